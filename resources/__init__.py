@@ -1,0 +1,1 @@
+"""Everything a run needs: Python and Robot libraries, templates, traffic profiles."""

@@ -1,0 +1,1 @@
+"""Python and Robot libraries."""

@@ -1,0 +1,1 @@
+"""The suite's libraries; docs/architecture.md shows how the rooms connect."""

@@ -1,0 +1,1 @@
+"""Applies a Plan through the roles and takes it down again."""

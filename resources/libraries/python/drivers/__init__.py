@@ -1,0 +1,1 @@
+"""Who does it: one file per product; product words stay inside."""

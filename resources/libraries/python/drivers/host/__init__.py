@@ -1,0 +1,1 @@
+"""The local machine: namespaces, links, kernel threads."""

@@ -1,0 +1,1 @@
+"""Robot libraries, thin and typed; the only importers of robot."""

@@ -1,0 +1,1 @@
+"""Frozen types, and the loading of files into them. No other I/O."""

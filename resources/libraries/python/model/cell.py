@@ -1,0 +1,100 @@
+"""What is asked of one test: a cell of the density matrix, a frame size."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class ServiceType(StrEnum):
+    """How NFs are packaged and how packets go through them."""
+
+    VSC = "VSC"
+    """VM service chain: a snake, every hop crosses the vSwitch."""
+    CSC = "CSC"
+    """Container service chain: a snake, every hop crosses the vSwitch."""
+    CSP = "CSP"
+    """Container service pipeline: NFs linked to each other, only the edges cross the vSwitch."""
+
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether neighbouring NFs are linked directly."""
+        return self is ServiceType.CSP
+
+
+class TestType(StrEnum):
+    """What a test measures."""
+
+    __test__ = False  # not a pytest class
+
+    NDRPDR = "NDRPDR"
+    MRR = "MRR"
+    LATENCY = "LATENCY"
+
+
+class NfSize(StrEnum):
+    """Data-plane cores of one NF, as the draft writes them."""
+
+    HALF = "0.5c"
+    ONE = "1c"
+    TWO = "2c"
+
+    @property
+    def cores(self) -> float:
+        """Physical data cores (CSIT's nf_dtc)."""
+        return float(self.value[:-1])
+
+
+class Cell(Frozen):
+    """One point of the density matrix with the sizes of its vSwitch and NFs."""
+
+    service_type: ServiceType
+    nf_chains: Annotated[int, Field(ge=1)]
+    """Service instances (row)."""
+    nf_nodes: Annotated[int, Field(ge=1)]
+    """NFs per service instance (column)."""
+    nf_sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
+    """One size for all NFs of an instance, or one per NF of an instance."""
+    vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
+    """Physical data cores of the vSwitch."""
+
+    def size_of(self, node: int) -> NfSize:
+        """The size of NF `node` (1-based) of every instance."""
+        return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[node - 1]
+
+    @property
+    def nf_count(self) -> int:
+        """All NFs of the cell."""
+        return self.nf_chains * self.nf_nodes
+
+    @property
+    def locator(self) -> str:
+        """Row and column as CSIT tags them: `2R4C`."""
+        return f"{self.nf_chains}R{self.nf_nodes}C"
+
+
+class FramePart(Frozen):
+    """One frame size of a mix. Sizes are L2 with FCS."""
+
+    frame_bytes: Annotated[int, Field(ge=64, le=9018)]
+    weight: Annotated[int, Field(ge=1)] = 1
+
+
+class Frame(Frozen):
+    """A frame size or a mix of them, with its definition: peers mean different things by the same name."""
+
+    name: str
+    parts: Annotated[tuple[FramePart, ...], Field(min_length=1)]
+
+    @property
+    def mean_bytes(self) -> float:
+        """Mean L2 frame size in bytes, FCS included."""
+        weight = sum(part.weight for part in self.parts)
+        return sum(part.frame_bytes * part.weight for part in self.parts) / weight
+
+    @property
+    def largest_bytes(self) -> int:
+        """The largest L2 frame of the mix in bytes, FCS included."""
+        return max(part.frame_bytes for part in self.parts)

@@ -1,0 +1,50 @@
+"""Search goals: what NDR and PDR mean in a result is stored with the result."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Goal(Frozen):
+    """One goal of a throughput search, in the terms of draft-ietf-bmwg-mlrsearch."""
+
+    name: str
+    """`NDR` or `PDR`."""
+    loss_ratio: Annotated[float, Field(ge=0, lt=1)]
+    exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    relative_width: Annotated[float, Field(gt=0, lt=1)] = 0.005
+    initial_trial_duration_s: Annotated[float, Field(gt=0)] = 1.0
+    final_trial_duration_s: Annotated[float, Field(gt=0)] = 1.0
+    duration_sum_s: Annotated[float, Field(gt=0)] = 21.0
+
+
+class SearchProfile(Frozen):
+    """A named set of goals with the time a search may take."""
+
+    name: str
+    goals: tuple[Goal, ...]
+    duration_max_s: Annotated[float, Field(gt=0)]
+    """Wall time after which a search ends with the bounds it has."""
+    latency_duration_s: Annotated[float, Field(gt=0)]
+    latency_probe_pps: Annotated[float, Field(gt=0)]
+    """Probe frames per instance and direction."""
+    mrr_trials: Annotated[int, Field(ge=1)]
+    mrr_duration_s: Annotated[float, Field(gt=0)]
+
+
+class GoalResult(Frozen):
+    """Bounds found for one goal. Rates are aggregates of all instances and both directions."""
+
+    goal: Goal
+    lower_pps: float | None
+    """Relevant lower bound; None when no load was low enough."""
+    upper_pps: float | None
+    """Relevant upper bound; None when the highest load that can be offered still met the goal."""
+    throughput_pps: float | None
+    """Conditional throughput of draft-ietf-bmwg-mlrsearch."""
+    complete: bool
+    """Whether the bounds are as close as the goal's relative width asks."""
+    lowest_tried_pps: float | None = None
+    """Without a lower bound: the throughput is below this load."""

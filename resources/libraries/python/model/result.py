@@ -1,0 +1,161 @@
+"""The record of one test: what was asked, on what, every trial, the answer and why to trust it."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Cell, Frame, TestType
+from resources.libraries.python.model.goal import GoalResult, SearchProfile
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.trial import FlowLatency, TrialResult
+
+SCHEMA_VERSION = "1.0"
+"""Minor: a key was added. Major: a key changed its meaning or went away."""
+
+
+class Asked(Frozen):
+    """The choice of the experiment."""
+
+    test_type: TestType
+    cell: Cell
+    frame: Frame
+    profile: SearchProfile
+
+
+class VerdictKind(StrEnum):
+    """The one-word answer to: may I trust this number, and what limits it?"""
+
+    MEASURED = "measured"
+    """Nothing suspicious was seen; what limits the rate is not determined."""
+    GENERATOR_BOUND = "generator-bound"
+    """The highest load that could be offered still met the goal, or the generator could not offer the load."""
+    OVERSUBSCRIBED = "oversubscribed"
+    """Data threads shared cores: good for trying things out, not a density figure."""
+    BELOW_RANGE = "below-range"
+    """No load was low enough for the goal."""
+    INCOMPLETE = "incomplete"
+    """The search ended before its bounds were close enough."""
+    NO_TRAFFIC = "no-traffic"
+    """Packets of an instance and direction did not arrive; the evidence names the last hop that saw them."""
+    AFFINITY_LOST = "affinity-lost"
+    """A data thread may run elsewhere than planned."""
+    FAILED = "failed"
+    """The test ended with an error."""
+
+
+class Verdict(Frozen):
+    """A verdict never comes without its evidence."""
+
+    kinds: tuple[VerdictKind, ...]
+    """Most important first, never empty."""
+    evidence: tuple[str, ...]
+    """Sentences with numbers, one per line."""
+
+
+class Mrr(Frozen):
+    """Maximum receive rate: what comes back at the highest load that can be offered, whatever is lost."""
+
+    offered_pps: float
+    receive_rates_pps: tuple[float, ...]
+    """One per trial, aggregate of all instances and both directions."""
+    mean_pps: float
+    stdev_pps: float | None
+    """Sample standard deviation; None for a single trial."""
+
+
+class LatencyAtLoad(Frozen):
+    """Latency at one load, itemized by instance and direction."""
+
+    label: str
+    """`PDR0`, `PDR10`, `PDR50`, `PDR90`: percent of PDR; 0 sends probe frames only."""
+    load_pps: float
+    flows: tuple[FlowLatency, ...]
+
+
+class Environment(Frozen):
+    """Where it was measured: what to look at when two results differ."""
+
+    hostname: str
+    cpu_model: str
+    microcode: str | None
+    cpus_online: int
+    memory_bytes: int | None
+    kernel: str
+    command_line: str | None
+    distribution: str | None
+    virtualization: str | None
+    python: str
+    versions: dict[str, str]
+    """Packages and programs that took part."""
+    git_revision: str | None
+    git_dirty: bool | None
+
+
+class Affinity(Frozen):
+    """Planned and real placement of one data thread."""
+
+    owner: str
+    interface: str
+    planned_cpu: int
+    actual_cpus: tuple[int, ...]
+    """Empty when the thread could not be found."""
+
+
+class DeploymentTimes(Frozen):
+    """How long the cell took to come and go, in seconds."""
+
+    deploy_s: float
+    remove_s: float | None = None
+
+
+class Result(Frozen):
+    """One test. `simulated` is true for everything that did not come from real packets."""
+
+    schema_version: Literal["1.0"] = "1.0"
+    test_id: str
+    """Robot's long name of the test."""
+    test_name: str
+    tags: tuple[str, ...]
+    started_at: str
+    finished_at: str
+    """UTC, ISO 8601."""
+    passed: bool
+    message: str
+    """Why the test did not pass; empty otherwise."""
+    world: World
+    simulated: bool
+    testbed: str
+    asked: Asked
+    plan: Plan | None
+    """None when planning itself failed."""
+    plan_digest: str | None
+    """SHA-256 of the plan's canonical JSON."""
+    environment: Environment
+    drivers: dict[str, str]
+    """Role to driver name."""
+    simulation: dict[str, Any] | None = None
+    """Parameters of the simulated system."""
+    trials: tuple[TrialResult, ...]
+    ndr: GoalResult | None = None
+    pdr: GoalResult | None = None
+    mrr: Mrr | None = None
+    latency: tuple[LatencyAtLoad, ...] = ()
+    affinity: tuple[Affinity, ...] = ()
+    deployment: DeploymentTimes | None = None
+    verdict: Verdict
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that was asked for."""
+        return self.asked.cell
+
+
+def l2_bps(rate_pps: float, frame: Frame) -> float:
+    """L2 bandwidth, FCS included, of a packet rate."""
+    return rate_pps * frame.mean_bytes * 8
+
+
+def l1_bps(rate_pps: float, frame: Frame) -> float:
+    """L1 bandwidth of a packet rate: L2 plus preamble, start delimiter and interframe gap (20 bytes)."""
+    return rate_pps * (frame.mean_bytes + 20) * 8

@@ -1,0 +1,201 @@
+"""What a lab has: nodes, processors, interfaces, links. Read from topologies/*.yaml, never from a test."""
+
+import re
+from collections import Counter
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cpu import CpuLayout, layout
+
+
+class World(StrEnum):
+    """Where a measurement happens."""
+
+    LOCAL = "local"
+    SIM = "sim"
+    LAB = "lab"
+
+
+def expand(ranges: str) -> tuple[int, ...]:
+    """Turn `0-3,8` into (0, 1, 2, 3, 8). Raises ValueError on anything else."""
+    numbers: list[int] = []
+    for part in ranges.replace(" ", "").split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None:
+            raise ValueError(f"'{ranges}' is not a list of CPU numbers like 0-3,8")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first > 4096:
+            raise ValueError(f"the range {part} in '{ranges}' runs backwards or is too long")
+        numbers.extend(range(first, last + 1))
+    return tuple(numbers)
+
+
+def _is_cpu_list(ranges: str) -> str:
+    expand(ranges)
+    return ranges
+
+
+CpuList = Annotated[str, AfterValidator(_is_cpu_list)]
+MacAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")]
+PciAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+
+
+class CpuGroup(Frozen):
+    """Logical CPUs and their physical cores, paired in order: rows of `lscpu -p` in short form."""
+
+    cpus: CpuList
+    cores: CpuList
+    socket: int = 0
+    node: int = 0
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        cpus, cores = expand(self.cpus), expand(self.cores)
+        if len(cpus) != len(cores):
+            raise ValueError(f"{len(cpus)} CPUs ({self.cpus}) but {len(cores)} cores ({self.cores})")
+        return self
+
+
+class Interface(Frozen):
+    """A port of a node."""
+
+    link: Name
+    mac_address: MacAddress | None = None
+    pci_address: PciAddress | None = None
+    numa_node: int = 0
+    model: str | None = None
+    driver: str | None = None
+    rate_bps: Annotated[int, Field(gt=0)] | None = None
+    """Line rate in L1 bits per second, one direction; None where there is none (veth)."""
+
+
+class Generator(Frozen):
+    """The traffic generator of a TG node."""
+
+    driver: Literal["ring", "sim"]
+    cores: Annotated[int, Field(ge=1, le=2)] = 1
+    """Physical cores for sending, where the generator shares the machine with the system under test."""
+
+
+class TgNode(Frozen):
+    """The node that sends and receives."""
+
+    type: Literal["TG"]
+    generator: Generator
+    shares_machine_with: Name | None = None
+    """The DUT node on whose machine the generator runs: its cores are then planned too."""
+    interfaces: Annotated[dict[Name, Interface], Field(min_length=2, max_length=2)]
+
+
+class Sizes(Frozen):
+    """How threads share cores (CSIT's nf_mtcr, nf_dtcr)."""
+
+    system_cores: Annotated[int, Field(ge=0)] = 1
+    nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+
+
+class DutNode(Frozen):
+    """The node that runs the vSwitch and the NFs."""
+
+    type: Literal["DUT"]
+    cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
+    vswitch: Literal["linux_bridge", "sim"]
+    containers: Literal["linux_router", "sim"]
+    """What an NF of a CSC or CSP is."""
+    oversubscribe: bool = False
+    """Run cells that do not fit anyway; their results say so."""
+    core_sharing: Sizes = Sizes()
+    interfaces: Annotated[dict[Name, Interface], Field(min_length=2, max_length=2)]
+
+    @model_validator(mode="after")
+    def _cpus_once(self) -> Self:
+        if self.cpus != "discover":
+            repeated = [cpu for cpu, times in Counter(row.cpu for row in self.layout.cpus).items() if times > 1]
+            if repeated:
+                raise ValueError(f"cpus: CPU {repeated[0]} is listed more than once")
+        return self
+
+    @property
+    def layout(self) -> CpuLayout:
+        """The CPU list of the file. Raises ValueError where it is to be discovered."""
+        if self.cpus == "discover":
+            raise ValueError("the CPU list is to be discovered on the machine")
+        return layout(
+            (cpu, core, group.socket, group.node)
+            for group in self.cpus
+            for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True)
+        )
+
+    @property
+    def numa_node(self) -> int:
+        """The NUMA node of the interfaces; validated to be one."""
+        return next(iter(self.interfaces.values())).numa_node
+
+    @model_validator(mode="after")
+    def _one_numa_node(self) -> Self:
+        nodes = sorted({interface.numa_node for interface in self.interfaces.values()})
+        if len(nodes) > 1:
+            raise ValueError(f"interfaces: on NUMA nodes {nodes}; a cell is planned on one node")
+        if self.cpus != "discover" and nodes[0] not in self.layout.numa_nodes:
+            raise ValueError(f"interfaces: on NUMA node {nodes[0]}, but cpus has nodes {list(self.layout.numa_nodes)}")
+        return self
+
+
+class Metadata(Frozen):
+    """About the file."""
+
+    version: Literal[1]
+    name: Name
+    description: str = ""
+
+
+class Topology(Frozen):
+    """One testbed."""
+
+    metadata: Metadata
+    world: World
+    discriminator: Literal["link", "vlan", "mac"] = "link"
+    """What keeps service instances apart between TG and DUT: a link (or VF) each, a VLAN each, or MAC addresses."""
+    simulation: dict[str, Any] | None = None
+    """Parameters of the simulated system, for the world `sim` only."""
+    nodes: dict[Name, Annotated[TgNode | DutNode, Field(discriminator="type")]]
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        kinds = Counter(node.type for node in self.nodes.values())
+        for kind in ("TG", "DUT"):
+            if kinds[kind] != 1:
+                raise ValueError(f"nodes: {kinds[kind]} nodes of type {kind}; one is needed")
+        if (self.world is World.SIM) != (self.simulation is not None):
+            raise ValueError("simulation: belongs to the world sim, and is needed there")
+        shared = self.tg.shares_machine_with
+        if shared is not None and not isinstance(self.nodes.get(shared), DutNode):
+            raise ValueError(f"nodes: shares_machine_with names '{shared}', which is no DUT node")
+        return self
+
+    @model_validator(mode="after")
+    def _links_have_two_ends(self) -> Self:
+        ends: dict[str, list[str]] = {}
+        for node_name, node in self.nodes.items():
+            for port_name, interface in node.interfaces.items():
+                ends.setdefault(interface.link, []).append(f"{node_name}.{port_name}")
+        for link, ports in ends.items():
+            if len(ports) != 2:
+                raise ValueError(f"nodes: link '{link}' has {len(ports)} ends ({', '.join(ports)}); a link has 2")
+            if ports[0].split(".")[0] == ports[1].split(".")[0]:
+                raise ValueError(f"nodes: link '{link}' joins two ports of one node ({', '.join(ports)})")
+        return self
+
+    @property
+    def tg(self) -> TgNode:
+        """The traffic generator's node."""
+        return next(node for node in self.nodes.values() if isinstance(node, TgNode))
+
+    @property
+    def dut(self) -> DutNode:
+        """The node of the system under test."""
+        return next(node for node in self.nodes.values() if isinstance(node, DutNode))

@@ -1,0 +1,97 @@
+"""One trial: what was intended, what was offered, what came back."""
+
+from enum import StrEnum
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Frame
+
+
+class Direction(StrEnum):
+    """Which way a flow crosses the service."""
+
+    FORWARD = "forward"
+    """From TG port 1 to TG port 2."""
+    REVERSE = "reverse"
+    """From TG port 2 to TG port 1."""
+
+
+class Trial(Frozen):
+    """Traffic for one trial. Every instance and direction gets an equal share of the load."""
+
+    load_pps: float
+    """Intended load, aggregate of all instances and both directions. Zero sends probe frames only."""
+    duration_s: float
+    frame: Frame
+    probe_pps: float = 0.0
+    """Latency probe frames per instance and direction, on top of the load."""
+    purpose: str = "search"
+    """What the trial was for: connectivity, calibration, search, mrr, latency."""
+
+
+class FlowCount(Frozen):
+    """Packets of one instance in one direction, probe frames not counted."""
+
+    instance: int
+    direction: Direction
+    sent: int
+    received: int
+
+
+class FlowLatency(Frozen):
+    """One-way latency of one instance in one direction, in nanoseconds."""
+
+    instance: int
+    direction: Direction
+    sent: int
+    received: int
+    min_ns: int | None
+    mean_ns: float | None
+    p50_ns: int | None
+    p90_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    max_ns: int | None
+    histogram: str | None
+    """HDR histogram of nanoseconds, V2 compressed, base64."""
+
+
+class TrialResult(Frozen):
+    """What one trial did. Rates are aggregates of all instances and both directions."""
+
+    trial: Trial
+    started_at: str
+    """UTC, ISO 8601."""
+    offered_duration_s: float
+    """From the first to the end of the last sending slot, as the generator measured it."""
+    total_duration_s: float
+    """Wall time of the trial with all waiting and reading (virtual time in a simulated world)."""
+    flows: tuple[FlowCount, ...]
+    latency: tuple[FlowLatency, ...] = ()
+    generator_limited: bool = False
+    """The generator could not offer the intended load: the trial says nothing about the system under test."""
+    note: str | None = None
+
+    @property
+    def sent(self) -> int:
+        """Packets offered, all flows."""
+        return sum(flow.sent for flow in self.flows)
+
+    @property
+    def received(self) -> int:
+        """Packets that came back, all flows."""
+        return sum(flow.received for flow in self.flows)
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """Lost share of the packets offered, in [0, 1]; None when nothing was offered."""
+        return max(0.0, 1.0 - self.received / self.sent) if self.sent else None
+
+    @property
+    def offered_pps(self) -> float:
+        """Load that was really offered."""
+        return self.sent / self.offered_duration_s if self.offered_duration_s > 0 else 0.0
+
+    @property
+    def forwarded_pps(self) -> float:
+        """Rate at which packets came back."""
+        return self.received / self.offered_duration_s if self.offered_duration_s > 0 else 0.0

@@ -1,0 +1,1 @@
+"""Pure: from a topology and a cell to a Plan, or to a reason why not."""

@@ -1,0 +1,1 @@
+"""The journal, the result files, the schema of a result."""

@@ -1,0 +1,22 @@
+"""The virtual switch."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from resources.libraries.python.model.counters import InterfaceCounters
+
+
+class VSwitch(Protocol):
+    """Joins the ports of a plan to L2 segments."""
+
+    def start(self) -> None:
+        """Bring the switch up with all its segments, data threads on their planned cores."""
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """Logical CPUs on which each port's data thread may really run, read back from the system."""
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface name."""
+
+    def stop(self) -> None:
+        """Remove everything that `start` made. Safe to call after a failure."""

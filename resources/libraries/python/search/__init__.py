@@ -1,0 +1,1 @@
+"""Pure: searches that take a measure callable and know no machine."""
