@@ -1,9 +1,9 @@
 """What is asked of one test: a cell of the density matrix, a frame size."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 
@@ -60,6 +60,12 @@ class Cell(Frozen):
     vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
     """Physical data cores of the vSwitch."""
 
+    @model_validator(mode="after")
+    def _a_size_for_each(self) -> Self:
+        if len(self.nf_sizes) not in (1, self.nf_nodes):
+            raise ValueError(f"{len(self.nf_sizes)} NF sizes for {self.nf_nodes} NFs; give one for all or one for each")
+        return self
+
     def size_of(self, node: int) -> NfSize:
         """The size of NF `node` (1-based) of every instance."""
         return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[node - 1]
@@ -68,6 +74,11 @@ class Cell(Frozen):
     def nf_count(self) -> int:
         """All NFs of the cell."""
         return self.nf_chains * self.nf_nodes
+
+    @property
+    def size_name(self) -> str:
+        """The NF sizes as one word: `1c`, or `1c+0.5c` for a service of different NFs."""
+        return "+".join(self.nf_sizes)
 
     @property
     def locator(self) -> str:

@@ -1,14 +1,14 @@
 """What a lab has: nodes, processors, interfaces, links. Read from topologies/*.yaml, never from a test."""
 
-import re
 from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.ranges import expand
 
 
 class World(StrEnum):
@@ -17,20 +17,6 @@ class World(StrEnum):
     LOCAL = "local"
     SIM = "sim"
     LAB = "lab"
-
-
-def expand(ranges: str) -> tuple[int, ...]:
-    """Turn `0-3,8` into (0, 1, 2, 3, 8). Raises ValueError on anything else."""
-    numbers: list[int] = []
-    for part in ranges.replace(" ", "").split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        if match is None:
-            raise ValueError(f"'{ranges}' is not a list of CPU numbers like 0-3,8")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first > 4096:
-            raise ValueError(f"the range {part} in '{ranges}' runs backwards or is too long")
-        numbers.extend(range(first, last + 1))
-    return tuple(numbers)
 
 
 def _is_cpu_list(ranges: str) -> str:
@@ -116,7 +102,7 @@ class DutNode(Frozen):
         if self.cpus != "discover":
             repeated = [cpu for cpu, times in Counter(row.cpu for row in self.layout.cpus).items() if times > 1]
             if repeated:
-                raise ValueError(f"cpus: CPU {repeated[0]} is listed more than once")
+                raise Misfit(("cpus",), f"CPU {repeated[0]} is listed more than once")
         return self
 
     @property
@@ -139,9 +125,9 @@ class DutNode(Frozen):
     def _one_numa_node(self) -> Self:
         nodes = sorted({interface.numa_node for interface in self.interfaces.values()})
         if len(nodes) > 1:
-            raise ValueError(f"interfaces: on NUMA nodes {nodes}; a cell is planned on one node")
+            raise Misfit(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
         if self.cpus != "discover" and nodes[0] not in self.layout.numa_nodes:
-            raise ValueError(f"interfaces: on NUMA node {nodes[0]}, but cpus has nodes {list(self.layout.numa_nodes)}")
+            raise Misfit(("interfaces",), f"on NUMA node {nodes[0]}, but cpus has {list(self.layout.numa_nodes)}")
         return self
 
 
@@ -169,25 +155,27 @@ class Topology(Frozen):
         kinds = Counter(node.type for node in self.nodes.values())
         for kind in ("TG", "DUT"):
             if kinds[kind] != 1:
-                raise ValueError(f"nodes: {kinds[kind]} nodes of type {kind}; one is needed")
+                raise Misfit(("nodes",), f"{kinds[kind]} nodes of type {kind}; one is needed")
         if (self.world is World.SIM) != (self.simulation is not None):
-            raise ValueError("simulation: belongs to the world sim, and is needed there")
+            raise Misfit(("simulation",), "belongs to the world sim, and is needed there")
         shared = self.tg.shares_machine_with
         if shared is not None and not isinstance(self.nodes.get(shared), DutNode):
-            raise ValueError(f"nodes: shares_machine_with names '{shared}', which is no DUT node")
+            raise Misfit(("nodes",), f"shares_machine_with names '{shared}', which is no DUT node")
         return self
 
     @model_validator(mode="after")
     def _links_have_two_ends(self) -> Self:
-        ends: dict[str, list[str]] = {}
+        ends: dict[str, list[tuple[str, str]]] = {}
         for node_name, node in self.nodes.items():
             for port_name, interface in node.interfaces.items():
-                ends.setdefault(interface.link, []).append(f"{node_name}.{port_name}")
+                ends.setdefault(interface.link, []).append((node_name, port_name))
         for link, ports in ends.items():
+            place = ("nodes", ports[-1][0], "interfaces", ports[-1][1], "link")
+            names = ", ".join(".".join(port) for port in ports)
             if len(ports) != 2:
-                raise ValueError(f"nodes: link '{link}' has {len(ports)} ends ({', '.join(ports)}); a link has 2")
-            if ports[0].split(".")[0] == ports[1].split(".")[0]:
-                raise ValueError(f"nodes: link '{link}' joins two ports of one node ({', '.join(ports)})")
+                raise Misfit(place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2")
+            if ports[0][0] == ports[1][0]:
+                raise Misfit(place, f"'{link}' joins two ports of one node ({names})")
         return self
 
     @property

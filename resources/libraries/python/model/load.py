@@ -1,0 +1,123 @@
+"""Loading of YAML files into frozen types. An error is one sentence with file, line and the path inside the file."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.topology import Topology
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load_topology(path: Path) -> Topology:
+    """Read a topology file.
+
+    Raises:
+        ConfigError: The file is missing, is no YAML, or is no topology.
+    """
+    return load_yaml(path, Topology)
+
+
+def load_yaml(path: Path, model: type[Model]) -> Model:
+    """Read a YAML file into a model, telling of an error where in the file it is.
+
+    Raises:
+        ConfigError: The file is missing, is no YAML, has a key twice, or does not fit the model.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        _refuse_repeated_keys(path, root, ())
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{path}:{line}: no valid YAML: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: no valid YAML: {error}") from error
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_sentence(path, root, error, model)) from error
+
+
+def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location) -> None:
+    """YAML readers keep the last of two equal keys in silence; that would hide a duplicate node or port."""
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                where = ".".join(map(str, (*location, key.value)))
+                raise ConfigError(f"{path}:{line}: {where}: is there twice, first on line {seen[key.value]}")
+            seen[key.value] = line
+            _refuse_repeated_keys(path, value, (*location, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _refuse_repeated_keys(path, value, (*location, index))
+
+
+def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model: type[BaseModel]) -> str:
+    """The first error as one sentence, with the number of the others."""
+    errors = error.errors(include_url=False)
+    # An unknown key explains more than the missing one it was meant to be; of the members of a union, the one that got
+    # furthest is the one that was meant.
+    first = max(errors, key=lambda row: (row["type"] == "extra_forbidden", len(row["loc"])))
+    cause = first.get("ctx", {}).get("error")
+    inside = cause.location if isinstance(cause, Misfit) else ()
+    location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    where = f"{'.'.join(map(str, location))}: " if location else ""
+    return f"{path}:{line}: {where}{_reason(first['type'], first['msg'], first['loc'], model)}{others}"
+
+
+def _reason(kind: str, message: str, location: Location, model: type[BaseModel]) -> str:
+    if kind == "extra_forbidden":
+        close = get_close_matches(str(location[-1]), sorted(_field_names(model, set())), n=1)
+        return "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
+    if kind == "missing":
+        return "is missing"
+    return message.removeprefix("Value error, ")
+
+
+def _field_names(model: object, seen: set[object]) -> set[str]:
+    """Names of all fields of a model and of the models inside it."""
+    if model in seen:
+        return set()
+    seen.add(model)
+    names: set[str] = set()
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        for name, field in model.model_fields.items():
+            names |= {name} | _field_names(field.annotation, seen)
+    for argument in getattr(model, "__args__", ()):
+        names |= _field_names(argument, seen)
+    return names
+
+
+def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> tuple[Location, int]:
+    """The part of a pydantic location that is in the file, and its line.
+
+    A pydantic location also names members of unions, which are not in the file, and keys that are missing there.
+    """
+    node, line = root, 1
+    found: list[int | str] = []
+    for index, step in enumerate(location):
+        if isinstance(node, yaml.MappingNode):
+            entry = next(((key, value) for key, value in node.value if key.value == str(step)), None)
+            if entry is not None:
+                line, node = entry[0].start_mark.line + 1, entry[1]
+                found.append(step)
+            elif missing and index == len(location) - 1:
+                found.append(step)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+            found.append(step)
+    return tuple(found), line

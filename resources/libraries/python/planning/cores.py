@@ -1,0 +1,203 @@
+"""Core allocation: which thread runs on which logical CPU, or why the cell does not fit.
+
+Rules (draft-mkonstan-nf-service-density-01, Compute Resource Allocation; CSIT's CpuUtils): the first physical core of
+the NUMA node is the system's, the next the vSwitch's main thread, then the vSwitch's data cores, then main threads of
+NFs, two to a core, then data cores of NFs. A data core brings all its sibling threads: with SMT 1c is two data threads.
+0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of a 2c NF.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.plan import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.topology import Sizes
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
+
+Core = tuple[int, ...]
+"""A physical core as its logical CPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Physical cores that a cell takes on one NUMA node."""
+
+    system: int
+    generator: int
+    vswitch: int
+    """Main and data."""
+    nf_main: int
+    nf_data: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.system + self.generator + self.vswitch + self.nf_main + self.nf_data
+
+
+def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
+    """Count the physical cores of a cell."""
+    per_node = [cell.size_of(node) for node in range(1, cell.nf_nodes + 1)]
+    halves = per_node.count(NfSize.HALF) * cell.nf_chains
+    whole = sum(int(size.cores) for size in per_node if size is not NfSize.HALF) * cell.nf_chains
+    return Demand(
+        system=sharing.system_cores,
+        generator=generator_cores,
+        vswitch=1 + cell.vs_dtc,
+        nf_main=ceil(cell.nf_count / sharing.nf_mains_per_core),
+        nf_data=whole + ceil(halves / 2),
+    )
+
+
+def refusal(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> str | None:
+    """Say in one sentence why a cell has no honest placement; None when it has one."""
+    if NfSize.HALF in cell.nf_sizes and not layout.smt:
+        return "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off"
+    needs, there = demand(cell, sharing, generator_cores).total, len(layout.cores(numa_node))
+    return f"needs {needs} cores on NUMA {numa_node}, {there} there" if needs > there else None
+
+
+def allocate(
+    cell: Cell,
+    layout: CpuLayout,
+    numa_node: int,
+    sharing: Sizes,
+    *,
+    generator_cores: int = 0,
+    oversubscribe: bool = False,
+) -> CoreMap:
+    """Place every thread of a cell.
+
+    Args:
+        cell: What to place.
+        layout: The machine's logical CPUs.
+        numa_node: The node of the interfaces; nothing is placed elsewhere.
+        sharing: How threads share cores.
+        generator_cores: Cores for the generator, where it runs on the same machine.
+        oversubscribe: Fold a cell that does not fit onto the cores that are there, and say so in the result.
+
+    Raises:
+        PlanError: The cell does not fit and may not be folded, or needs SMT where there is none.
+    """
+    reason = refusal(cell, layout, numa_node, sharing, generator_cores)
+    cores = layout.cores(numa_node)
+    needs = demand(cell, sharing, generator_cores)
+    fits = needs.total <= len(cores)
+    if reason is not None and (fits or not oversubscribe or not cores):
+        raise PlanError(
+            f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
+        )
+    places = _honest(cores, needs) if fits else _folded(cores, needs)
+    return CoreMap(
+        numa_node=numa_node,
+        smt=layout.smt,
+        threads=tuple(_threads(cell, places, sharing)),
+        cores_needed=needs.total,
+        cores_there=len(cores),
+        oversubscribed=not fits,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Physical cores by purpose."""
+
+    system: tuple[Core, ...]
+    generator: tuple[Core, ...]
+    vswitch_main: Core
+    vswitch_data: tuple[Core, ...]
+    nf_main: tuple[Core, ...]
+    nf_data: tuple[Core, ...]
+
+
+def _honest(cores: tuple[Core, ...], needs: Demand) -> _Places:
+    """Each purpose its own cores, one after the other."""
+    row = iter(cores)
+
+    def take(count: int) -> tuple[Core, ...]:
+        return tuple(next(row) for _ in range(count))
+
+    return _Places(
+        system=take(needs.system),
+        generator=take(needs.generator),
+        vswitch_main=take(1)[0],
+        vswitch_data=take(needs.vswitch - 1),
+        nf_main=take(needs.nf_main),
+        nf_data=take(needs.nf_data),
+    )
+
+
+def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
+    """Generator, system and main threads on the first core, data threads round-robin on the others.
+
+    So the generator never takes time from the system under test where there are two cores or more.
+    """
+    control = cores[0]
+    data = cores[1:] or cores
+
+    def turn(first: int, count: int) -> tuple[Core, ...]:
+        return tuple(data[(first + index) % len(data)] for index in range(count))
+
+    vswitch_data = needs.vswitch - 1
+    return _Places(
+        system=(control,) * needs.system,
+        generator=(control,) * needs.generator,
+        vswitch_main=control,
+        vswitch_data=turn(0, vswitch_data),
+        nf_main=(control,) * needs.nf_main,
+        nf_data=turn(vswitch_data, needs.nf_data),
+    )
+
+
+def _threads(cell: Cell, places: _Places, sharing: Sizes) -> Iterator[Thread]:
+    for index, core in enumerate(places.system):
+        yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
+    # The generator sends from one thread per core: its sibling stays idle, as a busy one would slow it.
+    yield from _data(GENERATOR, [core[0] for core in places.generator])
+    yield Thread(owner=VSWITCH, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
+    yield from _data(VSWITCH, [cpu for core in places.vswitch_data for cpu in core])
+    data = _nf_data(cell, places.nf_data)
+    for offset, (instance, node) in enumerate(_nfs(cell)):
+        owner = nf_name(instance, node)
+        main = places.nf_main[offset % len(places.nf_main)]
+        turn = (offset // len(places.nf_main)) % sharing.nf_mains_per_core
+        yield Thread(owner=owner, role=ThreadRole.MAIN, index=0, cpu=main[turn % len(main)])
+        yield from _data(owner, data[offset])
+
+
+def _data(owner: str, cpus: list[int]) -> Iterator[Thread]:
+    for index, cpu in enumerate(cpus):
+        yield Thread(owner=owner, role=ThreadRole.DATA, index=index, cpu=cpu)
+
+
+def _nfs(cell: Cell) -> Iterator[tuple[int, int]]:
+    for instance in range(1, cell.nf_chains + 1):
+        for node in range(1, cell.nf_nodes + 1):
+            yield instance, node
+
+
+def _nf_data(cell: Cell, cores: tuple[Core, ...]) -> list[list[int]]:
+    """Logical CPUs of each NF's data threads, in order of NFs.
+
+    Half-core NFs first take one thread of a core each, and when all their cores have one, the siblings in the same
+    order, as CSIT does.
+    """
+    row = iter(cores)
+    sizes = [cell.size_of(node) for _, node in _nfs(cell)]
+    shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
+    shared: list[Core] = []
+    halves = 0
+    placed: list[list[int]] = []
+    for size in sizes:
+        if size is not NfSize.HALF:
+            placed.append([cpu for _ in range(int(size.cores)) for cpu in next(row)])
+            continue
+        if halves < shared_cores:
+            shared.append(next(row))
+        core = shared[halves % shared_cores]
+        placed.append([core[(halves // shared_cores) % len(core)]])
+        halves += 1
+    return placed

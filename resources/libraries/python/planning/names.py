@@ -1,0 +1,83 @@
+"""Names, tags and ids. Derived here and nowhere else: a typed name is a name that drifts."""
+
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.topology import Topology
+
+GENERATOR = "generator"
+VSWITCH = "vswitch"
+
+_INTERFACE_WORDS = {"linux_bridge": "veth", "sim": "mif"}
+"""What the vSwitch's interfaces towards containers are, by vSwitch driver."""
+_APPLICATION_WORDS = {"linux_router": "lnxip4", "sim": "simip4"}
+"""What an NF runs, by container driver: `lnxip4` routes IPv4 in the Linux kernel."""
+
+
+def nf_name(instance: int, node: int) -> str:
+    """Name of an NF; instances and nodes count from 1."""
+    return f"nf-{instance}-{node}"
+
+
+def edge_interface(owner: str, instance: int, port: int) -> str:
+    """Interface between generator and vSwitch; port 1 or 2."""
+    return f"cs{'g' if owner == GENERATOR else 'v'}{instance}p{port}"
+
+
+def nf_interface(instance: int, node: int, side: int) -> str:
+    """Data interface of an NF; side 1 is towards TG port 1."""
+    return f"csn{instance}x{node}i{side}"
+
+
+def vswitch_interface(instance: int, node: int, side: int) -> str:
+    """The vSwitch's end of the link to `nf_interface`."""
+    return f"csv{instance}x{node}i{side}"
+
+
+def segment_name(instance: int, position: int) -> str:
+    """L2 segment (bridge domain) of an instance; position counts from 1."""
+    return f"csb{instance}x{position}"
+
+
+def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
+    """CSIT's suite id, such as `eth-l2bd-4ch-16mif-8dcr2t-vppip4`.
+
+    It says 4 chains, 16 vSwitch interfaces towards NFs, 8 containers with 2 data threads each. Pipelines count only
+    the interfaces at their edges. A service of different NFs names its sizes instead of the thread count.
+    """
+    pipeline = cell.service_type.is_pipeline
+    interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
+    vm = cell.service_type is ServiceType.VSC
+    kind = "vh" if vm else _INTERFACE_WORDS[topology.dut.vswitch]
+    threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
+    encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
+    return (
+        f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
+        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{_APPLICATION_WORDS[topology.dut.containers]}"
+    )
+
+
+def test_name(suite: str, cell: Cell, frame: Frame, test_type: TestType) -> str:
+    """CSIT's test name: frame, vSwitch cores, suite id, test type."""
+    return f"{frame.name}-{cell.vs_dtc}c-{suite}-{test_type.value.lower()}"
+
+
+def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tuple[str, ...]:
+    """CSIT's tags of a cell, with explicit VSC, CSC, CSP and NF size tags beside them."""
+    vm = cell.service_type is ServiceType.VSC
+    mixed = len(set(cell.nf_sizes)) > 1
+    return (
+        "PERFTEST",
+        f"{topology.world.upper()}_ENV",
+        "NF_DENSITY",
+        cell.service_type.value,
+        "PIPELINE" if cell.service_type.is_pipeline else "CHAIN",
+        cell.locator,
+        f"{cell.nf_count}{'VM' if vm else 'DCR'}{'' if mixed else f'{threads_per_nf}T'}",
+        f"{cell.vs_dtc}C",
+        f"NF_{cell.size_name.upper()}",
+        suite,
+    )
+
+
+def test_tags(frame: Frame, test_type: TestType) -> tuple[str, ...]:
+    """Tags that a frame size and a test type add."""
+    return (frame.name, test_type.value)
