@@ -35,7 +35,7 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        _refuse_repeated_keys(path, root, ())
+        _refuse_repeated_keys(path, root, (), set())
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -48,8 +48,11 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
         raise ConfigError(_sentence(path, root, error, model)) from error
 
 
-def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location) -> None:
+def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location, visited: set[int]) -> None:
     """YAML readers keep the last of two equal keys in silence; that would hide a duplicate node or port."""
+    if id(node) in visited:  # an anchor may be used twice, and may even contain itself
+        return
+    visited.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -58,10 +61,10 @@ def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location
                 where = ".".join(map(str, (*location, key.value)))
                 raise ConfigError(f"{path}:{line}: {where}: is there twice, first on line {seen[key.value]}")
             seen[key.value] = line
-            _refuse_repeated_keys(path, value, (*location, key.value))
+            _refuse_repeated_keys(path, value, (*location, key.value), visited)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            _refuse_repeated_keys(path, value, (*location, index))
+            _refuse_repeated_keys(path, value, (*location, index), visited)
 
 
 def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model: type[BaseModel]) -> str:

@@ -1,0 +1,79 @@
+"""Applies a Plan through the roles inside one ExitStack: whatever was started is stopped, in reverse order."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Affinity
+from resources.libraries.python.model.trial import Trial, TrialResult
+
+
+class Deployment:
+    """One cell, deployed from `__enter__` to `__exit__`."""
+
+    def __init__(self, plan: Plan, parts: Parts) -> None:
+        self.plan = plan
+        self.parts = parts
+        self.deploy_s: float | None = None
+        self.remove_s: float | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        begin = time.monotonic()
+        with ExitStack() as stack:
+            for part in self.parts.in_order():
+                # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
+                stack.callback(part.stop)
+                part.start()
+            self._stack = stack.pop_all()
+        self.deploy_s = time.monotonic() - begin
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        begin = time.monotonic()
+        self._stack.close()
+        self.remove_s = time.monotonic() - begin
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Run one trial."""
+        return self.parts.generator.run(trial)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters of vSwitch and NFs by interface name."""
+        return {**self.parts.switch.counters(), **self.parts.functions.counters()}
+
+    def affinity(self) -> tuple[Affinity, ...]:
+        """Planned and real placement of every data thread of the system under test."""
+        actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}
+        rows = []
+        for link in self.plan.links:
+            for port in (link.a, link.b):
+                if port.interface not in actual:
+                    continue
+                rows.append(
+                    Affinity(
+                        owner=port.owner,
+                        interface=port.interface,
+                        planned_cpu=self.plan.cores.cpus(port.owner)[port.data_thread],
+                        actual_cpus=tuple(sorted(actual[port.interface])),
+                    )
+                )
+        return tuple(rows)
+
+
+def require_arrival(complaints: tuple[str, ...]) -> None:
+    """Raise when the first trial showed that packets do not arrive.
+
+    Raises:
+        CsitError: There are complaints; the text has all of them.
+    """
+    if complaints:
+        raise CsitError("no traffic: " + "; ".join(complaints))

@@ -1,0 +1,114 @@
+"""Which tests of the density matrix somebody wants: the choice of the experiment."""
+
+import re
+from itertools import product
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Cell, Frame, NfSize, ServiceType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.ranges import expand
+
+DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
+"""Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""
+
+
+Choice = TypeVar("Choice", ServiceType, NfSize)
+
+
+class Selection(Frozen):
+    """A set of cells with their sizes and frames."""
+
+    service_types: Annotated[tuple[ServiceType, ...], Field(min_length=1)]
+    points: Annotated[tuple[tuple[int, int], ...], Field(min_length=1)]
+    """(service instances, NFs per instance), in the order to be run."""
+    nf_sizes: Annotated[tuple[tuple[NfSize, ...], ...], Field(min_length=1)]
+    vs_dtcs: Annotated[tuple[int, ...], Field(min_length=1)]
+    frames: Annotated[tuple[Frame, ...], Field(min_length=1)]
+
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, small ones first, whether they fit or not.
+
+        A list of NF sizes for a service of a certain length is left out at other lengths.
+        """
+        return tuple(
+            Cell(service_type=service_type, nf_chains=rows, nf_nodes=columns, nf_sizes=sizes, vs_dtc=vs_dtc)
+            for service_type, vs_dtc, sizes, (rows, columns) in product(
+                self.service_types, self.vs_dtcs, self.nf_sizes, self.points
+            )
+            if len(sizes) in (1, columns)
+        )
+
+
+def parse_selection(
+    *,
+    service_types: str = "VSC,CSC,CSP",
+    cells: str = DRAFT_GRID,
+    nf_sizes: str = "1c,0.5c",
+    vswitch: str = "1",
+    frames: str = "64B",
+) -> Selection:
+    """Read a selection as people write it.
+
+    Args:
+        service_types: Such as `CSC,CSP`.
+        cells: Rows x columns, such as `1x1,1x2,2x1`, `{1,2,4}x{1-10}` or `1-3x2`.
+        nf_sizes: Such as `1c,0.5c`; `1c+0.5c` gives each NF of a two-NF service its own size.
+        vswitch: Physical data cores of the vSwitch, such as `1,2,4` (or `1c,2c,4c`).
+        frames: Names of frame sizes, such as `64B,IMIX`.
+
+    Raises:
+        ConfigError: Something in it cannot be read; the text says what is possible.
+    """
+    return Selection(
+        service_types=tuple(_one_of(word, ServiceType, "service type") for word in _words(service_types)),
+        points=_points(cells),
+        nf_sizes=tuple(
+            tuple(_one_of(size, NfSize, "NF size") for size in word.split("+")) for word in _words(nf_sizes)
+        ),
+        vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
+        frames=tuple(frame(word) for word in _words(frames)),
+    )
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise ConfigError("an empty list selects nothing")
+    return words
+
+
+def _one_of(word: str, choices: type[Choice], what: str) -> Choice:
+    for choice in choices:
+        if choice.value.lower() == word.lower():
+            return choice
+    raise ConfigError(f"no {what} '{word}'; there are {', '.join(choice.value for choice in choices)}")
+
+
+def _vswitch_cores(word: str) -> int:
+    match = re.fullmatch(r"([124])c?", word.lower())
+    if match is None:
+        raise ConfigError(f"no vSwitch size '{word}'; there are 1c, 2c, 4c")
+    return int(match[1])
+
+
+def _points(text: str) -> tuple[tuple[int, int], ...]:
+    points: list[tuple[int, int]] = []
+    rest = text.replace(" ", "")
+    side = r"(\{[\d,-]+\}|\d+(?:-\d+)?)"
+    while rest:
+        match = re.match(rf"{side}x{side}(?:,|$)", rest, re.IGNORECASE)
+        if match is None:
+            raise ConfigError(f"cannot read the cells at '{rest}'; write rows x columns: 1x1,2x1 or {DRAFT_GRID}")
+        try:
+            rows, columns = (expand(group.strip("{}")) for group in match.groups())
+        except ValueError as error:
+            raise ConfigError(f"cannot read the cells at '{rest}': {error}") from error
+        points.extend(product(rows, columns))
+        rest = rest[match.end() :]
+    if not points or min(min(point) for point in points) < 1:
+        raise ConfigError(f"no cells in '{text}'; rows and columns count from 1")
+    return tuple(dict.fromkeys(points))

@@ -1,0 +1,18 @@
+"""How long tests will take, before the first one has run."""
+
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.goal import SearchProfile
+
+_LATENCY_LOADS = 4
+_SEARCH_COST = 1.3
+"""Search time over the sum of the goals' duration sums. The first load of a goal costs up to a whole sum and every
+further one about half of it; 1.2 to 1.8 on the simulated systems, less on steady ones."""
+
+
+def estimate_s(profile: SearchProfile, test_type: TestType, *, trial_overhead_s: float, deploy_s: float) -> float:
+    """Seconds that a test takes on average; a search on an unsteady system takes up to twice as long."""
+    if test_type is TestType.MRR:
+        return deploy_s + profile.mrr_trials * (profile.mrr_duration_s + trial_overhead_s)
+    search = _SEARCH_COST * sum(goal.duration_sum_s for goal in profile.goals)
+    latency = _LATENCY_LOADS * (profile.latency_duration_s + trial_overhead_s)
+    return deploy_s + search + latency

@@ -1,0 +1,60 @@
+"""Rows of the Robot suites: one test per cell that can be run, with its name, tags and arguments."""
+
+from dataclasses import dataclass
+
+from resources.libraries.python.model.cell import Cell, Frame, TestType
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.selection import Selection
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning import names
+from resources.libraries.python.planning.matrix import Candidate, candidates
+from resources.libraries.python.planning.plan import threads_per_nf
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One test."""
+
+    name: str
+    tags: tuple[str, ...]
+    arguments: tuple[str, ...]
+    """Of the suites' template keywords: service type, chains, nodes, frame, NF size, vSwitch cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Tests of a selection, and the cells that cannot be run."""
+
+    rows: tuple[Row, ...]
+    refused: tuple[Candidate, ...]
+
+
+def make_rows(topology: Topology, layout: CpuLayout, selection: Selection, test_type: TestType) -> Rows:
+    """Make the rows of one suite, small cells first."""
+    looked_at = tuple(candidates(topology, layout, selection))
+    return Rows(
+        rows=tuple(
+            _row(topology, layout, each.cell, frame, test_type)
+            for frame in selection.frames
+            for each in looked_at
+            if each.runs
+        ),
+        refused=tuple(each for each in looked_at if not each.runs),
+    )
+
+
+def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType) -> Row:
+    threads = threads_per_nf(cell, layout, topology.dut.numa_node)
+    suite = names.suite_id(topology, cell, threads)
+    return Row(
+        name=names.test_name(suite, cell, frame, test_type),
+        tags=(*names.tags(topology, cell, suite, threads), *names.test_tags(frame, test_type)),
+        arguments=(
+            cell.service_type.value,
+            str(cell.nf_chains),
+            str(cell.nf_nodes),
+            frame.name,
+            cell.size_name,
+            str(cell.vs_dtc),
+        ),
+    )

@@ -1,0 +1,64 @@
+"""The environment fingerprint: what to look at when two results differ."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from resources.libraries.python.model.result import Environment
+
+_PROJECT = Path(__file__).parents[4]
+_PACKAGES = ("robotframework", "MLRsearch", "pyroute2", "pydantic", "numpy", "hdrhistogram")
+
+
+def fingerprint() -> Environment:
+    """Look at the machine that this runs on. What cannot be found out is None."""
+    cpu = _cpu_info()
+    return Environment(
+        hostname=platform.node(),
+        cpu_model=cpu.get("model name", platform.processor() or "unknown"),
+        microcode=cpu.get("microcode"),
+        cpus_online=os.cpu_count() or 1,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        kernel=f"{platform.release()} {platform.version()}",
+        command_line=_text(Path("/proc/cmdline")),
+        distribution=_distribution(),
+        virtualization="hypervisor" if "hypervisor" in cpu.get("flags", "").split() else None,
+        python=platform.python_version(),
+        versions={name: metadata.version(name) for name in _PACKAGES},
+        git_revision=_git("rev-parse", "HEAD"),
+        git_dirty=None if (changes := _git("status", "--porcelain")) is None else bool(changes),
+    )
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _cpu_info() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo."""
+    first = (_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0]
+    rows = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in rows}
+
+
+def _distribution() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    """Output of git in the project; None where there is no git or no checkout."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(_PROJECT), *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

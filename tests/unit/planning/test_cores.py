@@ -1,0 +1,222 @@
+"""Core allocation: the published tables come out exactly, and no CPU is ever owned twice."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.plan import CoreMap, ThreadRole
+from resources.libraries.python.model.topology import Sizes
+from resources.libraries.python.planning.cores import allocate, demand, refusal
+from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
+
+GRID = (1, 2, 4, 6, 8, 10)
+SLIDES_1C = {
+    1: (3.5, 5, 8, 11, 14, 17),
+    2: (5, 8, 14, 20, 26, 32),
+    4: (8, 14, 26, 38, 50, 62),
+    6: (11, 20, 38, 56, 74, 92),
+    8: (14, 26, 50, 74, 98, 122),
+    10: (17, 32, 62, 92, 122, 152),
+}
+SLIDES_HALF = {
+    1: (3, 4, 6, 8, 10, 12),
+    2: (4, 6, 10, 14, 18, 22),
+    4: (6, 10, 18, 26, 34, 42),
+    6: (8, 14, 26, 38, 50, 62),
+    8: (10, 18, 34, 50, 66, 82),
+    10: (12, 22, 42, 62, 82, 102),
+}
+DRAFT_1C = {1: (2, 3, 6, 9, 12, 15), 2: (3, 6, 12, 18, 24, 30)}
+FEASIBLE_1C = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2], 8: [1, 2], 10: [1]}
+FEASIBLE_HALF = {
+    1: [1, 2, 4, 6, 8, 10],
+    2: [1, 2, 4, 6, 8, 10],
+    4: [1, 2, 4, 6],
+    6: [1, 2, 4],
+    8: [1, 2],
+    10: [1, 2],
+}
+
+
+def socket_28(smt: bool = True) -> CpuLayout:
+    """One socket of FD.io's testbed: 28 cores, siblings numbered in the second half."""
+    rows = [(cpu, cpu, 0, 0) for cpu in range(28)]
+    return layout(rows + [(cpu + 28, cpu, 0, 0) for cpu in range(28)] if smt else rows)
+
+
+def cell(rows: int, columns: int, *sizes: str, vs_dtc: int = 1) -> Cell:
+    return Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=rows,
+        nf_nodes=columns,
+        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
+        vs_dtc=vs_dtc,
+    )
+
+
+def of_nfs(cores: CoreMap) -> dict[str, list[int]]:
+    """CPUs of each NF, its main thread's first, as CSIT writes them."""
+    rows: dict[str, list[int]] = {}
+    for thread in cores.threads:
+        if thread.owner.startswith("nf-"):
+            rows.setdefault(thread.owner, []).append(thread.cpu)
+    return rows
+
+
+@pytest.mark.parametrize(("size", "table"), [("1c", SLIDES_1C), ("0.5c", SLIDES_HALF)])
+def test_the_slides_core_usage_table_comes_out(size: str, table: dict[int, tuple[float, ...]]) -> None:
+    for rows, line in table.items():
+        assert tuple(core_usage(cell(rows, columns, size)) for columns in GRID) == line
+
+
+def test_the_drafts_core_usage_table_comes_out() -> None:
+    for rows, line in DRAFT_1C.items():
+        assert tuple(core_usage_draft(cell(rows, columns)) for columns in GRID) == line
+
+
+@pytest.mark.parametrize(("size", "feasible"), [("1c", FEASIBLE_1C), ("0.5c", FEASIBLE_HALF)])
+def test_the_feasible_cells_of_28_cores_come_out(size: str, feasible: dict[int, list[int]]) -> None:
+    found = {
+        rows: [
+            columns for columns in GRID if refusal(cell(rows, columns, size), socket_28(), 0, Sizes()) is None
+        ]
+        for rows in GRID
+    }
+    assert found == feasible
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("1c", [[3, 5, 33], [4, 6, 34], [31, 7, 35], [32, 8, 36]]),
+        ("0.5c", [[3, 5], [4, 6], [31, 33], [32, 34]]),
+    ],
+)
+def test_csits_example_of_2_chains_of_2_comes_out(size: str, expected: list[list[int]]) -> None:
+    cores = allocate(cell(2, 2, size), socket_28(), 0, Sizes())
+    assert list(of_nfs(cores).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "needs"),
+    [
+        (cell(8, 2), 27),
+        (cell(10, 2), 33),
+        (cell(8, 2, vs_dtc=4), 30),
+        (cell(10, 1, "2c"), 28),
+        (cell(12, 1, "2c"), 33),
+    ],
+)
+def test_demand_counts_every_core(asked: Cell, needs: int) -> None:
+    assert demand(asked, Sizes()).total == needs
+
+
+def test_nf_2c_is_refused_where_csits_check_lets_it_through() -> None:
+    allocate(cell(10, 1, "2c"), socket_28(), 0, Sizes())  # 28 of 28: just fits
+    with pytest.raises(PlanError, match=r"needs 33 cores on NUMA 0, 28 there"):
+        allocate(cell(12, 1, "2c"), socket_28(), 0, Sizes())
+
+
+def test_half_a_core_is_refused_without_smt() -> None:
+    with pytest.raises(PlanError, match=r"0\.5c needs SMT"):
+        allocate(cell(1, 1, "0.5c"), socket_28(smt=False), 0, Sizes(), oversubscribe=True)
+
+
+def test_siblings_come_from_the_list_and_not_from_its_halves() -> None:
+    """Many virtual machines number siblings 0,1 2,3 and so on."""
+    neighbours = layout((cpu, cpu // 2, 0, 0) for cpu in range(16))
+    cores = allocate(cell(1, 1), neighbours, 0, Sizes())
+    assert cores.cpus("vswitch") == (4, 5)
+    assert of_nfs(cores) == {"nf-1-1": [6, 8, 9]}
+
+
+def test_only_the_numa_node_of_the_interfaces_is_used() -> None:
+    two_nodes = layout((cpu, cpu, cpu % 2, cpu % 2) for cpu in range(24))
+    cores = allocate(cell(2, 2), two_nodes, 1, Sizes())
+    assert {thread.cpu % 2 for thread in cores.threads} == {1}
+    with pytest.raises(PlanError, match=r"needs 15 cores on NUMA 1, 12 there"):
+        allocate(cell(2, 4), two_nodes, 1, Sizes())
+
+
+def test_nfs_of_different_sizes_in_one_service() -> None:
+    cores = allocate(cell(2, 3, "2c", "0.5c", "0.5c"), socket_28(), 0, Sizes())
+    assert {name: cpus[1:] for name, cpus in of_nfs(cores).items()} == {
+        "nf-1-1": [6, 34, 7, 35],
+        "nf-1-2": [8],
+        "nf-1-3": [9],
+        "nf-2-1": [10, 38, 11, 39],
+        "nf-2-2": [36],
+        "nf-2-3": [37],
+    }
+
+
+def test_two_cores_run_oversubscribed_with_the_generator_apart() -> None:
+    two = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
+    cores = allocate(cell(2, 2), two, 0, Sizes(), generator_cores=1, oversubscribe=True)
+    assert cores.oversubscribed
+    assert (cores.cores_needed, cores.cores_there) == (10, 2)
+    assert cores.cpus("generator") == (0,)
+    data = [t.cpu for t in cores.threads if t.role is ThreadRole.DATA and t.owner != "generator"]
+    assert set(data) == {1}
+
+
+layouts = st.builds(
+    lambda cores, threads, nodes, sequential: layout(
+        (
+            core * threads + thread if sequential else thread * cores + core,
+            core,
+            core % nodes,
+            core % nodes,
+        )
+        for core in range(cores)
+        for thread in range(threads)
+    ),
+    cores=st.integers(1, 64),
+    threads=st.sampled_from([1, 2]),
+    nodes=st.sampled_from([1, 2]),
+    sequential=st.booleans(),
+)
+cells = st.builds(
+    lambda rows, sizes, vs_dtc: cell(rows, len(sizes), *sizes, vs_dtc=vs_dtc),
+    rows=st.integers(1, 10),
+    sizes=st.lists(st.sampled_from(["0.5c", "1c", "2c"]), min_size=1, max_size=10),
+    vs_dtc=st.sampled_from([1, 2, 4]),
+)
+
+
+@given(asked=cells, machine=layouts, generator=st.integers(0, 2))
+def test_an_honest_placement_shares_nothing_but_main_cores(asked: Cell, machine: CpuLayout, generator: int) -> None:
+    node = machine.numa_nodes[0]
+    try:
+        cores = allocate(asked, machine, node, Sizes(), generator_cores=generator)
+    except PlanError:
+        assert refusal(asked, machine, node, Sizes(), generator) is not None
+        return
+    data = [thread.cpu for thread in cores.threads if thread.role is ThreadRole.DATA]
+    assert max(Counter(data).values()) == 1
+    core_of = {row.cpu: (row.socket, row.core) for row in machine.cpus}
+    data_cores = {core_of[cpu] for cpu in data}
+    others = {core_of[thread.cpu] for thread in cores.threads if thread.role is not ThreadRole.DATA}
+    assert not data_cores & others
+    mains = Counter(t.cpu for t in cores.threads if t.role is ThreadRole.MAIN)
+    assert max(mains.values()) <= 2
+    on_node = {cpu for core in machine.cores(node) for cpu in core}
+    assert {thread.cpu for thread in cores.threads} <= on_node
+    assert len(data_cores | others) <= cores.cores_needed <= cores.cores_there
+
+
+@given(asked=cells, machine=layouts)
+def test_a_folded_placement_covers_every_thread_and_says_so(asked: Cell, machine: CpuLayout) -> None:
+    node = machine.numa_nodes[0]
+    if not machine.smt and NfSize.HALF in asked.nf_sizes:
+        return
+    cores = allocate(asked, machine, node, Sizes(), generator_cores=1, oversubscribe=True)
+    assert cores.oversubscribed == (cores.cores_needed > cores.cores_there)
+    for instance, number in product(range(1, asked.nf_chains + 1), range(1, asked.nf_nodes + 1)):
+        assert cores.cpus(f"nf-{instance}-{number}")
