@@ -126,6 +126,8 @@ def test_nf_2c_is_refused_where_csits_check_lets_it_through() -> None:
 def test_half_a_core_is_refused_without_smt() -> None:
     with pytest.raises(PlanError, match=r"0\.5c needs SMT"):
         allocate(cell(1, 1, "0.5c"), socket_28(smt=False), 0, Sizes(), oversubscribe=True)
+    with pytest.raises(PlanError, match=r"0\.5c needs SMT"):
+        allocate(cell(10, 10, "0.5c"), layout([(0, 0, 0, 0)]), 0, Sizes(), oversubscribe=True)
 
 
 def test_siblings_come_from_the_list_and_not_from_its_halves() -> None:

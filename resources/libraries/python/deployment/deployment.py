@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.deployment.parts import Parts
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
@@ -68,12 +67,3 @@ class Deployment:
                 )
         return tuple(rows)
 
-
-def require_arrival(complaints: tuple[str, ...]) -> None:
-    """Raise when the first trial showed that packets do not arrive.
-
-    Raises:
-        CsitError: There are complaints; the text has all of them.
-    """
-    if complaints:
-        raise CsitError("no traffic: " + "; ".join(complaints))

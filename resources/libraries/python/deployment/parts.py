@@ -48,9 +48,9 @@ class World(Protocol):
     """Role to driver name."""
     simulation: Mapping[str, Any] | None
     """Parameters of a simulated world."""
-    deploy_s: float
-    """What deploying and removing a small cell takes, for time estimates."""
-    trial_overhead_s: float
+
+    def problems(self) -> tuple[str, ...]:
+        """What the world lacks, one sentence each with how to mend it. Touches nothing."""
 
     def open(self) -> tuple[str, ...]:
         """Check that the world can be used, reserve it and clean it; say what was cleaned up.

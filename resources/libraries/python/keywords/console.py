@@ -15,7 +15,7 @@ class Console:
         self._stream = stream or sys.__stdout__ or sys.stdout
         self._rewrites = self._stream.isatty()
         self._width = 0
-        self._last = 0.0
+        self._last = time.monotonic()
 
     def status(self, text: str) -> None:
         """Show the state of something that goes on."""

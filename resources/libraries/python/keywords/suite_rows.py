@@ -1,30 +1,72 @@
-"""Puts the rows of the plan into a density suite in place of its placeholders.
+"""Puts the rows of the plan into the density suites in place of their placeholders.
 
-Robot filters tests by tags before a suite starts. So a suite holds two placeholders: one that carries every tag a row can
-have and passes any `--include`, one without tags that passes any `--exclude`. The patterns are applied again to the rows.
+It happens when a suite starts (`DensityLibrary` listens), so plain `robot tests/density` needs no option. But Robot
+filters tests by tags and names before that. So a suite holds two placeholders: one that carries the tags of the matrix
+and passes `--include 2R1CANDCSC`, one without tags that passes any `--exclude`; the patterns are applied again to the
+rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), where every filter works, `--test`,
+`--rerunfailed` and both kinds of tag patterns at once.
 """
 
 from collections.abc import Sequence
 
+from robot.api import SuiteVisitor
 from robot.model import TagPatterns
 from robot.running import TestSuite
 
-from resources.libraries.python.planning.rows import Row
+from resources.libraries.python.deployment.worlds import layout_of
+from resources.libraries.python.keywords.choices import Lookup, chosen_topology, suite_choice
+from resources.libraries.python.planning.rows import Row, Rows, make_rows
+
+PLACEHOLDER = "Place Of The Rows"
+"""What the names of placeholders begin with."""
 
 
-def put_rows(suite: TestSuite, rows: Sequence[Row], include: Sequence[str], exclude: Sequence[str]) -> int:
-    """Replace the placeholders of a suite by rows; a row keeps the placeholder's setup, teardown and template.
+def has_placeholders(suite: TestSuite) -> bool:
+    """Whether the rows of a suite are still to be made."""
+    return bool(suite.tests) and all(test.name.startswith(PLACEHOLDER) for test in suite.tests)
 
-    Returns:
-        How many rows the suite has now.
+
+def rows_for(lookup: Lookup) -> Rows | None:
+    """The rows of a suite that has the given variables; None when it is no suite of the matrix.
+
+    Raises:
+        CsitError: Testbed or selection are wrong.
     """
+    choice = suite_choice(lookup)
+    if choice is None:
+        return None
+    topology = chosen_topology(lookup)
+    return make_rows(topology, layout_of(topology), choice.selection, choice.test_type)
+
+
+def put_rows(suite: TestSuite, rows: Sequence[Row], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template."""
     placeholder = suite.tests[0]
     wanted, unwanted = TagPatterns(include), TagPatterns(exclude)
     suite.tests.clear()
     for row in rows:
         if (include and not wanted.match(row.tags)) or unwanted.match(row.tags):
             continue
-        test = placeholder.deepcopy(name=row.name, tags=row.tags, lineno=placeholder.lineno)
+        test = placeholder.deepcopy(name=row.name, tags=row.tags)
         test.body[0].args = row.arguments
         suite.tests.append(test)
-    return len(suite.tests)
+
+
+class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
+    """A pre-run modifier: makes the rows of every suite before Robot filters them.
+
+    Args:
+        variables: Of the command line, as `NAME:value`.
+    """
+
+    def __init__(self, variables: Sequence[str]) -> None:
+        self._variables = dict(variable.split(":", 1) for variable in variables if ":" in variable)
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Make the rows of one suite."""
+        if not has_placeholders(suite):
+            return
+        own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
+        made = rows_for({**own, **self._variables}.get)
+        if made is not None:
+            put_rows(suite, made.rows)

@@ -92,6 +92,8 @@ class DutNode(Frozen):
     vswitch: Literal["linux_bridge", "sim"]
     containers: Literal["linux_router", "sim"]
     """What an NF of a CSC or CSP is."""
+    vms: Literal["sim"] | None = None
+    """What an NF of a VSC is; None where the testbed has no VMs."""
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()

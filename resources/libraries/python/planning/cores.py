@@ -52,10 +52,17 @@ def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
     )
 
 
-def refusal(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> str | None:
-    """Say in one sentence why a cell has no honest placement; None when it has one."""
+def impossible(cell: Cell, layout: CpuLayout) -> str | None:
+    """Say why no number of cores would do; None when it is only a matter of their number."""
     if NfSize.HALF in cell.nf_sizes and not layout.smt:
         return "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off"
+    return None
+
+
+def refusal(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> str | None:
+    """Say in one sentence why a cell has no honest placement; None when it has one."""
+    if reason := impossible(cell, layout):
+        return reason
     needs, there = demand(cell, sharing, generator_cores).total, len(layout.cores(numa_node))
     return f"needs {needs} cores on NUMA {numa_node}, {there} there" if needs > there else None
 
@@ -86,7 +93,7 @@ def allocate(
     cores = layout.cores(numa_node)
     needs = demand(cell, sharing, generator_cores)
     fits = needs.total <= len(cores)
-    if reason is not None and (fits or not oversubscribe or not cores):
+    if reason is not None and (impossible(cell, layout) or not oversubscribe or not cores):
         raise PlanError(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )

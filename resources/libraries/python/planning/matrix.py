@@ -6,7 +6,7 @@ from math import ceil
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import CoreMap
 from resources.libraries.python.model.selection import Selection
@@ -44,7 +44,7 @@ def candidates(topology: Topology, layout: CpuLayout, selection: Selection) -> I
 def candidate(topology: Topology, layout: CpuLayout, cell: Cell) -> Candidate:
     """Look at one cell."""
     dut, cores = topology.dut, generator_cores(topology)
-    reason = _address_limit(cell)
+    reason = unsupported(topology, cell)
     core_map: CoreMap | None = None
     if reason is None:
         reason = refusal(cell, layout, dut.numa_node, dut.core_sharing, cores)
@@ -61,7 +61,10 @@ def candidate(topology: Topology, layout: CpuLayout, cell: Cell) -> Candidate:
     )
 
 
-def _address_limit(cell: Cell) -> str | None:
+def unsupported(topology: Topology, cell: Cell) -> str | None:
+    """Say why a testbed cannot run a cell however many cores it has; None when it can."""
+    if cell.service_type is ServiceType.VSC and topology.dut.vms is None:
+        return f"testbed {topology.metadata.name} has no driver for VMs"
     if cell.nf_chains > MOST_INSTANCES or cell.nf_count > MOST_NFS:
         return (
             f"needs addresses for {cell.nf_chains} instances and {cell.nf_count} NFs, "

@@ -9,7 +9,7 @@ VSWITCH = "vswitch"
 _INTERFACE_WORDS = {"linux_bridge": "veth", "sim": "mif"}
 """What the vSwitch's interfaces towards containers are, by vSwitch driver."""
 _APPLICATION_WORDS = {"linux_router": "lnxip4", "sim": "simip4"}
-"""What an NF runs, by container driver: `lnxip4` routes IPv4 in the Linux kernel."""
+"""What an NF runs, by its driver: `lnxip4` routes IPv4 in the Linux kernel."""
 
 
 def nf_name(instance: int, node: int) -> str:
@@ -48,10 +48,11 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     vm = cell.service_type is ServiceType.VSC
     kind = "vh" if vm else _INTERFACE_WORDS[topology.dut.vswitch]
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
+    driver = topology.dut.vms if vm and topology.dut.vms else topology.dut.containers
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
-        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{_APPLICATION_WORDS[topology.dut.containers]}"
+        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{_APPLICATION_WORDS[driver]}"
     )
 
 

@@ -1,0 +1,1 @@
+"""Offline tools over plans and results: `python -m csit_utils --help`."""

@@ -1,0 +1,1 @@
+"""Pure: from rows to matrices, ratios and sentences."""

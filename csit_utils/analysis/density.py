@@ -1,0 +1,137 @@
+"""The density matrix: rows are service instances, columns are NFs per instance."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from statistics import fmean, stdev
+
+from csit_utils.analysis.grouping import Metric, Series, belongs, bounds, systems_by_source
+from csit_utils.dataset.rows import TestRow
+
+
+class CellState(StrEnum):
+    """What a cell of the matrix can say."""
+
+    VALUE = "value"
+    AT_LEAST = "at least"
+    """The generator could offer no more."""
+    BELOW = "below"
+    """No load was low enough."""
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    DOES_NOT_FIT = "does not fit"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """One cell. Several runs of it are averaged, and `spread_pps` tells how far they differ."""
+
+    state: CellState
+    value_pps: float | None = None
+    """Mean of the lower bounds; for `BELOW` the load it is below of."""
+    upper_pps: float | None = None
+    spread_pps: float | None = None
+    """Sample standard deviation of several runs."""
+    runs: tuple[TestRow, ...] = ()
+    relative: float | None = None
+    """Share of the throughput of the 1x1 cell."""
+    oversubscribed: bool = False
+    complete: bool = True
+    reason: str = ""
+    """Why there is no value."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All cells of one series and metric."""
+
+    series: Series
+    metric: Metric
+    chains: tuple[int, ...]
+    nodes: tuple[int, ...]
+    cells: dict[tuple[int, int], MatrixCell]
+
+    def values(self) -> list[float]:
+        """All rates in the matrix."""
+        return [cell.value_pps for cell in self.cells.values() if cell.value_pps is not None]
+
+
+def matrices(rows: Sequence[TestRow], series: Series) -> list[Matrix]:
+    """A matrix per metric for which the series has any figure. All have the same rows and columns."""
+    sources = systems_by_source(rows)
+    mine = [row for row in rows if belongs(row, series, sources.get(row.source))]
+    placed: dict[tuple[int, int], list[TestRow]] = {}
+    for row in mine:
+        if row.nf_chains is not None and row.nf_nodes is not None:
+            placed.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
+    chains = tuple(sorted({place[0] for place in placed}))
+    nodes = tuple(sorted({place[1] for place in placed}))
+    found = []
+    for metric in Metric:
+        cells = {(s, n): _cell(placed.get((s, n), []), metric) for s in chains for n in nodes}
+        if any(cell.value_pps is not None for cell in cells.values()):
+            found.append(Matrix(series, metric, chains, nodes, _relate(cells)))
+    return found
+
+
+def _cell(rows: list[TestRow], metric: Metric) -> MatrixCell:
+    measured = [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
+    if not measured:
+        return _empty([row for row in rows if _asks_for(row, metric)])
+    runs = tuple(row for row, _ in measured)
+    marks = {
+        "runs": runs,
+        "oversubscribed": any(row.oversubscribed for row in runs),
+        "complete": all(found.complete for _, found in measured),
+    }
+    lowers = [found.lower for _, found in measured if found.lower is not None]
+    if len(lowers) < len(measured):
+        # One run without a lower bound makes every mean a guess; what is sure is the load that was too much.
+        tried = max(found.upper for _, found in measured if found.lower is None and found.upper is not None)
+        return MatrixCell(CellState.BELOW, tried, **marks)  # type: ignore[arg-type]
+    uppers = [found.upper for _, found in measured if found.upper is not None]
+    return MatrixCell(
+        CellState.VALUE if len(uppers) == len(measured) else CellState.AT_LEAST,
+        fmean(lowers),
+        fmean(uppers) if len(uppers) == len(measured) else None,
+        stdev(lowers) if len(lowers) > 1 else None,
+        **marks,  # type: ignore[arg-type]
+    )
+
+
+def _asks_for(row: TestRow, metric: Metric) -> bool:
+    """Whether a test was to find this metric."""
+    return row.test_type is None or metric.value in row.test_type
+
+
+def _empty(rows: list[TestRow]) -> MatrixCell:
+    """The reason for a hole: the last test that should have filled it."""
+    if not rows:
+        return MatrixCell(CellState.NOT_RUN, reason="no test of this cell in the files read")
+    row = rows[-1]
+    if row.planned is False:
+        state = CellState.DOES_NOT_FIT
+    elif row.status == "SKIP":
+        state = CellState.SKIPPED
+    else:
+        state = CellState.FAILED
+    return MatrixCell(state, runs=(row,), reason=row.message or row.evidence or "no reason was recorded")
+
+
+def _relate(cells: dict[tuple[int, int], MatrixCell]) -> dict[tuple[int, int], MatrixCell]:
+    base = cells.get((1, 1))
+    if base is None or base.state is not CellState.VALUE or not base.value_pps:
+        return cells
+    return {
+        place: replace(cell, relative=cell.value_pps / base.value_pps)
+        if cell.state is CellState.VALUE and cell.value_pps is not None
+        else cell
+        for place, cell in cells.items()
+    }
+
+
+def scale(found: Iterable[Matrix]) -> tuple[float, float] | None:
+    """The range of one shared colour scale, from zero, so that colours keep the ratio of the rates."""
+    values = [value for matrix in found for value in matrix.values()]
+    return (0.0, max(values)) if values else None

@@ -1,0 +1,152 @@
+"""What may be compared with what. Unlike things never share a matrix, a curve or a colour scale."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from csit_utils.dataset.rows import TestRow
+
+
+class Metric(StrEnum):
+    """A throughput figure."""
+
+    NDR = "NDR"
+    PDR = "PDR"
+    MRR = "MRR"
+
+
+@dataclass(frozen=True, order=True)
+class System:
+    """Where results come from. Simulated and measured results are never of one system."""
+
+    simulated: bool
+    world: str
+    testbed: str
+    drivers: str
+
+    @property
+    def name(self) -> str:
+        """For a heading."""
+        return f"{self.testbed} ({'simulated' if self.simulated else self.world})"
+
+
+@dataclass(frozen=True, order=True)
+class Series:
+    """All that is equal in the cells of one matrix."""
+
+    system: System
+    service_type: str
+    nf_size: str
+    vs_dtc: int
+    frame: str
+    profile: str
+    goals: str
+
+    @property
+    def name(self) -> str:
+        """For a heading inside its system and frame size."""
+        return f"{self.service_type} · NF-{self.nf_size} · vSwitch-{self.vs_dtc}c"
+
+
+class Bounds(NamedTuple):
+    """A throughput with its bounds; at least one of them is known."""
+
+    lower: float | None
+    """None: the throughput is below `upper`."""
+    upper: float | None
+    """None: nothing above `lower` could be offered."""
+    complete: bool
+
+
+def bounds(row: TestRow, metric: Metric) -> Bounds | None:
+    """A row's figure; None where the test has none, or failed: what a failed test found is not to be trusted."""
+    if not row.recorded or row.status != "PASS":
+        return None
+    if metric is Metric.NDR:
+        lower, upper, complete, tried = (
+            row.ndr_lower_pps,
+            row.ndr_upper_pps,
+            row.ndr_complete,
+            row.ndr_lowest_tried_pps,
+        )
+    elif metric is Metric.PDR:
+        lower, upper, complete, tried = (
+            row.pdr_lower_pps,
+            row.pdr_upper_pps,
+            row.pdr_complete,
+            row.pdr_lowest_tried_pps,
+        )
+    else:
+        lower, upper, complete, tried = row.mrr_pps, row.mrr_pps, True, None
+    if lower is None:
+        upper = tried if upper is None else upper
+    if lower is None and upper is None:
+        return None
+    return Bounds(lower, upper, bool(complete))
+
+
+def per_core(row: TestRow, metric: Metric) -> float | None:
+    """Throughput per data core that was asked for."""
+    found = bounds(row, metric)
+    if found is None or found.lower is None or not row.data_cores:
+        return None
+    return found.lower / row.data_cores
+
+
+def system_of(row: TestRow) -> System | None:
+    """A row's system; None for a test without a record."""
+    if row.simulated is None or row.world is None or row.testbed is None:
+        return None
+    return System(row.simulated, row.world, row.testbed, row.drivers or "")
+
+
+def series_of(row: TestRow) -> Series | None:
+    """A row's series; None for a test without a record."""
+    system = system_of(row)
+    if system is None or row.service_type is None or row.vs_dtc is None:
+        return None
+    return Series(
+        system,
+        row.service_type,
+        row.nf_size or "",
+        row.vs_dtc,
+        row.frame or "",
+        row.profile or "",
+        row.goals or "",
+    )
+
+
+def all_series(rows: Iterable[TestRow]) -> list[Series]:
+    """Every series: measured systems before simulated ones, then by name."""
+    return sorted({series for row in rows if (series := series_of(row)) is not None})
+
+
+def belongs(row: TestRow, series: Series, system: System | None) -> bool:
+    """Whether a row is of a series. A test without a record counts where nothing that is known of it speaks against it.
+
+    Args:
+        row: Any row.
+        series: The series.
+        system: The system of a row without a record, as far as its file tells.
+    """
+    own = series_of(row)
+    if own is not None:
+        return own == series
+    return (
+        system == series.system
+        and row.service_type == series.service_type
+        and row.nf_size in (None, series.nf_size)
+        and row.vs_dtc in (None, series.vs_dtc)
+        and (row.frame is None or series.frame.upper().split(" ")[0] == row.frame.upper())
+    )
+
+
+def systems_by_source(rows: Iterable[TestRow]) -> dict[str, System]:
+    """The system of a file, where all records of the file are of one system."""
+    found: dict[str, set[System]] = {}
+    for row in rows:
+        system = system_of(row)
+        if system is not None:
+            found.setdefault(row.source, set()).add(system)
+    return {source: next(iter(systems)) for source, systems in found.items() if len(systems) == 1}

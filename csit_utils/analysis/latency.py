@@ -1,0 +1,110 @@
+"""Latency histograms: decoding, merging, and the curve of latency by percentile."""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
+from hdrh.histogram import HdrHistogram
+
+_LARGEST_BYTES = 16 * 1024 * 1024
+"""A real histogram unpacks to some 10 kB; one that unpacks to more than this is an attack on memory."""
+_POINTS_PER_DECADE = 16
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Latency by percentile."""
+
+    count: int
+    quantiles: tuple[float, ...]
+    """Ascending, in [0, 1]; the last one is 1."""
+    values_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """The usual figures of a histogram, in nanoseconds."""
+
+    count: int
+    min_ns: int
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+
+
+def merge(encoded: Iterable[str]) -> HdrHistogram | None:
+    """One histogram of all that can be decoded; None where nothing can, or where nothing was counted."""
+    merged: HdrHistogram | None = None
+    for text in encoded:
+        decoded = _decode(text)
+        if decoded is None:
+            continue
+        if merged is None:
+            merged = decoded
+        else:
+            merged.add(decoded)
+    return merged if merged is not None and merged.get_total_count() > 0 else None
+
+
+def _decode(text: str) -> HdrHistogram | None:
+    try:
+        packed = base64.b64decode(text, validate=True)[8:]
+        unpacker = zlib.decompressobj()
+        unpacker.decompress(packed, _LARGEST_BYTES)
+        if unpacker.unconsumed_tail:
+            return None
+        return HdrHistogram.decode(text)
+    except (
+        binascii.Error,
+        zlib.error,
+        HdrCookieException,
+        HdrHistogramSettingsException,
+        HdrLengthException,
+        IndexError,
+        ValueError,
+    ):
+        return None
+
+
+def _counts(histogram: HdrHistogram) -> tuple["np.ndarray[tuple[int], np.dtype[np.int64]]", list[int]]:
+    """Counts of the values that occur, and those values."""
+    counts = np.ctypeslib.as_array(histogram.counts)
+    occupied = np.flatnonzero(counts)
+    values = [int(histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(at)))) for at in occupied]
+    return counts[occupied].astype(np.int64), values
+
+
+def curve(histogram: HdrHistogram) -> Curve:
+    """Latency at quantiles that lie evenly on the axis 1 / (1 - q), as far as the number of samples carries.
+
+    With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
+    """
+    counts, values = _counts(histogram)
+    total = int(counts.sum())
+    reach = np.arange(0, np.log10(max(total, 2)), 1 / _POINTS_PER_DECADE)
+    quantiles = [*(1 - 10.0**-reach).tolist(), 1.0]
+    return Curve(total, tuple(quantiles), tuple(_at(counts, values, quantiles)))
+
+
+def percentiles(histogram: HdrHistogram) -> Percentiles:
+    """The figures of the latency tables."""
+    counts, values = _counts(histogram)
+    p50, p90, p99, p999 = _at(counts, values, (0.5, 0.9, 0.99, 0.999))
+    lowest = int(histogram.get_min_value())
+    return Percentiles(int(counts.sum()), lowest, p50, p90, p99, p999, values[-1])
+
+
+def _at(
+    counts: "np.ndarray[tuple[int], np.dtype[np.int64]]", values: list[int], quantiles: Sequence[float]
+) -> list[int]:
+    """The smallest value that at least the share `q` of all samples does not exceed."""
+    cumulated = np.cumsum(counts)
+    # The tiny amount keeps a product such as 0.9 * 10 = 9.000000000000002 from asking for the tenth sample.
+    wanted = np.maximum(1, np.ceil(np.asarray(quantiles) * cumulated[-1] - 1e-9))
+    return [values[at] for at in np.searchsorted(cumulated, wanted)]

@@ -1,0 +1,1 @@
+"""Benchmarks of this project against its peers, always as a ratio in one run."""

@@ -1,0 +1,51 @@
+"""The command line: one file per command in `csit_utils.commands`, listed here."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+
+from resources.libraries.python.errors import ConfigError, CsitError
+
+COMMANDS = ("local", "doctor", "plan", "robot", "report", "show", "explain", "bench")
+"""In the order of --help. Each is a function of that name in the module of that name."""
+
+_OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
+"""Commands whose options are parsed by somebody else."""
+
+
+def make_app(arguments: Sequence[str]) -> typer.Typer:
+    """The command line with the command that is asked for; with all of them where it is none of them.
+
+    Importing all commands takes half a second, which a person would wait for again and again.
+    """
+    app = typer.Typer(
+        help="Measure NF service density, and read the results.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(lambda: None)  # so that a single command is still called by its name
+    for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
+        function = getattr(import_module(f"csit_utils.commands.{name}"), name)
+        app.command(name, context_settings=_OF_ANOTHER_PROGRAM.get(name))(function)
+    return app
+
+
+def main() -> int:
+    """Run the command line.
+
+    Returns:
+        2 for bad input, 1 for any other failure; what the command says otherwise.
+    """
+    try:
+        make_app(sys.argv[1:])()
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except CsitError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0

@@ -1,0 +1,89 @@
+"""`bench`: what this software promises, measured on this machine against a peer in the same run."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from csit_utils.report.units import digits3
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Where a measure is found. It is imported when it runs: each has needs of its own."""
+
+    name: str
+    module: str
+    function: str
+
+
+MEASURES = (
+    Measure("generator_pps", "csit_utils.bench.generator", "measure_pps"),
+    Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error"),
+    Measure("search_time", "csit_utils.bench.search", "measure"),
+    Measure("trial_overhead", "csit_utils.bench.overhead", "measure"),
+    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure"),
+)
+
+
+def bench(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per measure and line.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Run this measure only; may be given again.")] = None,
+) -> None:
+    """Measure generator, search, overhead and deployment, each as a ratio to a peer in the same run.
+
+    A measure whose needs are not met here (root, trafgen, MLRsearch) says so and is skipped. Status 1: one failed.
+
+    Example: python -m csit_utils bench --only search_time --json
+    """
+    names = [measure.name for measure in MEASURES]
+    unknown = [name for name in only or () if name not in names]
+    if unknown:
+        raise ConfigError(f"there is no measure '{unknown[0]}'; there are {', '.join(names)}")
+    rows = []
+    for measure in MEASURES:
+        if only and measure.name not in only:
+            continue
+        row = _run(measure)
+        rows.append(row)
+        if as_json:
+            typer.echo(json.dumps(row))
+    if not as_json:
+        _print(rows)
+    if any("failed" in row for row in rows):
+        raise typer.Exit(1)
+
+
+def _run(measure: Measure) -> dict[str, Any]:
+    """A measure's figures; or why there are none under `skipped` or `failed`."""
+    try:
+        found: Mapping[str, Any] = getattr(importlib.import_module(measure.module), measure.function)()
+    except Unsupported as error:
+        return {"name": measure.name, "skipped": str(error)}
+    except ModuleNotFoundError as error:
+        return {"name": measure.name, "skipped": f"needs the Python module {error.name}, which is not installed"}
+    except (CsitError, OSError) as error:
+        return {"name": measure.name, "failed": str(error)}
+    return {**found, "name": measure.name}
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - costs time of every --help
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    table = Table("measure", "ours", "peer", "ratio", "unit", "note", box=None, pad_edge=False)
+    for row in rows:
+        reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
+        note = reason or str(row.get("note") or row.get("detail") or "")
+        table.add_row(row["name"], *(_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit")), note)
+    Console(soft_wrap=True, markup=False, highlight=False).print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return digits3(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,26 @@
+"""`doctor`: what a testbed lacks, and how to mend it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.model.load import load_topology
+
+PROJECT = Path(__file__).parents[2]
+
+
+def doctor(
+    topology: Annotated[Path, typer.Argument(help="Testbed file.")] = PROJECT / "topologies" / "local.yaml",
+) -> None:
+    """Check a testbed without touching it: what is wrong, and how to mend it. Ends with 1 when something is.
+
+    Example: ./csit doctor topologies/local.yaml
+    """
+    problems = world_of(load_topology(topology)).problems()
+    for problem in problems:
+        typer.echo(f"- {problem}")
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(f"{topology}: nothing is missing")

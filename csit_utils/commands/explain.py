@@ -1,0 +1,35 @@
+"""`explain`: how to read a metric."""
+
+import textwrap
+from typing import Annotated
+
+import typer
+
+from csit_utils.report.explain import EXPLANATIONS, Explanation
+from resources.libraries.python.errors import ConfigError
+
+
+def explain(
+    metric: Annotated[str | None, typer.Argument(help="A metric; without it, all are listed.")] = None,
+) -> None:
+    """Say what a metric is, its unit, how it is measured, and how not to misread it.
+
+    Example: python -m csit_utils explain pdr
+    """
+    if metric is None:
+        width = max(map(len, EXPLANATIONS))
+        for text in EXPLANATIONS.values():
+            typer.echo(f"{text.name:<{width}}  {text.what}")
+        return
+    found = EXPLANATIONS.get(metric.lower())
+    if found is None:
+        raise ConfigError(f"there is no metric '{metric}'; there are {', '.join(EXPLANATIONS)}")
+    typer.echo(_page(found))
+
+
+def _page(text: Explanation) -> str:
+    parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Do not misread", text.misread))
+    body = "\n\n".join(
+        f"{head}\n{textwrap.fill(said, 96, initial_indent='  ', subsequent_indent='  ')}" for head, said in parts
+    )
+    return f"{text.title}\n\n{body}"

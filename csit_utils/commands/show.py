@@ -1,0 +1,27 @@
+"""`show`: the answers in the terminal."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.reading import INPUTS, read, tell_problems
+
+
+def show(
+    inputs: INPUTS,
+    page: Annotated[Path | None, typer.Option(help="Path of a page to name below the table.")] = None,
+) -> None:
+    """Show cell, frame, NDR, PDR, latency and verdict of every test.
+
+    p99 is the worst 99th percentile of all instances and directions at 50 % of PDR. A pipe gets tab-separated lines.
+
+    Example: python -m csit_utils show results/output.xml
+    """
+    dataset = read(inputs)
+    from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy cost time of every --help
+
+    print_table(dataset)
+    if page is not None:
+        typer.echo(f"Report: {page}")
+    tell_problems(dataset)

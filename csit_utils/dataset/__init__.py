@@ -1,0 +1,1 @@
+"""From output.xml files and result records to typed rows and tables."""

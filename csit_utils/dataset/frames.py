@@ -1,0 +1,66 @@
+"""Tables for pandas and for CSV files, made from flat rows."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+import pandas as pd
+
+from csit_utils.dataset.flatten import flow_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def _frame(kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]") -> pd.DataFrame:
+    frame = pd.DataFrame((asdict(row) for row in rows), columns=[column.name for column in fields(kind)])
+    hints = get_type_hints(kind)
+    return frame.astype({name: _dtype(hints[name]) for name in frame.columns})
+
+
+def _dtype(hint: object) -> str:
+    """Nullable types: an unknown count stays unknown instead of turning its column into floats with NaN."""
+    kinds = set(get_args(hint) or (hint,)) - {type(None)}
+    return {str: "string", int: "Int64", float: "float64", bool: "boolean"}[kinds.pop()]
+
+
+def frame_of_tests(dataset: Dataset) -> pd.DataFrame:
+    """One row per test."""
+    return _frame(TestRow, rows_of_tests(dataset))
+
+
+def frame_of_latency(dataset: Dataset) -> pd.DataFrame:
+    """One row per test, load, instance and direction."""
+    return _frame(LatencyRow, latency_rows(dataset))
+
+
+def frame_of_trials(dataset: Dataset) -> pd.DataFrame:
+    """One row per test and trial."""
+    return _frame(TrialRow, trial_rows(dataset))
+
+
+def frame_of_flows(dataset: Dataset) -> pd.DataFrame:
+    """One row per test, trial, instance and direction."""
+    return _frame(FlowRow, flow_rows(dataset))
+
+
+def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
+    """Write tests.csv, latency.csv, trials.csv and flows.csv with raw numbers; histograms are left out.
+
+    Returns:
+        The files.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    frames = {
+        "tests": frame_of_tests(dataset),
+        "latency": frame_of_latency(dataset).drop(columns="histogram"),
+        "trials": frame_of_trials(dataset),
+        "flows": frame_of_flows(dataset),
+    }
+    options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
+    for name, frame in frames.items():
+        frame.to_csv(directory / f"{name}.csv", **options)
+    return tuple(directory / f"{name}.csv" for name in frames)

@@ -1,0 +1,89 @@
+"""What a file of results is made of."""
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.result import Result
+
+
+class ReadError(CsitError):
+    """A file of results cannot be read, or not to its end; the text names the file."""
+
+
+class Status(StrEnum):
+    """How a test ended, in Robot's words."""
+
+    PASS = "PASS"  # noqa: S105 - a status, no password
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A test with its record. The test may have failed after it: a failed cleanup fails the test."""
+
+    result: Result
+    source: str
+    status: Status
+    message: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same record, wherever it was read."""
+        return hashlib.sha256(self.result.model_dump_json().encode()).hexdigest()
+
+    @property
+    def anchor(self) -> str:
+        """An id for links to this test, the same in every report made from this record."""
+        asked = self.result.asked
+        return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """A test that left no record that can be read."""
+
+    test_id: str
+    name: str
+    tags: tuple[str, ...]
+    source: str
+    status: Status
+    message: str
+
+    @property
+    def anchor(self) -> str:
+        """An id for links to this test."""
+        return "test-" + hashlib.sha256(f"{self.source}\n{self.test_id}".encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What could not be read; one sentence that names the file."""
+
+    source: str
+    text: str
+
+
+Item = Recorded | Unrecorded | Problem
+
+
+@dataclass
+class Dataset:
+    """All tests of all files."""
+
+    recorded: list[Recorded] = field(default_factory=list)
+    unrecorded: list[Unrecorded] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, item: Item) -> None:
+        """Put an item where it belongs."""
+        match item:
+            case Recorded():
+                self.recorded.append(item)
+            case Unrecorded():
+                self.unrecorded.append(item)
+            case Problem():
+                self.problems.append(item)

@@ -1,0 +1,151 @@
+"""Typed rows, flat enough for a table: one per test, latency figure, trial, and flow of a trial.
+
+Analysis and the tables of the report read these and not the records, so that rows kept in another format serve as well.
+Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
+"""
+
+from dataclasses import dataclass
+
+from resources.libraries.python.model.goal import Goal, SearchProfile
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """One test. What is not known is None."""
+
+    __test__ = False  # not a pytest class
+
+    anchor: str
+    test_id: str
+    test_name: str
+    source: str
+    recorded: bool
+    status: str
+    message: str
+    tags: str
+    started_at: str | None = None
+    finished_at: str | None = None
+    world: str | None = None
+    simulated: bool | None = None
+    testbed: str | None = None
+    drivers: str | None = None
+    profile: str | None = None
+    goals: str | None = None
+    test_type: str | None = None
+    service_type: str | None = None
+    nf_chains: int | None = None
+    nf_nodes: int | None = None
+    nf_size: str | None = None
+    vs_dtc: int | None = None
+    frame: str | None = None
+    frame_mean_bytes: float | None = None
+    planned: bool | None = None
+    oversubscribed: bool | None = None
+    vswitch_data_cores: float | None = None
+    nf_data_cores: float | None = None
+    data_cores: float | None = None
+    """Physical cores asked for as data cores of the vSwitch and of all NFs; main, system and generator cores not."""
+    ndr_loss_ratio: float | None = None
+    ndr_lower_pps: float | None = None
+    ndr_upper_pps: float | None = None
+    ndr_complete: bool | None = None
+    ndr_lowest_tried_pps: float | None = None
+    ndr_l1_bps: float | None = None
+    ndr_l2_bps: float | None = None
+    ndr_pps_per_core: float | None = None
+    pdr_loss_ratio: float | None = None
+    pdr_lower_pps: float | None = None
+    pdr_upper_pps: float | None = None
+    pdr_complete: bool | None = None
+    pdr_lowest_tried_pps: float | None = None
+    pdr_l1_bps: float | None = None
+    pdr_l2_bps: float | None = None
+    pdr_pps_per_core: float | None = None
+    mrr_offered_pps: float | None = None
+    mrr_pps: float | None = None
+    mrr_stdev_pps: float | None = None
+    mrr_trials: int | None = None
+    mrr_l1_bps: float | None = None
+    mrr_l2_bps: float | None = None
+    mrr_pps_per_core: float | None = None
+    verdicts: str = ""
+    evidence: str = ""
+    trials: int | None = None
+    trials_s: float | None = None
+    deploy_s: float | None = None
+    remove_s: float | None = None
+
+
+@dataclass(frozen=True)
+class LatencyRow:
+    """One-way latency of one instance in one direction at one load."""
+
+    anchor: str
+    test_name: str
+    load: str
+    load_pps: float
+    instance: int
+    direction: str
+    sent: int
+    received: int
+    min_ns: int | None
+    mean_ns: float | None
+    p50_ns: int | None
+    p90_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    max_ns: int | None
+    histogram: str | None
+    """HDR histogram of nanoseconds, V2 compressed, base64."""
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial."""
+
+    anchor: str
+    test_name: str
+    trial: int
+    """Counts from 1 in the order of the test."""
+    purpose: str
+    started_at: str
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    sent: int
+    received: int
+    loss_ratio: float | None
+    duration_s: float
+    offered_duration_s: float
+    total_duration_s: float
+    generator_limited: bool
+    note: str | None
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """Packets of one instance in one direction in one trial."""
+
+    anchor: str
+    test_name: str
+    trial: int
+    purpose: str
+    intended_pps: float
+    instance: int
+    direction: str
+    sent: int
+    received: int
+
+
+def goal_text(goal: Goal) -> str:
+    """The definition of a goal in one line: names alone mean different things to different people."""
+    return (
+        f"{goal.name} loss <= {goal.loss_ratio:.3%} width {goal.relative_width:.3%} exceed {goal.exceed_ratio:.0%} "
+        f"trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s sum {goal.duration_sum_s:g} s"
+    )
+
+
+def profile_text(profile: SearchProfile) -> str:
+    """All that decides what a result of this profile means."""
+    mrr = f"MRR {profile.mrr_trials} x {profile.mrr_duration_s:g} s"
+    return "; ".join([*(goal_text(goal) for goal in profile.goals), mrr])

@@ -1,0 +1,1 @@
+"""One HTML page of results that opens without a server or a network."""

@@ -1,0 +1,132 @@
+"""How to read each metric, once, for the report and for `csit_utils explain`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that keeps a reader from misreading a number."""
+
+    name: str
+    title: str
+    what: str
+    unit: str
+    how: str
+    misread: str
+
+
+_ALL = (
+    Explanation(
+        "ndr",
+        "NDR, non-drop rate",
+        "The highest load at which not one packet is lost.",
+        "Packets per second, all service instances and both directions together.",
+        "A search by draft-ietf-bmwg-mlrsearch closes in on it from both sides with trials of a fixed length. The page "
+        "shows the relevant lower bound: the highest load that met the goal. The upper bound is beside it.",
+        "One lost packet in a trial moves it, so it is noisier than PDR; a large gap between the two says that the "
+        "system loses a little at almost any load. Shorter trials give higher NDR: compare only equal goals.",
+    ),
+    Explanation(
+        "pdr",
+        "PDR, partial drop rate",
+        "The highest load at which the share of lost packets stays within a stated ratio, here 0.5 % unless the goal "
+        "says otherwise.",
+        "Packets per second, all service instances and both directions together.",
+        "In the same search as NDR, so that trials serve both goals. The loss ratio is computed over all instances and "
+        "directions; the fairness index tells whether one instance bears it alone.",
+        "Other projects use other ratios under the same name (0.1 % is common). A PDR without its ratio says nothing.",
+    ),
+    Explanation(
+        "mrr",
+        "MRR, maximum receive rate",
+        "What comes back when the generator offers all it can, whatever is lost on the way.",
+        "Packets per second, all service instances and both directions together.",
+        "Several trials of a fixed length at the highest load; the page shows their mean and standard deviation.",
+        "It is not a rate that a service can be run at. Overload may bring it far below NDR, or leave it above PDR. "
+        "It depends on the load that was offered, which the page states.",
+    ),
+    Explanation(
+        "bandwidth",
+        "Bandwidth",
+        "The packet rate expressed in bits.",
+        "Bits per second, both directions together. L2 counts the frame with FCS; L1 adds 20 bytes per frame "
+        "(preamble, start delimiter, gap between frames) and is what fills a physical line.",
+        "Computed from the packet rate and the mean frame size, not measured.",
+        "Both directions are added up: 20 Gbit/s here is one full 10 Gbit/s line each way.",
+    ),
+    Explanation(
+        "per-core",
+        "Throughput per core",
+        "How much throughput each data core brings: the price of density.",
+        "Packets per second per physical core.",
+        "Throughput divided by the data cores that the cell asks for: those of the vSwitch plus those of all NFs. Main "
+        "threads, system cores and the generator's cores are not counted.",
+        "In an oversubscribed test the cores asked for are not there, so the quotient describes no real machine. With "
+        "vSwitch and NFs on unlike sizes the mean hides which of them is the bottleneck.",
+    ),
+    Explanation(
+        "efficiency",
+        "Efficiency against 1x1",
+        "What remains of the throughput of one service with one NF.",
+        "Percent of the 1x1 cell of the same matrix.",
+        "Throughput of the cell divided by that of 1x1, where 1x1 was measured and has both bounds.",
+        "It compares total throughput. Ten services at 80 % do not get 80 % each, they share it.",
+    ),
+    Explanation(
+        "latency",
+        "Latency",
+        "The time one packet takes from the generator through the service and back to the generator, one way.",
+        "Nanoseconds in files, shown as µs or ms; by instance, direction and load.",
+        "Probe frames at a low rate on top of the load; every probe is a sample of an HDR histogram. Loads are percent "
+        "of PDR; PDR0 sends probes only.",
+        "With 1,000 samples there is no 99.99th percentile: curves end where samples end. Lost probes have no latency, "
+        "so a curve beside loss looks better than it is. Generator and time stamps are inside the figure.",
+    ),
+    Explanation(
+        "fairness",
+        "Fairness (Jain's index)",
+        "Whether all service instances get equal shares of what comes back.",
+        "1 when all are equal, 1/n when one instance of n has everything.",
+        "(sum x)² / (n · sum x²) over packets received per instance, both directions, at the trials of the PDR lower "
+        "bound, or at the trials of MRR. All instances are offered the same.",
+        "At PDR little is lost, so it is close to 1 even if one instance bears all the loss: look at the worst "
+        "instance's loss beside it.",
+    ),
+    Explanation(
+        "verdict",
+        "Verdict",
+        "Whether a number may be trusted, and what limits it.",
+        "One or more words, each with evidence in numbers.",
+        "measured: nothing suspicious was seen. generator-bound: the system can do more than was offered. below-range: "
+        "no load was low enough. incomplete: time ran out before the bounds were close. no-traffic, affinity-lost, "
+        "failed: see the evidence.",
+        "`measured` does not say what the bottleneck is. `generator-bound` numbers are lower limits, shown with ≥.",
+    ),
+    Explanation(
+        "oversubscribed",
+        "Oversubscribed",
+        "Data threads shared cores, because the machine has fewer than the cell asks for.",
+        "A mark on a cell, bar or row.",
+        "The planner decides it before the test and the core map shows it.",
+        "Such a number shows that the cell works and what this machine does with it. It is not a density figure.",
+    ),
+    Explanation(
+        "simulated",
+        "Simulated",
+        "No packet was sent: rates, loss and latency come from a model with a virtual clock.",
+        "A banner on every section, figure and table row.",
+        "The same planner, search and report run as on hardware; only the drivers differ.",
+        "It says nothing about any real system. It is never put into one matrix with measured results.",
+    ),
+    Explanation(
+        "cell",
+        "Cell of the density matrix",
+        "S services of N network functions each, written SxN; row and column of the matrix.",
+        "Counts.",
+        "VSC and CSC are snakes: every hop crosses the vSwitch, N+1 times in all. CSP is a pipeline: NFs are linked to "
+        "each other and only the edges cross the vSwitch, twice.",
+        "More NFs per service is not the same as more services: compare along one axis at a time.",
+    ),
+)
+
+EXPLANATIONS = {text.name: text for text in _ALL}

@@ -1,0 +1,158 @@
+"""Header, environments and goals: what was measured, where and when."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from csit_utils.dataset.items import Dataset, Recorded
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.units import DASH, memory, percent, seconds
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.result import Environment
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of the header."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EnvironmentTable:
+    """All distinct environments side by side."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...], bool], ...]
+    """Name, a value per environment, and whether they differ."""
+
+
+@dataclass(frozen=True)
+class ProfileView:
+    """One search profile."""
+
+    name: str
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first trials", "final trials", "evidence")
+
+
+def facts(dataset: Dataset, rows: Sequence[TestRow]) -> tuple[Fact, ...]:
+    """The header's facts."""
+    results = [item.result for item in dataset.recorded]
+    statuses = Counter(row.status for row in rows)
+    count = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
+    environments = [result.environment for result in results]
+    kinds = _unique(str(row.test_type) for row in rows if row.recorded)
+    types = [
+        f"{kind}: {', '.join(_unique(str(row.service_type) for row in rows if row.test_type == kind))}"
+        for kind in kinds
+    ]
+    frames = _unique(row.frame for row in rows if row.recorded and row.frame)
+    begun, ended = _span([result.started_at for result in results]), _span([result.finished_at for result in results])
+    when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
+    lasted = seconds((ended[1] - begun[0]).total_seconds()) if begun and ended else DASH
+    return (
+        Fact("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
+        Fact(
+            "Where", _unique(f"testbed {row.testbed}, world {row.world}: {row.drivers}" for row in rows if row.recorded)
+        ),
+        Fact("Host", _unique(f"{env.cpu_model}, {env.cpus_online} CPUs, Linux {env.kernel}" for env in environments)),
+        Fact("When", (when, f"took {lasted}" if begun else "")),
+        Fact("Tests", (f"{len(rows)}: {count}",)),
+        Fact("Code", _unique(map(_revision, environments))),
+    )
+
+
+_WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
+
+
+def _unique(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(lines))
+
+
+def _revision(environment: Environment) -> str:
+    if environment.git_revision is None:
+        return "revision unknown"
+    dirty = ", with uncommitted changes" if environment.git_dirty else ""
+    return f"git {environment.git_revision[:12]}{dirty}"
+
+
+def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
+    """Earliest and latest of ISO 8601 times; what is none of them is left out."""
+    times = []
+    for stamp in stamps:
+        try:
+            times.append(datetime.fromisoformat(stamp).replace(tzinfo=None))
+        except ValueError:
+            continue
+    return (min(times), max(times)) if times else None
+
+
+def environments(recorded: Sequence[Recorded]) -> EnvironmentTable | None:
+    """Distinct environments as columns, so that it shows what differs."""
+    counted: dict[str, tuple[Environment, int]] = {}
+    for item in recorded:
+        environment = item.result.environment
+        key = environment.model_dump_json()
+        counted[key] = (environment, counted.get(key, (environment, 0))[1] + 1)
+    if not counted:
+        return None
+    columns = [_environment(environment) for environment, _ in counted.values()]
+    names = _unique(name for column in columns for name in column)
+    rows = []
+    for name in names:
+        values = tuple(column.get(name, DASH) for column in columns)
+        rows.append((name, values, len(set(values)) > 1))
+    heads = tuple(f"{times} test{'s' if times > 1 else ''}" for _, times in counted.values())
+    return EnvironmentTable(heads, tuple(rows))
+
+
+def _environment(environment: Environment) -> dict[str, str]:
+    plain = {
+        "host": environment.hostname,
+        "CPU": environment.cpu_model,
+        "microcode": environment.microcode,
+        "CPUs online": str(environment.cpus_online),
+        "memory": memory(environment.memory_bytes),
+        "kernel": environment.kernel,
+        "kernel command line": environment.command_line,
+        "distribution": environment.distribution,
+        "virtualization": environment.virtualization,
+        "Python": environment.python,
+        "code": _revision(environment),
+    }
+    versions = {f"version of {name}": version for name, version in sorted(environment.versions.items())}
+    return {name: value or DASH for name, value in {**plain, **versions}.items()}
+
+
+def profiles(recorded: Sequence[Recorded]) -> tuple[ProfileView, ...]:
+    """All distinct search profiles."""
+    distinct = {item.result.asked.profile.model_dump_json(): item.result.asked.profile for item in recorded}
+    return tuple(map(_profile, distinct.values()))
+
+
+def _profile(profile: SearchProfile) -> ProfileView:
+    rows = tuple(
+        (
+            goal.name,
+            percent(goal.loss_ratio),
+            percent(goal.exceed_ratio),
+            percent(goal.relative_width),
+            seconds(goal.initial_trial_duration_s),
+            seconds(goal.final_trial_duration_s),
+            f"{seconds(goal.duration_sum_s)} of final trials",
+        )
+        for goal in profile.goals
+    )
+    notes = (
+        f"A search ends after {seconds(profile.duration_max_s)} with the bounds it has.",
+        f"MRR: {profile.mrr_trials} trials of {seconds(profile.mrr_duration_s)}.",
+        f"Latency: {seconds(profile.latency_duration_s)} per load, "
+        f"{profile.latency_probe_pps:g} probe frames per second, instance and direction.",
+    )
+    return ProfileView(profile.name, rows, notes)

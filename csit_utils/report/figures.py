@@ -1,0 +1,255 @@
+"""Plotly figures as plain data.
+
+Colours are numbers of the page's palette; the page's script makes them the colours of the light or the dark scheme.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from csit_utils.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.latency import curve, merge
+from csit_utils.dataset.rows import LatencyRow
+from csit_utils.report.units import common_unit, latency, rate
+
+Json = dict[str, Any]
+
+ALL_INSTANCES = "all instances"
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
+_AXES = ("by service instances", "by NFs per instance", "by all NFs")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with variants that its reader chooses from."""
+
+    identity: str
+    title: str
+    simulated: bool
+    selectors: tuple[tuple[str, ...], ...]
+    """Groups of choices; a variant's key is one choice of each, joined by `|`."""
+    variants: Json
+
+    def payload(self) -> Json:
+        """What the page's script needs."""
+        return {
+            "title": escape(self.title),
+            "simulated": self.simulated,
+            "selectors": self.selectors,
+            "variants": self.variants,
+        }
+
+
+def density_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
+    """Throughput against density, a line per service length or per number of services."""
+    if not found:
+        return None
+    variants: Json = {}
+    metrics = [metric for metric in Metric if any(matrix.metric is metric for matrix in found)]
+    for metric in metrics:
+        chosen = [matrix for matrix in found if matrix.metric is metric]
+        colours = list(called)
+        factor, unit = common_unit([value for matrix in chosen for value in matrix.values()])
+        for axis in _AXES:
+            variants[f"{metric}|{axis}"] = {
+                "data": [
+                    line
+                    for matrix in chosen
+                    for line in _lines(matrix, called[matrix.series], colours.index(matrix.series), axis, factor)
+                ],
+                "layout": {
+                    "xaxis": {"title": {"text": axis.removeprefix("by ")}, "dtick": 1, "rangemode": "tozero"},
+                    "yaxis": {"title": {"text": f"{metric}, {unit}"}, "rangemode": "tozero"},
+                },
+            }
+    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics), _AXES), variants)
+
+
+def _lines(matrix: Matrix, name: str, colour: int, axis: str, factor: float) -> Iterator[Json]:
+    """One line per value of the other axis."""
+    along = 1 if axis == _AXES[1] else 0
+    valued = [
+        (place, cell)
+        for place, cell in matrix.cells.items()
+        if cell.value_pps is not None and cell.state is not CellState.BELOW
+    ]
+    valued.sort(key=lambda pair: (pair[0][1 - along], pair[0][along]))
+    for index, (fixed, group) in enumerate(groupby(valued, key=lambda pair: pair[0][1 - along])):
+        points = list(group)
+        label = f"{name}, {fixed} NF{'s' if fixed > 1 else ''} each"
+        if along:
+            label = f"{name}, {fixed} instance{'s' if fixed > 1 else ''}"
+        yield {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": escape(label),
+            "x": [place[0] * place[1] if axis == _AXES[2] else place[along] for place, _ in points],
+            "y": [(cell.value_pps or 0) / factor for _, cell in points],
+            "error_y": {
+                "type": "data",
+                "symmetric": False,
+                "array": [
+                    ((cell.upper_pps or cell.value_pps or 0) - (cell.value_pps or 0)) / factor for _, cell in points
+                ],
+                "arrayminus": [0] * len(points),
+                "thickness": 1,
+                "width": 3,
+            },
+            "text": [_hover(matrix, name, place, cell) for place, cell in points],
+            "hovertemplate": "%{text}<extra></extra>",
+            "marker": {
+                "size": 9,
+                "symbol": [
+                    _SYMBOLS[index % len(_SYMBOLS)] + ("-open" if cell.oversubscribed else "") for _, cell in points
+                ],
+            },
+            "line": {"dash": ("solid", "dash", "dot", "dashdot")[index % 4], "width": 2},
+            "meta": {"colour": colour},
+        }
+
+
+def _above(cell: MatrixCell) -> float:
+    """How far the upper bound is above the lower one."""
+    return cell.upper_pps - cell.value_pps if cell.upper_pps is not None and cell.value_pps is not None else 0.0
+
+
+def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) -> str:
+    mark = "<br>OVERSUBSCRIBED" if cell.oversubscribed else ""
+    upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""
+    text = f"{name} {place[0]}x{place[1]}: {matrix.metric} {rate(cell.value_pps)}{upper}"
+    return escape(text) + mark
+
+
+def per_core_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
+    """Throughput per data core, a bar per cell."""
+    variants: Json = {}
+    metrics = [metric for metric in Metric if any(matrix.metric is metric for matrix in found)]
+    for metric in metrics:
+        chosen = [matrix for matrix in found if matrix.metric is metric]
+        bars = [_cores(matrix, called[matrix.series]) for matrix in chosen]
+        factor, unit = common_unit([row[1] for rows in bars for row in rows])
+        variants[str(metric)] = {
+            "data": [
+                {
+                    "type": "bar",
+                    "name": escape(called[matrix.series]),
+                    "x": [row[0] for row in rows],
+                    "y": [row[1] / factor for row in rows],
+                    "text": [row[2] for row in rows],
+                    "textposition": "none",
+                    "hovertemplate": "%{text}<extra></extra>",
+                    "marker": {
+                        "pattern": {"shape": ["/" if row[3] else "" for row in rows], "size": 5, "solidity": 0.35}
+                    },
+                    "meta": {"colour": list(called).index(matrix.series)},
+                }
+                for matrix, rows in zip(chosen, bars, strict=True)
+            ],
+            "layout": {
+                "barmode": "group",
+                "bargap": max(0.2, 0.8 - 0.06 * sum(map(len, bars))),  # a single bar is not a wall
+                "xaxis": {
+                    "title": {"text": "cell: service instances x NFs per instance"},
+                    "type": "category",
+                    "categoryorder": "array",
+                    "categoryarray": [f"{s}x{n}" for s, n in sorted({at for matrix in chosen for at in matrix.cells})],
+                },
+                "yaxis": {"title": {"text": f"{metric} per data core, {unit}"}, "rangemode": "tozero"},
+            },
+        }
+    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics),), variants) if found else None
+
+
+def _cores(matrix: Matrix, name: str) -> list[tuple[str, float, str, bool]]:
+    """Cell, rate per core, hover text, oversubscribed."""
+    rows = []
+    for (s, n), cell in sorted(matrix.cells.items()):
+        cores = cell.runs[-1].data_cores if cell.runs else None
+        if cell.value_pps is None or cell.state is CellState.BELOW or not cores:
+            continue
+        run = cell.runs[-1]
+        text = (
+            f"{name} {s}x{n}: {rate(cell.value_pps / cores)} per core"
+            f" = {rate(cell.value_pps)} / {cores:g} cores"
+            f" ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
+        )
+        mark = "<br>OVERSUBSCRIBED: the cores asked for are not there" if cell.oversubscribed else ""
+        rows.append((f"{s}x{n}", cell.value_pps / cores, escape(text) + mark, cell.oversubscribed))
+    return rows
+
+
+def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
+    """Latency by percentile, a line per load and direction; None without histograms."""
+    known = [row for row in rows if row.histogram]
+    instances = sorted({row.instance for row in known})
+    choices = [str(instance) for instance in instances]
+    if len(instances) > 1:
+        choices.insert(0, ALL_INSTANCES)
+    variants: Json = {}
+    for choice in choices:
+        chosen = [row for row in known if choice in (ALL_INSTANCES, str(row.instance))]
+        data = list(_curves(chosen))
+        if data:
+            variants[choice] = {"data": data, "layout": _latency_layout(data)}
+    selector = tuple(choice for choice in choices if choice in variants)
+    return Figure(identity, title, simulated, (selector,), variants) if variants else None
+
+
+def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
+    loads = list(dict.fromkeys(row.load for row in rows))
+    for load in loads:
+        for direction in ("forward", "reverse"):
+            chosen = [row for row in rows if (row.load, row.direction) == (load, direction)]
+            merged = merge(row.histogram for row in chosen if row.histogram)
+            if merged is None:
+                continue
+            found = curve(merged)
+            ends = [
+                min(1 / (1 - quantile), found.count) if quantile < 1 else found.count for quantile in found.quantiles
+            ]
+            yield {
+                "type": "scatter",
+                "mode": "lines",
+                "name": escape(f"{load} {direction}"),
+                "legendgroup": escape(load),
+                "x": [float(f"{end:.5g}") for end in ends],
+                "y": [value / 1000 for value in found.values_ns],
+                "text": [
+                    f"{quantile * 100:.7g} %: {latency(value)}"
+                    for quantile, value in zip(found.quantiles, found.values_ns, strict=True)
+                ],
+                "hovertemplate": f"{escape(load)} {direction}, {rate(chosen[0].load_pps)}<br>%{{text}}<extra></extra>",
+                "line": {"dash": "solid" if direction == "forward" else "dot", "width": 2, "shape": "hv"},
+                "meta": {"colour": loads.index(load)},
+            }
+
+
+def _latency_layout(data: Sequence[Json]) -> Json:
+    values = [value for line in data for value in line["y"]]
+    reach = max(max(line["x"]) for line in data)
+    marks = [(1.0, "0"), (2.0, "50 %"), (10.0, "90 %")]
+    marks += [(10.0**power, f"99.{'9' * (power - 2)}".rstrip(".") + " %") for power in range(2, 9)]
+    shown = [mark for mark in marks if mark[0] <= reach * 1.01]
+    wide = max(values) > 30 * max(min(values), 0.001)
+    return {
+        "xaxis": {
+            "type": "log",
+            "title": {"text": "percentile"},
+            "tickvals": [mark[0] for mark in shown],
+            "ticktext": [mark[1] for mark in shown],
+        },
+        "yaxis": {
+            "title": {"text": "latency, µs"},
+            **(_log_ticks(min(values), max(values)) if wide else {"rangemode": "tozero"}),
+        },
+    }
+
+
+def _log_ticks(low: float, high: float) -> Json:
+    """A logarithmic axis with whole numbers at 1, 2 and 5 of each decade."""
+    marks = [factor * 10.0**power for power in range(-3, 9) for factor in (1, 2, 5)]
+    inside = [mark for mark in marks if low / 2 <= mark <= high * 2]
+    return {"type": "log", "tickvals": inside, "ticktext": [f"{mark:,g}" for mark in inside]}

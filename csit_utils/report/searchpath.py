@@ -1,0 +1,89 @@
+"""The way of a search: the load of every trial in its order, as a small drawing."""
+
+import math
+from dataclasses import dataclass
+
+from csit_utils.report.units import percent, rate
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.trial import TrialResult
+
+_WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0
+_LABELS, _TEXT_HEIGHT = 220.0, 15.0
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One trial."""
+
+    x: float
+    y: float
+    kind: str
+    """`none` lost, `some` within PDR's ratio, `much` above it, `limited` generator."""
+    tip: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """What the search found, as a line across."""
+
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class SearchPath:
+    """All search trials; the y axis is logarithmic."""
+
+    width: float
+    height: float
+    dots: tuple[Dot, ...]
+    levels: tuple[Level, ...]
+    low: str
+    high: str
+
+
+def search_path(result: Result) -> SearchPath | None:
+    """The drawing; None for less than three search trials with a load."""
+    trials = [trial for trial in result.trials if trial.trial.purpose == "search" and trial.trial.load_pps > 0]
+    if len(trials) < 3:
+        return None
+    loads = [math.log(trial.trial.load_pps) for trial in trials]
+    low, high = min(loads), max(loads)
+
+    def height(load: float) -> float:
+        share = (load - low) / (high - low) if high > low else 0.5
+        return round(_MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - share), 1)
+
+    step = (_WIDTH - _LABELS - 2 * _MARGIN) / (len(trials) - 1)
+    pdr_ratio = result.pdr.goal.loss_ratio if result.pdr is not None else 0.0
+    dots = tuple(
+        Dot(
+            round(_MARGIN + index * step, 1),
+            height(load),
+            _kind(trial, pdr_ratio),
+            f"search trial {index + 1}: {rate(trial.trial.load_pps)} for {trial.trial.duration_s:g} s\n"
+            f"loss {percent(trial.loss_ratio)}",
+        )
+        for index, (trial, load) in enumerate(zip(trials, loads, strict=True))
+    )
+    levels = tuple(
+        Level(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
+        for found in (result.ndr, result.pdr)
+        if found is not None and found.lower_pps
+    )
+    return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), rate(math.exp(low)), rate(math.exp(high)))
+
+
+def _apart(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Levels whose texts would lie on each other share one text."""
+    if len(levels) == 2 and abs(levels[0].y - levels[1].y) < _TEXT_HEIGHT:
+        return (Level(levels[0].y, ""), Level(levels[1].y, f"{levels[0].text}, {levels[1].text}"))
+    return levels
+
+
+def _kind(trial: TrialResult, pdr_ratio: float) -> str:
+    if trial.generator_limited or trial.loss_ratio is None:
+        return "limited"
+    if trial.loss_ratio == 0:
+        return "none"
+    return "some" if trial.loss_ratio <= pdr_ratio else "much"

@@ -1,0 +1,52 @@
+"""How throughput changes with density, in plain words."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.summary import Change
+from csit_utils.report.units import percent, rate
+
+
+def names(series: Sequence[Series]) -> dict[Series, str]:
+    """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
+    nf_differs = len({one.nf_size for one in series}) > 1
+    vswitch_differs = len({one.vs_dtc for one in series}) > 1
+    return {
+        one: one.service_type
+        + (f" NF-{one.nf_size}" if nf_differs else "")
+        + (f" vSwitch-{one.vs_dtc}c" if vswitch_differs else "")
+        for one in series
+    }
+
+
+def sentences(changes: Iterable[Change], called: Mapping[Series, str]) -> tuple[str, ...]:
+    """One sentence per series and axis; metrics that were found in the same two cells share it."""
+
+    def key(change: Change) -> tuple[str, str, tuple[int, int], tuple[int, int]]:
+        return called[change.matrix.series], change.axis, change.start, change.end
+
+    groups: dict[tuple[str, str, tuple[int, int], tuple[int, int]], list[Change]] = {}
+    for change in changes:
+        groups.setdefault(key(change), []).append(change)
+    # Services before NFs: the first question of a density test. Metrics keep their order.
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "services"))
+    return tuple(_sentence(name, found) for (name, *_), found in ordered)
+
+
+def _sentence(name: str, found: Sequence[Change]) -> str:
+    change = found[0]
+    (from_s, from_n), (to_s, to_n) = change.start, change.end
+    added = f"{from_s} to {to_s} services" if change.axis == "services" else f"{from_n} to {to_n} NFs per service"
+    parts: list[str] = []
+    for one in found:
+        verb = " goes" if not parts else ""
+        if one.resolved:
+            moved = f"{verb} from {rate(one.start_pps)} to {rate(one.end_pps)} ({percent(one.ratio, signed=True)})"
+        else:
+            moved = f" stays at {rate(one.start_pps)}, within the resolution of the search"
+        parts.append(f"{one.matrix.metric}{moved}")
+    text = f"{name}, {added}: from {from_s}x{from_n} to {to_s}x{to_n} {', '.join(parts)}."
+    marked = [at for at in (change.start, change.end) if change.matrix.cells[at].oversubscribed]
+    if marked:
+        text += f" Oversubscribed: {', '.join(f'{s}x{n}' for s, n in marked)}."
+    return text

@@ -1,0 +1,61 @@
+"""The results as a table for a terminal, or as lines for a pipe."""
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from csit_utils.analysis.grouping import Metric
+from csit_utils.dataset.flatten import latency_rows, rows_of_tests
+from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.report.testview import bounds_text, p99_at_half_pdr
+from csit_utils.report.units import DASH, latency
+
+_STYLES = {"failed": "red", "no-traffic": "red", "affinity-lost": "red", "measured": "green"}
+
+
+def print_table(dataset: Dataset) -> None:
+    """Print one line per test."""
+    rows = rows_of_tests(dataset)
+    latencies: dict[str, list[LatencyRow]] = {}
+    for row in latency_rows(dataset):
+        latencies.setdefault(row.anchor, []).append(row)
+    columns = ["cell", "frame", *_metrics(rows), "p99", "verdict"]
+    lines = [_line(row, latencies.get(row.anchor, []), _metrics(rows)) for row in rows]
+    if not sys.stdout.isatty():
+        for line in [columns, *lines]:
+            sys.stdout.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line) + "\n")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column not in ("cell", "frame", "verdict")
+        table.add_column(column, justify="right" if right else "left", no_wrap=column != "verdict")
+    for line in lines:
+        style = next((_STYLES[word] for word in line[-1].split() if word in _STYLES), "yellow")
+        table.add_row(*line, style=None if style == "green" else style)
+    Console(markup=False, highlight=False).print(table)
+
+
+def _metrics(rows: list[TestRow]) -> list[Metric]:
+    """NDR and PDR, unless nobody searched for them; MRR where somebody measured it."""
+    searched = any(row.ndr_loss_ratio is not None or row.pdr_loss_ratio is not None for row in rows)
+    measured = any(row.mrr_pps is not None for row in rows)
+    return [*([Metric.NDR, Metric.PDR] if searched or not measured else []), *([Metric.MRR] if measured else [])]
+
+
+def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric]) -> list[str]:
+    cell = f"{row.service_type} {row.nf_chains}x{row.nf_nodes}" if row.service_type and row.nf_chains else row.test_name
+    sizes = f" NF-{row.nf_size}" if row.nf_size else ""
+    said = [row.verdicts.replace(" ", ", ") if row.status == "PASS" else f"{row.status}: {row.message}"]
+    if row.simulated:
+        said.insert(0, "SIMULATED")
+    if row.oversubscribed and "oversubscribed" not in row.verdicts:
+        said.append("oversubscribed")
+    return [
+        cell + sizes,
+        row.frame or DASH,
+        *(bounds_text(row, metric) for metric in metrics),
+        latency(p99_at_half_pdr(latencies)),
+        " ".join(said),
+    ]

@@ -1,0 +1,164 @@
+"""What the page shows of one test."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.fairness import Fairness, fairness
+from csit_utils.analysis.grouping import Metric, bounds
+from csit_utils.analysis.latency import merge, percentiles
+from csit_utils.dataset.flatten import frame_text
+from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
+from csit_utils.report.coremap import CoreMapView, core_map
+from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.searchpath import SearchPath, search_path
+from csit_utils.report.units import DASH, percent, rate, seconds
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.result import l1_bps
+
+
+@dataclass(frozen=True)
+class GoalView:
+    """One line of a test's answers."""
+
+    name: str
+    definition: str
+    lower_pps: float | None
+    upper_pps: float | None
+    text: str
+    complete: bool
+    l1_bps: float | None
+
+
+@dataclass(frozen=True)
+class LatencyView:
+    """One line of a latency table."""
+
+    instance: str
+    load: str
+    load_pps: float
+    direction: str
+    sent: int
+    received: int
+    figures: tuple[float | None, ...]
+    """Minimum, 50, 90, 99, 99.9 percent, maximum."""
+
+
+@dataclass(frozen=True)
+class TestView:
+    """One test."""
+
+    __test__ = False  # not a pytest class
+
+    row: TestRow
+    cell: str
+    frame: str
+    goals: tuple[GoalView, ...]
+    kinds: tuple[str, ...]
+    evidence: tuple[str, ...]
+    cores: CoreMapView | None
+    latency: tuple[LatencyView, ...]
+    latency_figure: Figure | None
+    trials: tuple[TrialRow, ...]
+    path: SearchPath | None
+    fairness: Fairness | None
+    p99_ns: int | None
+    """The worst p99 of all instances and directions at half of PDR."""
+    suite_id: str
+    warnings: tuple[str, ...]
+
+
+def view_of(
+    item: Recorded,
+    row: TestRow,
+    latencies: Sequence[LatencyRow],
+    trials: Sequence[TrialRow],
+    flows: Sequence[FlowRow],
+) -> TestView:
+    """Collect all that the page shows of a test."""
+    result = item.result
+    cell = result.asked.cell
+    title = f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} {frame_text(result.asked.frame)}: latency"
+    return TestView(
+        row=row,
+        cell=f"{cell.nf_chains}x{cell.nf_nodes}",
+        frame=frame_text(result.asked.frame),
+        goals=tuple(_goals(item, row)),
+        kinds=tuple(result.verdict.kinds),
+        evidence=result.verdict.evidence,
+        cores=core_map(result),
+        latency=(*_merged(latencies), *map(_latency, latencies)),
+        latency_figure=latency_figure(f"latency-{row.anchor}", title, latencies, simulated=result.simulated),
+        trials=tuple(trials),
+        path=search_path(result),
+        fairness=fairness(row, flows),
+        p99_ns=p99_at_half_pdr(latencies),
+        suite_id=result.plan.suite_id if result.plan else "",
+        warnings=result.plan.warnings if result.plan else (),
+    )
+
+
+def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:
+    """The worst p99 of all instances and directions at 50 % of PDR."""
+    return max((row.p99_ns for row in rows if row.load == "PDR50" and row.p99_ns is not None), default=None)
+
+
+def bounds_text(row: TestRow, metric: Metric) -> str:
+    """A figure in one short text: the lower bound, marked where it is a limit only."""
+    found = bounds(row, metric)
+    if found is None:
+        return DASH
+    if found.lower is None:
+        return f"< {rate(found.upper)}"
+    if found.upper is None:
+        return f"≥ {rate(found.lower)}"
+    return rate(found.lower) if found.complete else f"≈ {rate(found.lower)}"
+
+
+def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
+    result, frame = item.result, item.result.asked.frame
+    views = [_goal(found, frame_l1=l1_bps(1.0, frame)) for found in (result.ndr, result.pdr) if found is not None]
+    if result.mrr is not None:
+        spread = f" ± {rate(result.mrr.stdev_pps)}" if result.mrr.stdev_pps is not None else ""
+        definition = f"{row.mrr_trials} trials, {rate(result.mrr.offered_pps)} offered, whatever is lost"
+        text = f"{rate(result.mrr.mean_pps)}{spread}"
+        views.append(GoalView("MRR", definition, result.mrr.mean_pps, None, text, True, row.mrr_l1_bps))
+    return views
+
+
+def _goal(found: GoalResult, *, frame_l1: float) -> GoalView:
+    goal = found.goal
+    definition = (
+        f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
+        f"trials of {seconds(goal.final_trial_duration_s)}"
+    )
+    if found.lower_pps is None:
+        text = f"below {rate(found.lowest_tried_pps or found.upper_pps)}"
+    elif found.upper_pps is None:
+        text = f"at least {rate(found.lower_pps)}"
+    else:
+        text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
+    bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
+    return GoalView(goal.name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth)
+
+
+def _latency(row: LatencyRow) -> LatencyView:
+    figures = (row.min_ns, row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns)
+    return LatencyView(str(row.instance), row.load, row.load_pps, row.direction, row.sent, row.received, figures)
+
+
+def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
+    """All instances together, where there are several."""
+    if len({row.instance for row in rows}) < 2:
+        return []
+    views = []
+    for load, direction in dict.fromkeys((row.load, row.direction) for row in rows):
+        chosen = [row for row in rows if (row.load, row.direction) == (load, direction)]
+        histogram = merge(row.histogram for row in chosen if row.histogram)
+        figures: tuple[float | None, ...] = (None,) * 6
+        if histogram is not None:
+            found = percentiles(histogram)
+            figures = (found.min_ns, found.p50_ns, found.p90_ns, found.p99_ns, found.p999_ns, found.max_ns)
+        sent, received = sum(row.sent for row in chosen), sum(row.received for row in chosen)
+        views.append(LatencyView(ALL_INSTANCES, load, chosen[0].load_pps, direction, sent, received, figures))
+    return views

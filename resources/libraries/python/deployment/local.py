@@ -1,0 +1,89 @@
+"""The local world: one machine, network namespaces, real packets through the real kernel."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.generator.ring.driver import RingGenerator
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.preflight import check
+from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Trial, TrialResult
+
+
+class LocalWorld:
+    """Fulfils `parts.World` on this machine."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.layout = discover() if topology.dut.cpus == "discover" else topology.dut.layout
+        self.drivers: Mapping[str, str] = {
+            "generator": topology.tg.generator.driver,
+            "vswitch": topology.dut.vswitch,
+            "functions": topology.dut.containers,
+        }
+        self.simulation: Mapping[str, Any] | None = None
+        self._machine = MachineLock()
+        self._held = ExitStack()
+
+    def problems(self) -> tuple[str, ...]:
+        """What this machine lacks, a sentence each with how to mend it."""
+        return tuple(str(problem) for problem in check())
+
+    def open(self) -> tuple[str, ...]:
+        """Check the machine, take its lock, remove what a killed run left behind."""
+        problems = self.problems()
+        if problems:
+            raise Unsupported("; ".join(problems))
+        self._held.enter_context(self._machine)
+        return tuple(self._machine.remove_leftovers())
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        """Drivers for a cell."""
+        fabric = Fabric(plan, self._machine, asked.frame.largest_bytes)
+        return Parts(
+            cables=(fabric,),
+            switch=LinuxBridge(plan, fabric),
+            functions=LinuxRouters(plan, fabric),
+            generator=_OwnedGenerator(RingGenerator(plan), self._machine),
+            clock=time.monotonic,
+        )
+
+    def close(self) -> None:
+        """Release the machine."""
+        self._held.close()
+
+
+class _OwnedGenerator:
+    """Keeps the generator's workers on the machine's record, so that the next run ends those that a killed run left."""
+
+    def __init__(self, generator: RingGenerator, machine: MachineLock) -> None:
+        self._generator = generator
+        self._machine = machine
+        self._pids: tuple[int, ...] = ()
+
+    def start(self) -> None:
+        self._generator.start()
+        self._pids = self._generator.pids()
+        for pid in self._pids:
+            self._machine.claim_process(pid)
+
+    def run(self, trial: Trial) -> TrialResult:
+        return self._generator.run(trial)
+
+    def maximum_pps(self, trial: Trial) -> float:
+        return self._generator.maximum_pps(trial)
+
+    def stop(self) -> None:
+        self._generator.stop()
+        for pid in self._pids:
+            self._machine.release_process(pid)
+        self._pids = ()

@@ -1,0 +1,48 @@
+"""The sim world: a simulated system under test with a virtual clock. Nothing in it is measured."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.drivers.function.sim import SimFunctions
+from resources.libraries.python.drivers.generator.sim import SimGenerator
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.drivers.switch.sim import SimSwitch
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+
+
+class SimWorld:
+    """Fulfils `parts.World` without a machine."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.layout = topology.dut.layout
+        self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
+        self._simulation = simulation_of(topology)
+        self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
+
+    def problems(self) -> tuple[str, ...]:
+        """Nothing can be missing."""
+        return ()
+
+    def open(self) -> tuple[str, ...]:
+        """Nothing to check, nothing to clean."""
+        return ()
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        """Drivers for a cell, all on one simulated system with its own clock."""
+        clock = VirtualClock()
+        system = SimulatedSystem(plan, self._simulation, clock, asked.test_type)
+        return Parts(
+            cables=(),
+            switch=SimSwitch(system),
+            functions=SimFunctions(system),
+            generator=SimGenerator(system),
+            clock=clock.now,
+        )
+
+    def close(self) -> None:
+        """Nothing to give back."""

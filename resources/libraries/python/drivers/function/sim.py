@@ -1,0 +1,31 @@
+"""Simulated network functions."""
+
+from collections.abc import Mapping
+
+from resources.libraries.python.drivers.sim.placement import planned_cpus
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.model.counters import InterfaceCounters
+
+
+class SimFunctions:
+    """Fulfils `roles.NetworkFunctions` on a simulated system."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        self._system = system
+        self._names = frozenset(function.name for function in system.plan.functions)
+
+    def start(self) -> None:
+        """Let packets through."""
+        self._system.running.update(self._names)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """As planned: simulated threads stay where they are put."""
+        return planned_cpus(self._system.plan, self._names)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface name, consistent with the traffic of all trials."""
+        return self._system.counters(self._names)
+
+    def stop(self) -> None:
+        """Let no packets through."""
+        self._system.running.difference_update(self._names)

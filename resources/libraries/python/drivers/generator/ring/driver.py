@@ -1,0 +1,158 @@
+"""The driver of the built-in generator: a plan and trials in, results out."""
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from resources.libraries.python.drivers.generator.ring.frames import size_pattern
+from resources.libraries.python.drivers.generator.ring.process import WorkerProcess
+from resources.libraries.python.drivers.generator.ring.results import trial_result
+from resources.libraries.python.drivers.generator.ring.wire import (
+    FlowSpec,
+    TrialReport,
+    TrialSpec,
+    WorkerSpec,
+    trial_report,
+)
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.plan import Flow, Plan, ThreadRole
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+
+_LOG = logging.getLogger(__name__)
+_START_S = 15.0
+_PREPARE_S = 15.0
+_REPORT_S = 10.0
+"""On top of the trial's duration: settling (2 s at most), latency statistics, a loaded machine."""
+_MAXIMUM_S = 0.3
+
+
+class RingGenerator:
+    """Sends and counts on the veth ports of a namespace. Fulfils `roles.generator.TrafficGenerator`.
+
+    With one planned CPU one worker process handles both directions, with two each direction has its own.
+    """
+
+    def __init__(self, plan: Plan, namespace: str = "csit-generator") -> None:
+        """Take what is needed from a plan; nothing starts yet.
+
+        Args:
+            plan: flows and the generator's CPUs.
+            namespace: network namespace with the generator's ports.
+
+        Raises:
+            Unsupported: two flows come back at one port, so that its counter cannot tell them apart.
+        """
+        if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
+            raise Unsupported("the built-in generator needs a port pair of its own for every service instance")
+        self._namespace = namespace
+        self._shares = _shares(plan)
+        self._alone = _alone(plan)
+        self._flow_count = len(plan.flows)
+        self._workers: list[WorkerProcess] = []
+        self._stack = ExitStack()
+
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the running workers."""
+        return tuple(worker.pid for worker in self._workers)
+
+    def start(self) -> None:
+        """Start the workers; they check the ports.
+
+        Raises:
+            NotReady: a port has no carrier after 3 s.
+            CsitError: the namespace or a port is not there.
+            CommandFailed: a worker ended.
+        """
+        if self._workers:
+            raise CsitError("the generator has been started already")
+        try:
+            for cpus, flows in self._shares:
+                worker = WorkerProcess()
+                self._stack.callback(worker.close)
+                self._workers.append(worker)
+                specs = tuple(_spec(flow) for flow in flows)
+                worker.tell(WorkerSpec(namespace=self._namespace, cpus=cpus, alone=self._alone, flows=specs))
+            for worker in self._workers:
+                worker.answer("generator worker", _START_S)
+        except CsitError:
+            self.stop()
+            raise
+        _LOG.info("generator started: %d flows, workers %s", self._flow_count, self.pids())
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Send, stop, wait until no more packets come, read the counters.
+
+        Raises:
+            CommandFailed: a worker ended in mid-trial; its status and its last words are in the text.
+            NotReady: a worker does not answer.
+            CsitError: the generator is not started, or a port is gone, down or refuses the frames.
+        """
+        started = time.monotonic()
+        started_at = datetime.now(UTC).isoformat()
+        reports = self._trial(trial, trial.load_pps, trial.probe_pps, trial.duration_s)
+        pairs = [
+            (flow, report)
+            for (_, flows), trial_report in zip(self._shares, reports, strict=True)
+            for flow, report in zip(flows, trial_report.flows, strict=True)
+        ]
+        return trial_result(trial, reports, pairs, started_at, time.monotonic() - started)
+
+    def maximum_pps(self, trial: Trial) -> float:
+        """Highest aggregate load the workers can offer on the deployed path, measured by 0.3 s of sending unpaced.
+
+        Raises:
+            CsitError: as `run`.
+        """
+        reports = self._trial(trial, None, 0.0, _MAXIMUM_S)
+        return sum(sum(flow.sent for flow in report.flows) / report.offered_s for report in reports)
+
+    def stop(self) -> None:
+        """End the workers. Safe to call at any time and more than once."""
+        self._workers.clear()
+        self._stack.close()
+
+    def _trial(self, trial: Trial, load_pps: float | None, probe_pps: float, duration_s: float) -> list[TrialReport]:
+        if not self._workers:
+            raise CsitError("the generator has not been started")
+        pattern = size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
+        for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
+            share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
+            worker.tell({"prepare": _plain(TrialSpec(share_pps, duration_s, pattern, probe_pps))})
+        for worker in self._workers:
+            worker.answer("generator's frames", _PREPARE_S)
+        for worker in self._workers:
+            worker.tell({"do": "go"})
+        within_s = duration_s + _REPORT_S
+        return [trial_report(worker.answer("generator's report", within_s)) for worker in self._workers]
+
+
+def _plain(spec: TrialSpec) -> dict[str, object]:
+    return {name: getattr(spec, name) for name in TrialSpec.__slots__}
+
+
+def _spec(flow: Flow) -> FlowSpec:
+    return FlowSpec(**flow.model_dump(include=set(FlowSpec.__slots__)))
+
+
+def _shares(plan: Plan) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
+    """Which CPUs and flows each worker has."""
+    cpus = plan.cores.cpus(GENERATOR)
+    if len(cpus) < 2:
+        return [(cpus, plan.flows)]
+    directions = dict.fromkeys(flow.direction for flow in plan.flows)
+    return [
+        ((cpu,), [flow for flow in plan.flows if flow.direction is direction])
+        for cpu, direction in zip(cpus, directions, strict=False)
+    ]
+
+
+def _alone(plan: Plan) -> bool:
+    """Whether no data thread of the system under test has its place on the generator's CPUs."""
+    cpus = set(plan.cores.cpus(GENERATOR))
+    others = {
+        thread.cpu for thread in plan.cores.threads if thread.owner != GENERATOR and thread.role is ThreadRole.DATA
+    }
+    return bool(cpus) and not cpus & others

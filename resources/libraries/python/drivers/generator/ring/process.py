@@ -1,0 +1,121 @@
+"""The driver's end of a worker: start it, talk to it with a deadline, end it."""
+
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.drivers.generator.ring import wire
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+
+_LOG = logging.getLogger(__name__)
+_MODULE = "resources.libraries.python.drivers.generator.ring.worker"
+_ROOT = Path(__file__).resolve().parents[6]
+_TAIL_BYTES = 2000
+_END_S = 2.0
+
+
+class WorkerProcess:
+    """One running worker.
+
+    The kernel kills it when the thread that made this object ends, so that it never outlives a killed driver: start
+    it from a thread that stays.
+    """
+
+    def __init__(self) -> None:
+        self._argv = (sys.executable, "-m", _MODULE)
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            self._argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            bufsize=0,
+            # numpy's threads would not be on the planned core, and are of no use here
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
+            # out of the terminal's group: an interrupt goes to the driver, which then stops the worker
+            process_group=0,
+        )
+        self._pending = b""
+        _LOG.debug("generator worker %d started", self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def tell(self, record: object) -> None:
+        """Send one line.
+
+        Raises:
+            CommandFailed: the worker has ended.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        try:
+            self._process.stdin.write(wire.encode(record))
+        except BrokenPipeError as error:
+            raise self._ended() from error
+
+    def answer(self, what: str, within_s: float) -> dict[str, Any]:
+        """The next line.
+
+        Args:
+            what: what is waited for, in words.
+            within_s: how long to wait.
+
+        Raises:
+            CommandFailed: the worker has ended.
+            NotReady: no answer came in time, or the worker waited for something in vain.
+            CsitError: the worker says what is wrong.
+        """
+        assert self._process.stdout is not None  # noqa: S101 - asked for above
+        deadline = time.monotonic() + within_s
+        while b"\n" not in self._pending:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+                raise NotReady(what, within_s, f"nothing from worker {self.pid}; its stderr: {self._tail()}")
+            part = os.read(self._process.stdout.fileno(), 1 << 20)
+            if not part:
+                raise self._ended()
+            self._pending += part
+        line, _, self._pending = self._pending.partition(b"\n")
+        plain: dict[str, Any] = json.loads(line)
+        if "not_ready" in plain:
+            raise NotReady(**plain["not_ready"])
+        if "error" in plain:
+            raise CsitError(plain["error"])
+        return plain
+
+    def _tail(self) -> str:
+        size = os.fstat(self._stderr.fileno()).st_size
+        tail = os.pread(self._stderr.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        return tail.decode(errors="replace").strip() or "nothing"
+
+    def _ended(self) -> CommandFailed:
+        try:
+            status = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            status = self._process.wait()
+        return CommandFailed(self._argv, status, self._tail())
+
+    def close(self) -> None:
+        """End the worker. It ends by itself when its input does; after 2 s it is killed."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            _LOG.warning("generator worker %d did not end within %.0f s and is killed", self.pid, _END_S)
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._stderr.close()

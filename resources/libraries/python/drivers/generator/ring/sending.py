@@ -1,0 +1,105 @@
+"""The sending loops: paced by a schedule, or as fast as the core can."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resources.libraries.python.drivers.generator.ring.probe import ProbeSender
+from resources.libraries.python.drivers.generator.ring.schedule import Pacer, Schedule
+from resources.libraries.python.drivers.generator.ring.tx_ring import TxRing
+
+_BURST = 64
+"""Frames of one flow per system call when the sender is behind; on time it is what became due since the last round."""
+_FASTEST_BURST = 127
+_NEVER_S = float("inf")
+_GRACE_S = 0.0008
+"""Sending goes on this long after the planned end if something is still due."""
+_SPIN_S = 120e-6
+"""A sleep ends this much before the next packet is due: waking up takes up to that long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a sending loop did."""
+
+    packets: tuple[int, ...]
+    """Per flow, probes not counted."""
+    offered_s: float
+    """From the first packet to the end of the last one's slot."""
+    worst_lag_s: float
+
+
+def send_paced(
+    rings: Sequence[TxRing], schedule: Schedule, probes: Sequence[ProbeSender], probe_schedule: Schedule
+) -> Sent:
+    """Send load and probes when they are due.
+
+    Args:
+        rings: one per flow.
+        schedule: of the load.
+        probes: one per flow, or none.
+        probe_schedule: of the probes.
+
+    Raises:
+        CsitError: an interface does not send.
+    """
+    clock = time.monotonic
+    flows = len(rings)
+    counts = [0] * flows
+    sent = probes_sent = current = 0
+    total, probe_total = schedule.total, probe_schedule.total
+    # half a slot aside, so that a probe does not always queue behind a load frame sent at the same moment
+    probe_offset = 0.5 * schedule.time_of(1) if total else 0.0
+    probe_due_s = probe_offset if probe_total else _NEVER_S
+    pacer = Pacer(schedule)
+    first_s = last_s = 0.0
+    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + _GRACE_S
+    start = clock()
+    while sent < total or probes_sent < probe_total:
+        elapsed = clock() - start
+        if elapsed > end_s:
+            break
+        if elapsed >= probe_due_s:
+            probes[probes_sent % flows].send()
+            probes_sent += 1
+            probe_due_s = probe_schedule.time_of(probes_sent) + probe_offset if probes_sent < probe_total else _NEVER_S
+            continue
+        allowed = pacer.allowed(elapsed, sent)
+        if allowed <= sent:
+            idle_s = min(schedule.time_of(sent) if sent < total else end_s, probe_due_s) - elapsed - _SPIN_S
+            if idle_s > 0:
+                time.sleep(idle_s)
+            continue
+        burst = schedule.share(current, allowed) - counts[current]
+        if burst > 0:
+            handed = rings[current].send(min(burst, _BURST))
+            if handed:
+                first_s = first_s if sent else elapsed
+                counts[current] += handed
+                sent += handed
+                last_s = elapsed
+        current = current + 1 if current + 1 < flows else 0
+    if not total:  # probes only
+        return Sent(tuple(counts), clock() - start, 0.0)
+    offered_s = last_s - first_s + schedule.time_of(1) if sent else 0.0
+    return Sent(tuple(counts), offered_s, pacer.worst_lag_s)
+
+
+def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
+    """Send load frames as fast as possible.
+
+    Args:
+        rings: one per flow; they take turns.
+        duration_s: how long.
+
+    Raises:
+        CsitError: an interface does not send.
+    """
+    clock = time.monotonic
+    counts = [0] * len(rings)
+    start = clock()
+    end = start + duration_s
+    while clock() < end:
+        for flow, ring in enumerate(rings):
+            counts[flow] += ring.send(_FASTEST_BURST)
+    return Sent(tuple(counts), clock() - start, 0.0)

@@ -1,0 +1,159 @@
+"""A ring of prebuilt frames that the kernel sends: `TPACKET_V2`, past the queueing discipline."""
+
+import errno
+import math
+import mmap
+import socket
+from collections.abc import Sequence
+
+import numpy as np
+
+from resources.libraries.python.drivers.generator.ring import frames, kernel
+from resources.libraries.python.drivers.generator.ring.wire import FlowSpec
+from resources.libraries.python.errors import CsitError
+
+_PAGE = 4096
+_SMALLEST_SLOT = 512
+_FRAME_OFFSET = 32
+"""A frame starts this far into its slot, behind `struct tpacket2_hdr`."""
+_FEWEST_SLOTS = 2000
+"""More than the queues can hold that a frame passes while it still occupies its slot (a bridge and two veth queues of
+256 each, a backlog of 1000). Fewer would make the generator wait for the system under test, not overrun it."""
+_SOCKET_BYTES = 256 << 20
+_AVAILABLE, _SEND_REQUEST = 0, 1
+
+
+def slot_bytes(largest_frame_bytes: int) -> int:
+    """Room for a slot: a part of a page, or whole pages.
+
+    Pages are taken one by one where frames fit into one: the kernel counts the references to a page for every frame,
+    and with a large compound page both CPUs would write to one counter all the time.
+
+    Args:
+        largest_frame_bytes: with FCS.
+    """
+    needed = _FRAME_OFFSET + largest_frame_bytes - frames.FCS_BYTES
+    if needed > _PAGE:
+        return -(-needed // _PAGE) * _PAGE
+    return max(_SMALLEST_SLOT, 1 << (needed - 1).bit_length())
+
+
+def slot_count(slot: int, *cycles: int) -> int:
+    """Slots of a ring that ends neither within a page nor within one of the cycles.
+
+    Args:
+        slot: bytes of one slot.
+        cycles: lengths of what repeats over the slots: source addresses, frame sizes.
+    """
+    unit = math.lcm(max(1, _PAGE // slot), *cycles)
+    return -(-_FEWEST_SLOTS // unit) * unit
+
+
+class TxRing:
+    """Load frames of one flow, ready to be sent from its interface."""
+
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int]) -> None:
+        """Open the ring and build its frames.
+
+        Args:
+            flow: interface and addresses.
+            pattern: frame sizes with FCS in sending order.
+
+        Raises:
+            CsitError: the interface is not there or does not take such frames.
+        """
+        self.interface = flow.tx_interface
+        room = kernel.mtu_bytes(flow.tx_interface) + frames.ETHERNET_BYTES + frames.FCS_BYTES
+        if max(pattern) > room:
+            raise CsitError(
+                f"generator port {flow.tx_interface} takes frames up to {room} bytes, asked for {max(pattern)}"
+            )
+        slot = slot_bytes(max(pattern))
+        self._slots = slot_count(slot, flow.sources, len(pattern))
+        self._stride = slot // 4
+        self._position = 0
+        self.refused = 0
+        """Frames that a full queue on the far side dropped while they were handed over."""
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        try:
+            self._map(slot)
+            area = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
+            words = area.view(np.uint32)
+            words[:, 1] = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:])
+            self._status = words[:, 0]
+            self._words = memoryview(self._memory).cast("I")
+        except OSError as error:
+            self._socket.close()
+            raise CsitError(f"generator port {flow.tx_interface} has no send ring: {error.strerror}") from error
+
+    def _map(self, slot: int) -> None:
+        # Frames wait in queues of the system under test on account of this socket; the default allows about 200
+        self._socket.setsockopt(socket.SOL_SOCKET, kernel.SO_SNDBUFFORCE, _SOCKET_BYTES)
+        self._socket.setsockopt(kernel.SOL_PACKET, kernel.PACKET_QDISC_BYPASS, 1)
+        kernel.make_ring(self._socket, kernel.PACKET_TX_RING, max(slot, _PAGE), slot, self._slots)
+        self._socket.bind((self.interface, 0))
+        self._memory = mmap.mmap(self._socket.fileno(), self._slots * slot)
+
+    def send(self, count: int) -> int:
+        """Hand frames to the interface.
+
+        A veth whose peer's queue is full drops the frame and says ENOBUFS; the kernel then leaves the frame's slot
+        armed and its own position where it was. So every ENOBUFS is one frame that was sent and lost, and one slot at
+        the end of the burst is disarmed for it.
+
+        Args:
+            count: how many at most, at least 1.
+
+        Returns:
+            Frames handed over, refused ones included; fewer than `count` at the ring's end or when slots are still
+            occupied by frames on their way.
+
+        Raises:
+            CsitError: the interface is gone, down, or refuses such frames.
+        """
+        start = self._position
+        end = min(start + count, self._slots)
+        if end - start == 1:
+            if self._words[start * self._stride] != _AVAILABLE:
+                return 0
+            self._words[start * self._stride] = _SEND_REQUEST
+        else:
+            if self._status[start:end].any():
+                return 0
+            self._status[start:end] = _SEND_REQUEST
+        refused = 0
+        tail = end
+        while tail > start:
+            try:
+                self._socket.send(b"", socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise self._failure(error) from error
+                refused += 1
+                tail -= 1
+                self._words[tail * self._stride] = _AVAILABLE
+            else:
+                break
+        if tail > start and self._words[(tail - 1) * self._stride] == _SEND_REQUEST:
+            tail = self._withdraw(start, tail)
+        self._position = tail % self._slots
+        self.refused += refused
+        return tail - start + refused
+
+    def _withdraw(self, start: int, tail: int) -> int:
+        """Disarm what the kernel left over for want of memory; the end of what it took."""
+        left = int(np.count_nonzero(self._status[start:tail] == _SEND_REQUEST))
+        self._status[tail - left : tail] = _AVAILABLE
+        return tail - left
+
+    def _failure(self, error: OSError) -> CsitError:
+        return CsitError(f"generator port {self.interface} does not send: {error.strerror}")
+
+    def close(self) -> None:
+        """Give the ring back."""
+        self._words.release()
+        del self._status
+        self._memory.close()
+        self._socket.close()

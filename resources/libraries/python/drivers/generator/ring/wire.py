@@ -1,0 +1,118 @@
+"""What driver and worker say to each other: one JSON object per line, each a record of this file."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSpec:
+    """One flow, as a worker needs to know it."""
+
+    tx_interface: str
+    rx_interface: str
+    source_mac: str
+    destination_mac: str
+    source_ip: str
+    """The first of `sources` consecutive addresses."""
+    sources: int
+    destination_ip: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """What a worker is for."""
+
+    namespace: str
+    cpus: tuple[int, ...]
+    """Logical CPUs to stay on; none means anywhere."""
+    alone: bool
+    """Whether nothing else that is under test has its place on these CPUs."""
+    flows: tuple[FlowSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """One trial as one worker runs it."""
+
+    load_pps: float | None
+    """Aggregate of the worker's flows; None means as fast as possible."""
+    duration_s: float
+    frame_bytes: tuple[int, ...]
+    """L2 frame sizes with FCS, in the order in which they are sent, over and over."""
+    probe_pps: float
+    """Per flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyReport:
+    """Latency of one flow in nanoseconds."""
+
+    min_ns: int
+    mean_ns: float
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+    histogram: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowReport:
+    """What became of one flow."""
+
+    sent: int
+    """Load frames handed to the interface, those included that a full queue on the far side dropped at once."""
+    received: int
+    """Load frames that came back."""
+    refused: int
+    """Load frames among `sent` that a full queue on the far side dropped at once."""
+    probes_sent: int
+    probes_received: int
+    latency: LatencyReport | None
+    unstamped: int
+    """Received probes without a usable pair of time stamps."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """What one worker did in one trial."""
+
+    planned: int
+    """Load frames the schedule asked for; 0 when unpaced."""
+    offered_s: float
+    """First to end of the last sending slot."""
+    expected_s: float
+    """What `offered_s` had to be."""
+    worst_lag_s: float
+    """The furthest that sending fell behind its schedule."""
+    settled: bool
+    """Whether the counters had stopped moving when they were read."""
+    flows: tuple[FlowReport, ...]
+
+
+def encode(record: object) -> bytes:
+    """A record (or a plain dict) as one line."""
+    plain = record if isinstance(record, dict) else asdict(record)  # type: ignore[call-overload]
+    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
+
+
+def worker_spec(plain: dict[str, Any]) -> WorkerSpec:
+    """A worker's specification from its line."""
+    flows = tuple(FlowSpec(**flow) for flow in plain["flows"])
+    return WorkerSpec(namespace=plain["namespace"], cpus=tuple(plain["cpus"]), alone=plain["alone"], flows=flows)
+
+
+def trial_spec(plain: dict[str, Any]) -> TrialSpec:
+    """A trial's specification from its line."""
+    return TrialSpec(**{**plain, "frame_bytes": tuple(plain["frame_bytes"])})
+
+
+def trial_report(plain: dict[str, Any]) -> TrialReport:
+    """A trial's report from its line."""
+    flows = tuple(
+        FlowReport(**{**flow, "latency": flow["latency"] and LatencyReport(**flow["latency"])})
+        for flow in plain["flows"]
+    )
+    return TrialReport(**{**plain, "flows": flows})

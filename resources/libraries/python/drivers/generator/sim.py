@@ -1,0 +1,35 @@
+"""A simulated traffic generator."""
+
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.errors import NotReady
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+
+
+class SimGenerator:
+    """Fulfils `roles.TrafficGenerator` on a simulated system."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        self._system = system
+
+    def start(self) -> None:
+        """Take the ports into use."""
+        self._system.running.add(GENERATOR)
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Run one trial in virtual time.
+
+        Raises:
+            NotReady: The generator has not been started.
+        """
+        if GENERATOR not in self._system.running:
+            raise NotReady("the simulated generator", 0.0, "not started")
+        return self._system.run(trial)
+
+    def maximum_pps(self, trial: Trial) -> float:
+        """Line rate of both directions together."""
+        return self._system.maximum_pps(trial.frame)
+
+    def stop(self) -> None:
+        """Give the ports back."""
+        self._system.running.discard(GENERATOR)

@@ -1,0 +1,63 @@
+"""The machine's logical CPUs, as the kernel describes them."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.ranges import expand
+
+SYSTEM = Path("/sys/devices/system")
+
+
+def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None) -> CpuLayout:
+    """Read the layout of the CPUs that are online and that this process may use.
+
+    Args:
+        root: Where `cpu/` and `node/` are.
+        allowed: CPUs that may be used; by default those of this process (its affinity, its cgroup's cpuset).
+
+    Raises:
+        Unsupported: There is no description, or no CPU that may be used.
+    """
+    usable = os.sched_getaffinity(0) if allowed is None else allowed
+    rows = [row for row in _rows(root) if row[0] in usable]
+    if not rows:
+        raise Unsupported(f"none of the CPUs {sorted(usable)} is online in {root}/cpu")
+    return layout(rows)
+
+
+def _rows(root: Path) -> Iterator[tuple[int, int, int, int]]:
+    """Rows of cpu, core, socket, node, with cores numbered over the machine as `lscpu` does.
+
+    The kernel's own core_id is not unique: it counts anew in every package, in some kernels in every die.
+    """
+    cores: dict[str, int] = {}
+    for cpu in _online(root):
+        directory = root / "cpu" / f"cpu{cpu}"
+        topology = directory / "topology"
+        try:
+            siblings = (topology / "thread_siblings_list").read_text(encoding="ascii").strip()
+            socket = int((topology / "physical_package_id").read_text(encoding="ascii"))
+        except FileNotFoundError as error:
+            raise Unsupported(f"{topology} does not describe CPU {cpu}") from error
+        core = cores.setdefault(siblings, len(cores))
+        # -1 where the firmware does not say.
+        yield cpu, core, max(0, socket), _node(directory)
+
+
+def _online(root: Path) -> list[int]:
+    try:
+        return sorted(expand((root / "cpu" / "online").read_text(encoding="ascii").strip()))
+    except FileNotFoundError as error:
+        raise Unsupported(f"{root}/cpu/online is missing: no description of CPUs") from error
+
+
+def _node(directory: Path) -> int:
+    """The NUMA node of a CPU; 0 where the kernel knows no nodes."""
+    for entry in directory.iterdir():
+        if match := re.fullmatch(r"node(\d+)", entry.name):
+            return int(match[1])
+    return 0

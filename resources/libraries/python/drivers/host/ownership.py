@@ -1,0 +1,203 @@
+"""One run at a time on a machine, and nothing left behind by a run that was killed.
+
+The lock is a `flock`: the kernel releases it with the process that holds it, however that ended. Beside it lies
+a record of who holds the lock and of what that run made; every name is written there before the thing is made. So what
+a killed run left can be told from what is somebody else's.
+"""
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import Field, ValidationError
+
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.messages import delete_ports
+from resources.libraries.python.drivers.host.netlink import GONE, Netlink
+from resources.libraries.python.drivers.host.processes import Process, process, user
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen
+
+DIRECTORY = Path("/run/csit-density")
+_log = logging.getLogger(__name__)
+
+
+class Record(Frozen):
+    """Who holds the machine and what is theirs."""
+
+    owner: Process
+    user: str
+    since: str
+    """UTC, ISO 8601."""
+    namespaces: dict[str, int | None] = Field(default_factory=dict)
+    """Name to inode; None from the moment of the claim until it is made."""
+    workers: tuple[Process, ...] = ()
+
+    def __str__(self) -> str:
+        return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"
+
+
+class MachineLock:
+    """The right to change this machine's network. A context manager; one holder per machine."""
+
+    def __init__(self, directory: Path = DIRECTORY) -> None:
+        """Prepare. Nothing happens before `with`.
+
+        Args:
+            directory: Where lock and record are; another one for tests.
+        """
+        self._directory = directory
+        self._descriptor = -1
+        self._record: Record | None = None
+        self._inherited: Record | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock.
+
+        Raises:
+            CsitError: Another run holds it; the text says which.
+        """
+        try:
+            self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise CsitError(f"{self._directory} cannot be used ({error.strerror}); run as root") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            holder = self._read() or "a run that has not said who it is"
+            raise CsitError(f"this machine is in use by {holder}") from error
+        self._descriptor = descriptor
+        # A forked worker must not hold the lock of a parent that was killed.
+        os.register_at_fork(after_in_child=self._forget_lock)
+        self._inherited = self._read()
+        self._record = Record(
+            owner=process(os.getpid()),
+            user=user(),
+            since=datetime.now(UTC).isoformat(timespec="seconds"),
+            namespaces=self._inherited.namespaces if self._inherited else {},
+            workers=self._inherited.workers if self._inherited else (),
+        )
+        self._write()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release the lock. What is still claimed stays on record for the next run."""
+        record = self._held()
+        if not record.namespaces and not record.workers:
+            self._path.unlink(missing_ok=True)
+        self._record = None
+        self._forget_lock()
+
+    def claim_namespaces(self, names: Iterable[str]) -> None:
+        """Say before making them that these are ours.
+
+        Raises:
+            CsitError: One is there already.
+        """
+        record, names = self._held(), tuple(names)
+        for name in names:
+            if name in record.namespaces or namespaces.inode(name) is not None:
+                whose = "left by an earlier run" if name in record.namespaces else f"not ours; `ip netns del {name}`"
+                raise CsitError(f"there is a network namespace {name} already, {whose}")
+        self._change(namespaces={**record.namespaces, **dict.fromkeys(names)})
+
+    def confirm_namespaces(self, names: Iterable[str]) -> None:
+        """Say after making them which ones exactly they are."""
+        self._change(namespaces={**self._held().namespaces, **{name: namespaces.inode(name) for name in names}})
+
+    def release_namespaces(self, names: Iterable[str]) -> None:
+        """Say after removing them that they are gone."""
+        gone = set(names)
+        self._change(namespaces={name: inode for name, inode in self._held().namespaces.items() if name not in gone})
+
+    def claim_process(self, pid: int) -> None:
+        """Say that a worker process is ours, so that it is killed if it outlives this run."""
+        self._change(workers=(*self._held().workers, process(pid)))
+
+    def release_process(self, pid: int) -> None:
+        """Say that a worker process has ended."""
+        self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
+
+    def remove_leftovers(self) -> list[str]:
+        """Remove what an earlier run left. To be called before anything is made.
+
+        Returns:
+            One sentence for each thing that was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        self._held()
+        earlier, self._inherited = self._inherited, None
+        if earlier is None:
+            return []
+        removed = [
+            f"killed worker process {worker.pid} of {earlier}: {worker.command}"
+            for worker in earlier.workers
+            if worker.kill()
+        ]
+        ours = [name for name, inode in earlier.namespaces.items() if _is_ours(name, inode)]
+        for name in ours:
+            namespaces.run_inside(name, _delete_ports)
+            namespaces.remove(name)
+            removed.append(f"removed network namespace {name} of {earlier}")
+        self.release_namespaces(earlier.namespaces)
+        self._change(workers=tuple(worker for worker in self._held().workers if worker not in earlier.workers))
+        for sentence in removed:
+            _log.info(sentence)
+        return removed
+
+    @property
+    def _path(self) -> Path:
+        return self._directory / "owner.json"
+
+    def _held(self) -> Record:
+        if self._record is None:
+            raise CsitError("the machine lock is not held")
+        return self._record
+
+    def _read(self) -> Record | None:
+        try:
+            return Record.model_validate_json(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise CsitError(f"{self._path} is no record of this program; look at it and remove it") from error
+
+    def _change(self, **changes: object) -> None:
+        self._record = self._held().model_copy(update=changes)
+        self._write()
+
+    def _write(self) -> None:
+        # Replaced as a whole: a run that is killed while it writes leaves the old record.
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(self._held().model_dump(mode="json")), encoding="utf-8")
+        new.replace(self._path)
+
+    def _forget_lock(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _is_ours(name: str, inode: int | None) -> bool:
+    """A namespace of a claimed name that was made anew by somebody else since is not ours."""
+    return namespaces.inode(name) is not None and inode in (None, namespaces.inode(name))
+
+
+def _delete_ports() -> None:
+    netlink = Netlink()
+    try:
+        netlink.do([delete_ports()], tolerate=GONE)
+    finally:
+        netlink.close()

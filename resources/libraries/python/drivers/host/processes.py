@@ -1,0 +1,68 @@
+"""Processes, told from later ones that got the same number."""
+
+import getpass
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Process(Frozen):
+    """A process of this machine."""
+
+    pid: int
+    start_ticks: int
+    """When it started, in clock ticks since boot: with the pid it is unique."""
+    command: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        return _start_ticks(self.pid) == self.start_ticks
+
+    def kill(self) -> bool:
+        """Kill it, and nobody who got its number since. Returns whether it was there."""
+        with suppress(ProcessLookupError):
+            # The descriptor holds on to one process: what is checked after it was opened is what gets killed.
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if self.alive:
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    return True
+            finally:
+                os.close(descriptor)
+        return False
+
+
+def process(pid: int) -> Process:
+    """Describe a process.
+
+    Raises:
+        ProcessLookupError: There is none.
+    """
+    start_ticks = _start_ticks(pid)
+    if start_ticks is None:
+        raise ProcessLookupError(pid)
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    return Process(pid=pid, start_ticks=start_ticks, command=" ".join(words).strip())
+
+
+def user() -> str:
+    """The person behind this process, also behind sudo."""
+    if name := os.environ.get("SUDO_USER"):
+        return name
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in "ZX" else int(fields[18])

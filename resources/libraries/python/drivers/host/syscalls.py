@@ -1,0 +1,66 @@
+"""The namespace and mount system calls that Python 3.11 has no function for."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWNET = 0x40000000
+MS_BIND, MS_REC, MS_SLAVE, MS_SHARED = 0x1000, 0x4000, 0x80000, 0x100000
+_MNT_DETACH = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
+
+
+def _checked(status: int, path: str | None = None) -> None:
+    if status < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), path)
+
+
+def unshare(flags: int) -> None:
+    """Give the calling thread namespaces of its own."""
+    _checked(_libc.unshare(flags))
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Move the calling thread into a namespace."""
+    _checked(_libc.setns(descriptor, kind))
+
+
+def mount(source: str, target: Path, kind: str, flags: int) -> None:
+    """Mount a file system."""
+    _checked(_libc.mount(source.encode(), bytes(target), kind.encode(), flags, None), str(target))
+
+
+def unmount(target: Path) -> None:
+    """Take a mount away, at once for new users and later for present ones."""
+    _checked(_libc.umount2(bytes(target), _MNT_DETACH), str(target))
+
+
+def aside(work: Callable[[], Result]) -> Result:
+    """Do work in a thread that ends with it.
+
+    What enters namespaces is done here, so that no other thread can be left behind in a wrong one.
+    """
+    results: list[Result] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # carried to the caller, not swallowed
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="namespace worker")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]

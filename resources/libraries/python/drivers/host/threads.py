@@ -1,0 +1,114 @@
+"""Data threads: the kernel threads that receive from ports."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+
+_NAME = re.compile(r"napi/(.+?)(?:-\d*)?$")
+"""`napi/<interface>-<id>`; kernels before 5.17 show its first 15 characters only."""
+_DEADLINE_S = 0.5
+
+
+def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int]:
+    """Thread ids by interface, in one pass over /proc.
+
+    Raises:
+        Unsupported: Some are not to be seen, as in a container with its own PID namespace.
+        CsitError: Somebody else has an interface of the same name.
+    """
+    wanted = set(interfaces)
+    found: dict[str, int] = {}
+
+    def missing() -> str:
+        found.update(_scan(wanted, root))
+        left = sorted(wanted - found.keys())
+        return f"none for {', '.join(left[:3])}{f' and {len(left) - 3} more' if len(left) > 3 else ''}" if left else ""
+
+    try:
+        wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
+    except NotReady as error:
+        raise Unsupported(
+            f"data threads cannot be pinned: {error.last_seen} in /proc; kernel threads are visible in the root PID "
+            "namespace only, for containers that is --pid=host"
+        ) from error
+    return found
+
+
+def _scan(wanted: set[str], root: Path) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in os.listdir(root):  # noqa: PTH208 - names are enough, and there are many
+        if entry.isdigit() and (match := _NAME.match(name(int(entry), root))) and match[1] in wanted:
+            if match[1] in found:
+                raise CsitError(f"two kernel threads are called napi/{match[1]}: another namespace has such a port")
+            found[match[1]] = int(entry)
+    return found
+
+
+def name(thread: int, root: Path = Path("/proc")) -> str:
+    """The name of a thread; empty when it is gone."""
+    try:
+        descriptor = os.open(f"{root}/{thread}/comm", os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 64).decode(errors="replace").rstrip("\n")
+    except OSError:  # it ended between the two
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def pin(thread: int, cpu: int) -> None:
+    """Let a thread run on one CPU only.
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        os.sched_setaffinity(thread, {cpu})
+    except OSError as error:
+        raise Unsupported(f"data thread {name(thread)} cannot be pinned to CPU {cpu}: {error.strerror}") from error
+
+
+def make_realtime(thread: int) -> None:
+    """Let a thread go before every ordinary one on its CPU (SCHED_FIFO, lowest priority).
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+    except OSError as error:
+        raise Unsupported(f"data thread {name(thread)} cannot run at SCHED_FIFO: {error.strerror}") from error
+
+
+def affinity(threads: Mapping[str, int]) -> dict[str, frozenset[int]]:
+    """CPUs on which each thread may really run; empty for one that is gone."""
+    read: dict[str, frozenset[int]] = {}
+    for interface, thread in threads.items():
+        read[interface] = frozenset()
+        with suppress(ProcessLookupError):
+            read[interface] = frozenset(os.sched_getaffinity(thread))
+    return read
+
+
+def wait_gone(threads: Mapping[str, int], within_s: float = 30.0) -> None:
+    """Wait until the threads have ended.
+
+    Raises:
+        NotReady: Some have not.
+    """
+    left = dict(threads)
+
+    def missing() -> str:
+        for interface in list(left):
+            if not name(left[interface]).startswith("napi/"):
+                del left[interface]
+        return f"{len(left)} left, {next(iter(left))} among them" if left else ""
+
+    wait_until("end of data threads", missing, within_s)

@@ -1,0 +1,1 @@
+"""A simulated system under test: known truth, virtual time. Nothing here is measured."""

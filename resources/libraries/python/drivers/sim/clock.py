@@ -1,0 +1,31 @@
+"""Virtual time: a trial of a second takes none."""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""Where virtual time begins: a date that nobody takes for a measurement's."""
+
+
+class VirtualClock:
+    """Seconds since virtual time began; goes on only when told to."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        """Virtual seconds."""
+        return self._now_s
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass.
+
+        Raises:
+            ValueError: Time does not go back.
+        """
+        if seconds < 0:
+            raise ValueError(f"cannot advance by {seconds} s")
+        self._now_s += seconds
+
+    def timestamp(self) -> str:
+        """Now as UTC in ISO 8601."""
+        return (_EPOCH + timedelta(seconds=self._now_s)).isoformat(timespec="milliseconds")

@@ -1,0 +1,166 @@
+"""Six systems under test of known truth, each a pure function of load, duration and random numbers.
+
+The six of the study in which search algorithms were compared: `sharp` loses exactly what exceeds its capacity; `noisy`
+has another capacity in each trial; `stall` rarely loses a few packets whatever the load; `knee` begins to lose well
+below its capacity; `two_band` runs in one of two bands in each trial; `sag` forwards the less the more it is
+overloaded. Rates are aggregates in packets per second.
+"""
+
+from dataclasses import dataclass
+from math import exp
+from random import Random
+from typing import Protocol
+
+from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
+
+_LEAST_FORWARDED = 0.2
+"""Even a sagging system keeps forwarding this share of its capacity."""
+
+
+class Model(Protocol):
+    """A system under test."""
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
+        """Run one trial; return packets sent and received, received never above sent."""
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """The load up to which most trials lose no more than `loss_ratio`."""
+
+
+def _counts(load_pps: float, forwarded_pps: float, duration_s: float) -> tuple[int, int]:
+    sent = round(load_pps * duration_s)
+    return sent, max(0, min(sent, round(forwarded_pps * duration_s)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sharp:
+    """Forwards up to its capacity, always the same."""
+
+    capacity_pps: float
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
+        """See Model."""
+        return _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model."""
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """The capacity of a trial is normally distributed."""
+
+    capacity_pps: float
+    noise: float
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
+        """See Model."""
+        capacity_pps = self.capacity_pps * (1 + rng.gauss(0.0, self.noise))
+        return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model."""
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Sharp, with rare stalls that each lose a few packets."""
+
+    capacity_pps: float
+    stall_hz: float
+    stall_packets: int
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
+        """See Model."""
+        sent, received = _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
+        lost = _poisson(self.stall_hz * duration_s, rng) * self.stall_packets
+        return sent, max(0, received - lost)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model."""
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Loss ratio grows linearly from 0 at `knee` of the capacity to `knee_loss` at the capacity."""
+
+    capacity_pps: float
+    knee: float
+    knee_loss: float
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
+        """See Model."""
+        taken_pps = min(load_pps, self.capacity_pps)
+        above = max(0.0, taken_pps / self.capacity_pps - self.knee) / (1 - self.knee)
+        return _counts(load_pps, taken_pps * (1 - self.knee_loss * above), duration_s)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model."""
+        if loss_ratio > self.knee_loss:
+            return self.capacity_pps * (1 - self.knee_loss) / (1 - loss_ratio)
+        return self.capacity_pps * (self.knee + (1 - self.knee) * loss_ratio / self.knee_loss)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoBand:
+    """Most trials have the whole capacity, some only `low_band` of it."""
+
+    capacity_pps: float
+    low_band: float
+    low_band_share: float
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
+        """See Model."""
+        capacity_pps = self.capacity_pps * (self.low_band if rng.random() < self.low_band_share else 1.0)
+        return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model. The low band is less than half of the trials."""
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Sag:
+    """In overload each packet too many takes `sag` packets from those that are forwarded."""
+
+    capacity_pps: float
+    sag: float
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
+        """See Model."""
+        excess_pps = max(0.0, load_pps - self.capacity_pps)
+        forwarded_pps = max(self.capacity_pps * _LEAST_FORWARDED, self.capacity_pps - self.sag * excess_pps)
+        return _counts(load_pps, min(load_pps, forwarded_pps), duration_s)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See Model."""
+        return self.capacity_pps * (1 + self.sag) / (1 - loss_ratio + self.sag)
+
+
+def make_model(simulation: Simulation, capacity_pps: float) -> Model:
+    """The system that a simulation asks for."""
+    match simulation.model:
+        case ModelName.SHARP:
+            return Sharp(capacity_pps)
+        case ModelName.NOISY:
+            return Noisy(capacity_pps, simulation.noise)
+        case ModelName.STALL:
+            return Stall(capacity_pps, simulation.stall_hz, simulation.stall_packets)
+        case ModelName.KNEE:
+            return Knee(capacity_pps, simulation.knee, simulation.knee_loss)
+        case ModelName.TWO_BAND:
+            return TwoBand(capacity_pps, simulation.low_band, simulation.low_band_share)
+        case ModelName.SAG:
+            return Sag(capacity_pps, simulation.sag)
+
+
+def _poisson(mean: float, rng: Random) -> int:
+    """A Poisson variate by Knuth's product of uniforms; means here are a few at most."""
+    limit, product, count = exp(-mean), rng.random(), 0
+    while product > limit:
+        product *= rng.random()
+        count += 1
+    return count

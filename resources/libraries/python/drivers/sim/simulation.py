@@ -1,0 +1,98 @@
+"""Parameters of a simulated testbed, from the `simulation` part of a topology."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.topology import Topology
+
+OVERHEAD_BYTES = 20
+"""Preamble, start delimiter and interframe gap of an Ethernet frame, beyond its L2 size."""
+LINE_RATE_64B_PPS = 10e9 / 8 / (64 + OVERHEAD_BYTES)
+"""10GE: 14.88 Mpps."""
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class ModelName(StrEnum):
+    """How the system under test behaves around its capacity; see `models`."""
+
+    SHARP = "sharp"
+    NOISY = "noisy"
+    STALL = "stall"
+    KNEE = "knee"
+    TWO_BAND = "two_band"
+    SAG = "sag"
+
+
+class Simulation(Frozen):
+    """All parameters have defaults, so a topology names those that it changes."""
+
+    model: ModelName = ModelName.NOISY
+    seed: int = 1
+    line_rate_pps: Annotated[float, Field(gt=0)] = LINE_RATE_64B_PPS
+    """Frames of 64 bytes per second on one port in one direction; other sizes follow."""
+    generator_max_pps: Annotated[float, Field(gt=0)] | None = None
+    """What the generator manages at most, aggregate of both directions; None for line rate."""
+    overhead_s: Annotated[float, Field(ge=0)] = 0.5
+    """Virtual time of a trial besides sending."""
+    capacity_scale: Annotated[float, Field(gt=0)] = 1.0
+    """Factor on the calibrated capacity of every cell."""
+    noise: Share = 0.02
+    """noisy: standard deviation of the capacity from trial to trial, relative."""
+    stall_hz: Annotated[float, Field(ge=0)] = 0.05
+    """stall: stalls per second."""
+    stall_packets: Annotated[int, Field(ge=1)] = 20
+    """stall: packets lost in one."""
+    knee: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    """knee: share of the capacity at which losses begin."""
+    knee_loss: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    """knee: loss ratio at the capacity."""
+    low_band: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    """two_band: share of the capacity that is left in the low band."""
+    low_band_share: Annotated[float, Field(ge=0, lt=0.5)] = 0.25
+    """two_band: share of trials that run in the low band."""
+    sag: Annotated[float, Field(ge=0)] = 0.1
+    """sag: packets that one packet above the capacity takes from those that are forwarded."""
+    unfairness: Share = 0.0
+    """Spread of losses among service instances and directions, relative; 0 loses the same of all."""
+    drop_at: tuple[str, ...] = ()
+    """Fault: names of owners or interfaces where all packets end, such as `nf-2-1`."""
+
+
+def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
+    """Validate the parameters of a topology.
+
+    Raises:
+        ConfigError: A key is unknown or a value does not fit; the text has its path.
+    """
+    try:
+        return Simulation.model_validate(dict(parameters))
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        first = errors[0]
+        path = ".".join(map(str, ("simulation", *first["loc"])))
+        reason = first["msg"]
+        if first["type"] == "extra_forbidden":
+            close = get_close_matches(str(first["loc"][-1]), Simulation.model_fields, n=1)
+            reason = "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise ConfigError(f"{path}: {reason}{others}") from error
+
+
+def simulation_of(topology: Topology) -> Simulation:
+    """The parameters of a testbed; its ports give the line rate where the parameters do not.
+
+    Raises:
+        ConfigError: A key is unknown or a value does not fit.
+    """
+    parameters = dict(topology.simulation or {})
+    rates = [port.rate_bps for port in topology.tg.interfaces.values() if port.rate_bps is not None]
+    if rates:
+        parameters.setdefault("line_rate_pps", min(rates) / 8 / (64 + OVERHEAD_BYTES))
+    return parse_simulation(parameters)

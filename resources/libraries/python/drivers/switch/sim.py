@@ -1,0 +1,31 @@
+"""A simulated vSwitch."""
+
+from collections.abc import Mapping
+
+from resources.libraries.python.drivers.sim.placement import planned_cpus
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.planning.names import VSWITCH
+
+
+class SimSwitch:
+    """Fulfils `roles.VSwitch` on a simulated system."""
+
+    def __init__(self, system: SimulatedSystem) -> None:
+        self._system = system
+
+    def start(self) -> None:
+        """Let packets through."""
+        self._system.running.add(VSWITCH)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """As planned: simulated threads stay where they are put."""
+        return planned_cpus(self._system.plan, frozenset({VSWITCH}))
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface name, consistent with the traffic of all trials."""
+        return self._system.counters(frozenset({VSWITCH}))
+
+    def stop(self) -> None:
+        """Let no packets through."""
+        self._system.running.discard(VSWITCH)

@@ -1,0 +1,223 @@
+"""Keywords of the density suites, and the listener that makes their rows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from robot.api import SkipExecution, logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.parts import World
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.keywords.choices import chosen_profile, chosen_topology
+from resources.libraries.python.keywords.progress import ConsoleProgress
+from resources.libraries.python.keywords.suite_rows import has_placeholders, put_rows, rows_for
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.model.frames import frame as frame_named
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.writer import check_folder, write_result
+
+_RESULT_SPACE_BYTES = 50_000_000
+
+
+@library(scope="GLOBAL", listener="SELF", doc_format="ROBOT")
+class DensityLibrary:
+    """Measures cells of the density matrix.
+
+    A test describes what it measures, deploys the cell, verifies that packets arrive for every service instance and
+    direction, searches, and is closed, which removes the cell and writes its record.
+    """
+
+    def __init__(self) -> None:
+        self._topology: Topology | None = None
+        self._world: World | None = None
+        self._environment: Environment | None = None
+        self._experiment: Experiment | None = None
+        self._progress = ConsoleProgress()
+        self._opened = 0
+
+    # -- listener -----------------------------------------------------------------------------------------------------
+
+    def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (Robot's own types are not typed)
+        """Put the rows of the plan into a density suite."""
+        try:
+            made = rows_for(_variable)
+        except CsitError as error:
+            data.setup.config(name="Fail", args=[str(error)])
+            return
+        if made is None:
+            return
+        if has_placeholders(data):
+            options = _variable("OPTIONS")
+            put_rows(data, made.rows, options.include, options.exclude)
+        for refused in made.refused:
+            name = f"{refused.cell.service_type} {refused.cell.locator} NF-{refused.cell.size_name}"
+            result.metadata[f"Does not fit: {name} vSwitch-{refused.cell.vs_dtc}c"] = refused.reason or ""
+        self._progress.suite(data.name, len(data.tests))
+
+    # -- testbed ------------------------------------------------------------------------------------------------------
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
+
+        Fails in one sentence when the file is wrong, the machine lacks something, somebody else uses it, or there is no
+        space for results. Use it as suite setup; where an outer suite has opened the testbed, it stays open until that
+        suite closes it.
+
+        | Suite Setup | Open Testbed |
+        """
+        self._opened += 1
+        if self._opened > 1:
+            return
+        self._topology = chosen_topology(_variable)
+        check_folder(_output_folder(), _RESULT_SPACE_BYTES)
+        self._environment = fingerprint()
+        self._world = world_of(self._topology)
+        for line in self._world.open():
+            logger.warn(line)
+        logger.info(f"testbed {self._topology.metadata.name} is open")
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Give the testbed back. Use it as suite teardown.
+
+        | Suite Teardown | Close Testbed |
+        """
+        self._opened -= 1
+        if self._opened == 0 and self._world is not None:
+            world, self._world = self._world, None
+            world.close()
+
+    # -- phases of a test ---------------------------------------------------------------------------------------------
+
+    @keyword
+    def describe_test(
+        self,
+        test_type: TestType,
+        service_type: ServiceType,
+        nf_chains: int,
+        nf_nodes: int,
+        frame: str = "64B",
+        nf_size: str = "1c",
+        vswitch_cores: Literal[1, 2, 4] = 1,
+    ) -> None:
+        """Say what the test measures: a cell with its sizes, and a frame size.
+
+        ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c or 2c, or one size for each
+        NF such as 1c+0.5c.
+
+        | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
+        """
+        if self._topology is None or self._world is None or self._environment is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        sizes = tuple(NfSize(size) for size in nf_size.split("+"))
+        asked = Asked(
+            test_type=test_type,
+            cell=Cell(
+                service_type=service_type, nf_chains=nf_chains, nf_nodes=nf_nodes, nf_sizes=sizes, vs_dtc=vswitch_cores
+            ),
+            frame=frame_named(frame),
+            profile=chosen_profile(_variable),
+        )
+        self._experiment = Experiment(self._topology, self._world, asked, self._environment, self._progress.search)
+        self._progress.test(asked)
+
+    @keyword
+    def deploy_cell(self) -> None:
+        """Plan the cell and bring it to life; data threads are read back and compared with the plan.
+
+        | Deploy Cell |
+        """
+        seconds = _skipping(self._running.deploy)
+        logger.info(f"deployed in {seconds:.3f} s")
+
+    @keyword
+    def verify_traffic(self) -> None:
+        """Send at a low rate and fail unless packets arrive for every service instance and direction.
+
+        The message names the last hop that saw them.
+
+        | Verify Traffic |
+        """
+        self._running.verify_traffic()
+
+    @keyword
+    def search_throughput(self, *goals: Literal["NDR", "PDR"]) -> None:
+        """Search the throughput for the goals in one search (MLRsearch).
+
+        A goal that cannot be reached is a result, not a failure.
+
+        | Search Throughput | NDR | PDR |
+        """
+        logger.info("; ".join(self._running.search(goals)))
+
+    @keyword
+    def measure_latency(self) -> None:
+        """Measure latency at 0, 10, 50 and 90 % of PDR for every service instance and direction.
+
+        | Search Throughput | PDR |
+        | Measure Latency |
+        """
+        logger.info("; ".join(self._running.latency()))
+
+    @keyword
+    def measure_mrr(self) -> None:
+        """Measure the maximum receive rate: what comes back at the highest load that can be offered.
+
+        | Measure Mrr |
+        """
+        logger.info("; ".join(self._running.mrr()))
+
+    @keyword
+    def close_test(self, status: str, message: str) -> None:
+        """Remove the cell and write the record of the test. Use it as test teardown; a failed removal fails the test.
+
+        | Test Teardown | Close Test | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        if self._experiment is None:
+            return
+        experiment, self._experiment = self._experiment, None
+        removal = experiment.remove()
+        result = experiment.draft.finish(
+            test_id=str(BuiltIn().get_variable_value("${SUITE NAME}")) + "." + str(_variable("TEST NAME")),
+            test_name=str(_variable("TEST NAME")),
+            tags=tuple(_variable("TEST TAGS")),
+            passed=status == "PASS" and removal is None,
+            message="; ".join(filter(None, [message, removal])),
+        )
+        path = write_result(result, _output_folder())
+        logger.info(f"{RESULT_MARKER}{result.model_dump_json()}")
+        logger.info(f"record: {path}")
+        self._progress.done(result)
+        if removal is not None:
+            raise CsitError(removal)
+
+    @property
+    def _running(self) -> Experiment:
+        if self._experiment is None:
+            raise CsitError("no test is described; Describe Test comes first")
+        return self._experiment
+
+
+def _skipping(step: Callable[[], float]) -> float:
+    """Run a step; what this machine cannot do skips the test."""
+    try:
+        return step()
+    except Unsupported as error:
+        raise SkipExecution(str(error)) from error
+
+
+def _variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
+    """A Robot variable, None where it is not set."""
+    return BuiltIn().get_variable_value(f"${{{name}}}")
+
+
+def _output_folder() -> Path:
+    return Path(str(_variable("OUTPUT DIR")))

@@ -1,0 +1,63 @@
+"""The variables by which a user chooses testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_selection
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.search.profiles import profile
+
+DEFAULTS = {"CELLS": DRAFT_GRID, "NF_SIZES": "1c,0.5c", "VSWITCH": "1", "FRAMES": "64B", "SEARCH": "csit"}
+"""Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
+
+Lookup = Callable[[str], object]
+"""Value of a variable by name, None where it is not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteChoice:
+    """What one suite is to measure."""
+
+    test_type: TestType
+    selection: Selection
+
+
+def chosen_topology(lookup: Lookup) -> Topology:
+    """Load the testbed named by `TOPOLOGY`.
+
+    Raises:
+        ConfigError: None is named, or its file is wrong.
+    """
+    path = lookup("TOPOLOGY")
+    if not path:
+        raise ConfigError("no testbed is chosen; say for example -v TOPOLOGY:topologies/local.yaml")
+    return load_topology(Path(str(path)))
+
+
+def chosen_profile(lookup: Lookup) -> SearchProfile:
+    """The search profile named by `SEARCH`."""
+    return profile(_value(lookup, "SEARCH"))
+
+
+def suite_choice(lookup: Lookup) -> SuiteChoice | None:
+    """Read a suite's `SERVICE_TYPE` and `TEST_TYPE` and the user's selection; None for a suite that has none."""
+    service_type, test_type = lookup("SERVICE_TYPE"), lookup("TEST_TYPE")
+    if not service_type or not test_type:
+        return None
+    selection = parse_selection(
+        service_types=str(service_type),
+        cells=_value(lookup, "CELLS"),
+        nf_sizes=_value(lookup, "NF_SIZES"),
+        vswitch=_value(lookup, "VSWITCH"),
+        frames=_value(lookup, "FRAMES"),
+    )
+    return SuiteChoice(TestType(str(test_type)), selection)
+
+
+def _value(lookup: Lookup, name: str) -> str:
+    return str(lookup(name) or DEFAULTS[name])

@@ -1,0 +1,79 @@
+"""What a run shows on the console while it goes on."""
+
+import time
+
+from resources.libraries.python.keywords.console import Console, human_rate, human_time
+from resources.libraries.python.model.result import Asked, Result
+from resources.libraries.python.planning.estimate import estimate_s
+from resources.libraries.python.search.throughput import Progress
+
+_OVERHEAD_S = 0.05
+_DEPLOY_S = 1.0
+
+
+class ConsoleProgress:
+    """Test k of n of the suite, bounds so far, time left."""
+
+    def __init__(self) -> None:
+        self._console = Console()
+        self._suite = ""
+        self._tests = 0
+        self._started: list[float] = []
+        self._finished: list[float] = []
+        self._asked: Asked | None = None
+
+    def suite(self, name: str, tests: int) -> None:
+        """A suite with so many rows begins."""
+        self._suite, self._tests = name, tests
+        self._started, self._finished = [], []
+
+    def test(self, asked: Asked) -> None:
+        """A test begins."""
+        self._asked = asked
+        self._started.append(time.monotonic())
+        self._console.line("")  # Robot's own line of the test may still be open
+        self._console.status(f"{self._head()}: deploying")
+
+    def search(self, progress: Progress) -> None:
+        """A search has new bounds."""
+        bounds = ", ".join(
+            f"{name} {human_rate(low)} .. {human_rate(high)}" for name, (low, high) in progress.bounds.items()
+        )
+        self._console.status(f"{self._head()}: trial {progress.trials}, {bounds}; {self._left()}")
+
+    def done(self, result: Result) -> None:
+        """A test has ended."""
+        self._finished.append(time.monotonic() - self._started[-1])
+        head = self._head()
+        self._asked = None
+        found = [
+            f"{name} {human_rate(goal.lower_pps)}" if goal.lower_pps is not None else f"{name} not reached"
+            for name, goal in (("NDR", result.ndr), ("PDR", result.pdr))
+            if goal is not None
+        ]
+        if result.mrr is not None:
+            found.append(f"MRR {human_rate(result.mrr.mean_pps)}")
+        verdict = ", ".join(kind.value for kind in result.verdict.kinds)
+        note = " (simulated)" if result.simulated else ""
+        took = human_time(self._finished[-1])
+        self._console.line(f"{head}: {', '.join(found) or result.message or 'no result'}{note} [{verdict}] {took}")
+
+    def _head(self) -> str:
+        asked = self._asked
+        what = ""
+        if asked is not None:
+            cell = asked.cell
+            what = f" {cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c {asked.frame.name}"
+        return f"{self._suite} {len(self._started)}/{self._tests}{what}"
+
+    def _left(self) -> str:
+        """Time left in the suite: from the tests that have ended, before that from the estimate."""
+        if self._asked is None:
+            return ""
+        expected = estimate_s(
+            self._asked.profile, self._asked.test_type, trial_overhead_s=_OVERHEAD_S, deploy_s=_DEPLOY_S
+        )
+        each = sum(self._finished) / len(self._finished) if self._finished else expected
+        running = max(0.0, each - (time.monotonic() - self._started[-1]))
+        left = running + each * max(0, self._tests - len(self._started))
+        return f"about {human_time(left)} left"

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | integration
+# The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
+set -eu
+PATH=$PATH:/usr/sbin:/sbin
+say() { printf 'csit: %s\n' "$*" >&2; }
+
+missing=
+need() { # PACKAGE CHECK...: the package is missing when the check fails
+    package=$1 && shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+need_network() {
+    need iproute2 command -v ip
+    need ethtool command -v ethtool
+    need netsniff-ng command -v trafgen
+}
+
+purpose=${1:?the purpose: venv, bench or integration}
+case $purpose in
+venv)
+    python=${2:-python3}
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    need "python$version-venv" "$python" -c 'import ensurepip, venv'
+    ;;
+bench) need_network ;;
+integration)
+    need_network
+    if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
+        need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
+    fi
+    ;;
+*) say "no packages are known for '$purpose'" && exit 2 ;;
+esac
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    say "missing for $purpose:$missing (the names of Debian's packages; install what they hold)" && exit 1
+elif [ "$(id -u)" -ne 0 ]; then
+    say "missing for $purpose; install it with: sudo apt-get install$missing" && exit 1
+fi
+
+say "installing with apt-get, for $purpose:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+for pause in 5 20 0; do # apt waits for dpkg's lock by itself, not for that of the lists
+    # shellcheck disable=SC2086 # a list of words
+    if apt-get -q -o Acquire::Retries=3 update >"$log" 2>&1 &&
+        apt-get -qy -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends $missing >>"$log" 2>&1; then
+        exit 0
+    fi
+    [ "$pause" -eq 0 ] || { say "apt-get did not succeed; again in $pause s" && sleep "$pause"; }
+done
+cat "$log" >&2
+say "apt-get could not install$missing; its messages are above" && exit 1

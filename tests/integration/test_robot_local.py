@@ -1,0 +1,125 @@
+"""The suites on this machine: real packets, and nothing left behind, whatever happens to the run."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.robot_runs import PROJECT, argv, environment, network_state, results, run_robot
+
+pytestmark = pytest.mark.root
+
+LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
+
+
+def wait_for_traffic(seconds: float = 30) -> None:
+    """Wait until a generator worker of a run is there and sends."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        state = network_state()
+        if state["workers"] and "csit-generator" in state["namespaces"]:
+            before = sent_packets()
+            time.sleep(0.05)
+            if sent_packets() > before > 0:
+                return
+        time.sleep(0.02)
+    pytest.fail(f"no traffic within {seconds} s: {network_state()}")
+
+
+def sent_packets() -> int:
+    """Packets that the generator's first port has sent."""
+    shown = subprocess.run(
+        ["nsenter", "--net=/run/netns/csit-generator", "cat", "/proc/net/dev"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    for line in shown.stdout.splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() == "csg1p1":
+            return int(numbers.split()[8])
+    return 0
+
+
+def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
+    before = network_state()
+    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "--suite", "csc-ndrpdr")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert network_state() == before
+    (row,) = results(tmp_path)
+    assert not row.simulated
+    assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    probes = [flow for each in row.latency for flow in each.flows if flow.received]
+    assert {(flow.instance, flow.direction) for flow in probes} == {(1, "forward"), (1, "reverse")}
+    assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
+
+
+def test_mrr_counts_every_instance_and_direction(tmp_path: Path) -> None:
+    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:2x1", "--suite", "csp-mrr")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(tmp_path)
+    assert row.mrr and row.mrr.mean_pps > 1000
+    assert {(flow.instance, flow.direction) for flow in row.trials[-1].flows if flow.received} == {
+        (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse"),
+    }  # fmt: skip
+
+
+def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Path) -> None:
+    before = network_state()
+    options = (*LOCAL, "-v", "CELLS:2x2")
+    with subprocess.Popen(
+        argv(tmp_path / "killed", *options, "--suite", "csc-ndrpdr"),
+        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as victim:  # fmt: skip
+        wait_for_traffic()
+        victim.send_signal(signal.SIGKILL)
+    assert network_state()["namespaces"] > before["namespaces"]
+    done = run_robot(tmp_path / "next", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "removed network namespace csit-nf-2-2" in done.stdout + done.stderr
+    assert network_state() == before
+
+
+def test_ctrl_c_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
+    before = network_state()
+    with subprocess.Popen(
+        argv(tmp_path, *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-ndrpdr"),
+        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as run:  # fmt: skip
+        wait_for_traffic()
+        run.send_signal(signal.SIGINT)
+        run.wait(timeout=30)
+    assert network_state() == before
+    (row,) = results(tmp_path)
+    assert not row.passed
+    assert "failed" in row.verdict.kinds
+
+
+def test_two_runs_at_once_are_refused_with_the_holder_named(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        argv(tmp_path / "first", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-ndrpdr"),
+        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as first:  # fmt: skip
+        wait_for_traffic()
+        second = run_robot(tmp_path / "second", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        first.send_signal(signal.SIGINT)
+        first.wait(timeout=30)
+    assert second.returncode != 0
+    assert f"this machine is in use by pid {first.pid}" in second.stdout
+
+
+def test_without_root_one_sentence_says_so(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "out").mkdir(mode=0o777)
+    (tmp_path / "out").chmod(0o777)
+    command = argv(tmp_path / "out", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command],
+        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    if "can't open file" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip("the project cannot be read by another user here")
+    assert "root" in done.stdout
+    assert "Traceback" not in done.stdout

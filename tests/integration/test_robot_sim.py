@@ -1,0 +1,99 @@
+"""The suites on the simulated testbed: the cells that fit, all of them, each with a valid record that says simulated."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from robot.api import ExecutionResult
+
+from tests.integration.robot_runs import DENSITY, results, run_robot
+
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
+
+
+@pytest.fixture(scope="module")
+def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of all density suites on the simulated 28-core socket."""
+    output = tmp_path_factory.mktemp("sim")
+    done = run_robot(output, *SIM)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output
+
+
+def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(whole_matrix: Path) -> None:
+    count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in results(whole_matrix))
+    assert set(count.values()) == {19, 23}
+    assert {key: value for key, value in count.items() if key[2] == "1c" and value != 19} == {}
+    assert len(count) == 2 * 3 * 2
+
+
+def test_every_test_passed_and_is_marked_simulated(whole_matrix: Path) -> None:
+    rows = results(whole_matrix)
+    assert all(row.passed and row.simulated and row.world == "sim" for row in rows)
+    assert all(row.simulation for row in rows)
+    assert all(row.verdict.kinds and row.verdict.evidence for row in rows)
+
+
+def test_ndr_is_at_most_pdr_and_both_are_found(whole_matrix: Path) -> None:
+    for row in results(whole_matrix):
+        if row.asked.test_type == "NDRPDR":
+            assert row.ndr and row.pdr
+            assert row.ndr.lower_pps and row.pdr.lower_pps
+            assert row.ndr.lower_pps <= row.pdr.lower_pps * (1 + row.pdr.goal.relative_width)
+            assert [each.label for each in row.latency] == ["PDR0", "PDR10", "PDR50", "PDR90"]
+            flows = {(flow.instance, flow.direction) for each in row.latency for flow in each.flows}
+            assert len(flows) == 2 * row.cell.nf_chains
+
+
+def test_robots_own_result_has_the_tags_of_csit(whole_matrix: Path) -> None:
+    tests = list(ExecutionResult(whole_matrix / "output.xml").suite.all_tests)
+    assert len(tests) == 2 * 3 * (19 + 23)
+    tags = set(tests[0].tags)
+    assert {"NF_DENSITY", "CSC", "CHAIN", "1R1C", "64B", "1C"} <= tags
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--include", "2R1CANDCSCAND64BANDMRR"], {"CSC 2R1C"}),
+        (["--include", "2R1C", "--include", "1R2C", "--suite", "csp-mrr"], {"CSP 2R1C", "CSP 1R2C"}),
+        (["--exclude", "CSC", "-v", "CELLS:1x1-2", "--suite", "*-mrr"], {"CSP 1R1C", "CSP 1R2C"}),
+        (["-v", "CELLS:3x3,5x1", "--suite", "csc-mrr"], {"CSC 3R3C", "CSC 5R1C"}),
+    ],
+)
+def test_tags_and_variables_choose_cells(tmp_path: Path, options: list[str], expected: set[str]) -> None:
+    done = run_robot(tmp_path, *SIM, "-v", "NF_SIZES:1c", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {f"{row.cell.service_type} {row.cell.locator}" for row in results(tmp_path)} == expected
+
+
+def test_a_single_suite_file_can_be_run(tmp_path: Path) -> None:
+    done = run_robot(tmp_path, *SIM, "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", sources=[DENSITY / "csc-mrr.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(results(tmp_path)) == 1
+
+
+def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
+    options = (*SIM, "-v", "CELLS:2x2", "-v", "NF_SIZES:1c", "--suite", "csc-ndrpdr")
+    figures = []
+    for run in ("a", "b"):
+        assert run_robot(tmp_path / run, *options).returncode == 0
+        (row,) = results(tmp_path / run)
+        figures.append((row.ndr, row.pdr, [trial.flows for trial in row.trials]))
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], "no testbed is chosen"),
+        (["-v", "TOPOLOGY:none.yaml"], "none.yaml: cannot be read"),
+        ([*SIM, "-v", "CELLS:banana"], "cannot read the cells at 'banana'"),
+        ([*SIM, "-v", "SEARCH:wild"], "no search profile 'wild'; there are csit, quick"),
+    ],
+)
+def test_a_wrong_choice_is_told_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
+    done = run_robot(tmp_path, *options, "--suite", "csc-mrr")
+    assert done.returncode != 0
+    assert expected in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

@@ -1,0 +1,311 @@
+"""Records with realistic values, and real output.xml files that carry them."""
+
+import math
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+from robot.api import TestSuite
+from robot.utils import escape
+
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType, TestType
+from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.plan import CoreMap, Plan, Thread, ThreadRole
+from resources.libraries.python.model.result import (
+    Affinity,
+    Asked,
+    DeploymentTimes,
+    Environment,
+    LatencyAtLoad,
+    Mrr,
+    Result,
+    Verdict,
+    VerdictKind,
+)
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.recording.marker import RESULT_MARKER
+
+NDR = Goal(name="NDR", loss_ratio=0.0)
+PDR = Goal(name="PDR", loss_ratio=0.005)
+PROFILE = SearchProfile(
+    name="csit",
+    goals=(NDR, PDR),
+    duration_max_s=1200.0,
+    latency_duration_s=5.0,
+    latency_probe_pps=200.0,
+    mrr_trials=10,
+    mrr_duration_s=1.0,
+)
+B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+IMIX = Frame(
+    name="IMIX",
+    parts=(
+        FramePart(frame_bytes=64, weight=7),
+        FramePart(frame_bytes=570, weight=4),
+        FramePart(frame_bytes=1518, weight=1),
+    ),
+)
+ENVIRONMENT = Environment(
+    hostname="bench-1",
+    cpu_model="Intel(R) Xeon(R) Platinum 8180 CPU @ 2.50GHz",
+    microcode="0x2006e05",
+    cpus_online=56,
+    memory_bytes=201_326_592_000,
+    kernel="6.18.4-amd64",
+    command_line="isolcpus=1-27 nohz_full=1-27 intel_pstate=disable",
+    distribution="Debian GNU/Linux 12 (bookworm)",
+    virtualization=None,
+    python="3.11.2",
+    versions={"robotframework": "7.5", "MLRsearch": "1.2.1"},
+    git_revision="c3313a2d0f5b8b7a4fc3a8f9d4f4e3b2a1908765",
+    git_dirty=True,
+)
+
+
+def rate_of(service: ServiceType, chains: int, nodes: int) -> float:
+    """A made-up NDR in the shape of CSIT's: snakes pay per vSwitch crossing, pipelines do not."""
+    crossings = 2 if service is ServiceType.CSP else nodes + 1
+    base = {ServiceType.VSC: 290_000.0, ServiceType.CSC: 424_000.0, ServiceType.CSP: 420_000.0}[service]
+    return base / crossings * math.pow(chains, -0.3 if service is ServiceType.VSC else -0.1)
+
+
+def histogram(median_ns: float, count: int, rng: random.Random) -> HdrHistogram:
+    """A latency histogram with a tail."""
+    made = HdrHistogram(1, 10_000_000_000, 3)
+    for _ in range(count):
+        tail = 4.0 if rng.random() < 0.005 else 1.0
+        made.record_value(int(median_ns * math.exp(rng.gauss(0, 0.15)) * tail))
+    return made
+
+
+def flow_latency(instance: int, direction: Direction, median_ns: float, count: int, rng: random.Random) -> FlowLatency:
+    """The latency of one flow, all figures from one histogram."""
+    made = histogram(median_ns, count, rng)
+    p50, p90, p99, p999 = (int(made.get_value_at_percentile(at)) for at in (50, 90, 99, 99.9))
+    return FlowLatency(
+        instance=instance,
+        direction=direction,
+        sent=count,
+        received=count,
+        min_ns=int(made.get_min_value()),
+        mean_ns=float(made.get_mean_value()),
+        p50_ns=p50,
+        p90_ns=p90,
+        p99_ns=p99,
+        p999_ns=p999,
+        max_ns=int(made.get_max_value()),
+        histogram=made.encode().decode(),
+    )
+
+
+def trial(load_pps: float, chains: int, loss_ratio: float, purpose: str = "search", frame: Frame = B64) -> TrialResult:
+    """One trial; the last instance loses most."""
+    sent = int(load_pps) // (2 * chains)
+    lost = round(loss_ratio * sent * chains)
+    flows = [
+        FlowCount(instance=i, direction=d, sent=sent, received=max(0, sent - (lost if i == chains else 0)))
+        for i in range(1, chains + 1)
+        for d in Direction
+    ]
+    return TrialResult(
+        trial=Trial(load_pps=load_pps, duration_s=1.0, frame=frame, purpose=purpose),
+        started_at="2026-11-20T10:00:00Z",
+        offered_duration_s=1.0,
+        total_duration_s=1.04,
+        flows=tuple(flows),
+    )
+
+
+def goal_result(goal: Goal, lower_pps: float) -> GoalResult:
+    """A finished search."""
+    width = 1 + goal.relative_width * 0.9
+    return GoalResult(
+        goal=goal, lower_pps=lower_pps, upper_pps=lower_pps * width, throughput_pps=lower_pps, complete=True
+    )
+
+
+def search_trials(ndr_pps: float, pdr_pps: float, chains: int, frame: Frame) -> tuple[TrialResult, ...]:
+    """Trials that close in on both goals."""
+    rows = [
+        trial(ndr_pps * factor, chains, 0.0 if factor <= 1 else 0.02 * factor, frame=frame) for factor in (4, 2, 0.7)
+    ]
+    for step in range(12):
+        distance = 0.4 / 1.8**step
+        rows.append(trial(ndr_pps * (1 - distance), chains, 0.0, frame=frame))
+        rows.append(trial(pdr_pps * (1 + distance), chains, 0.005 + distance / 5, frame=frame))
+    rows += [trial(ndr_pps, chains, 0.0, frame=frame), trial(pdr_pps, chains, 0.004, frame=frame)]
+    return tuple(rows)
+
+
+def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
+    """A plan with a core map and nothing else."""
+
+    def place(cpu: int) -> int:
+        return 1 + cpu % 2 if oversubscribed else cpu
+
+    threads = [Thread(owner="system", role=ThreadRole.SYSTEM, index=0, cpu=0)]
+    threads.append(Thread(owner="generator", role=ThreadRole.DATA, index=0, cpu=place(1)))
+    threads.append(Thread(owner="vswitch", role=ThreadRole.MAIN, index=0, cpu=place(2)))
+    threads.append(Thread(owner="vswitch", role=ThreadRole.DATA, index=0, cpu=place(3)))
+    cpu = 4
+    for instance in range(1, cell.nf_chains + 1):
+        for node in range(1, cell.nf_nodes + 1):
+            owner = f"nf-{instance}-{node}"
+            threads.append(Thread(owner=owner, role=ThreadRole.DATA, index=0, cpu=place(cpu)))
+            threads.append(Thread(owner=owner, role=ThreadRole.MAIN, index=0, cpu=place(4 + cell.nf_count)))
+            cpu += 1
+    return Plan(
+        testbed="local",
+        cell=cell,
+        suite_id=f"eth-l2bd-{cell.nf_chains}ch-{2 * cell.nf_count}veth-{cell.nf_count}dcr1t-lnxip4",
+        tags=("NF_DENSITY", cell.service_type, cell.locator),
+        discriminator="link",
+        cores=CoreMap(
+            numa_node=0,
+            smt=False,
+            threads=tuple(threads),
+            cores_needed=5 + cell.nf_count,
+            cores_there=3 if oversubscribed else 28,
+            oversubscribed=oversubscribed,
+        ),
+        links=(),
+        segments=(),
+        functions=(),
+        flows=(),
+        paths=(),
+    )
+
+
+def result(  # noqa: PLR0917 - the six words that name a cell read well in their order
+    service: ServiceType = ServiceType.CSC,
+    chains: int = 1,
+    nodes: int = 1,
+    frame: Frame = B64,
+    size: NfSize = NfSize.ONE,
+    vs_dtc: int = 1,
+    *,
+    simulated: bool = False,
+    oversubscribed: bool = False,
+    histograms: bool = True,
+    **changes: Any,
+) -> Result:
+    """A finished NDR and PDR test; `changes` replace fields of it."""
+    cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+    rng = random.Random(f"{cell}{frame.name}")  # noqa: S311 - test data
+    ndr = (
+        rate_of(service, chains, nodes)
+        * (1 if frame is B64 else 0.6)
+        * (20 if simulated else 1)
+        * rng.uniform(0.97, 1.03)
+    )
+    pdr = ndr * rng.uniform(1.02, 1.12)
+    name = f"{frame.name}-{vs_dtc}c-{service.lower()}-{chains}ch-{nodes}n-ndrpdr"
+    loads = (("PDR0", 0.0, 30_000), ("PDR10", 0.1, 34_000), ("PDR50", 0.5, 52_000), ("PDR90", 0.9, 140_000))
+    kinds = (VerdictKind.OVERSUBSCRIBED,) if oversubscribed else (VerdictKind.MEASURED,)
+    made_plan = plan(cell, oversubscribed=oversubscribed)
+    fields: dict[str, Any] = {
+        "test_id": f"Density.{service}.{name}",
+        "test_name": name,
+        "tags": made_plan.tags,
+        "started_at": f"2026-11-20T1{chains % 10}:{nodes:02d}:00Z",
+        "finished_at": f"2026-11-20T1{chains % 10}:{nodes + 3:02d}:00Z",
+        "passed": True,
+        "message": "",
+        "world": World.SIM if simulated else World.LOCAL,
+        "simulated": simulated,
+        "testbed": "sim" if simulated else "local",
+        "asked": Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
+        "plan": made_plan,
+        "plan_digest": "0" * 64,
+        "environment": ENVIRONMENT,
+        "drivers": {"generator": "sim" if simulated else "ring", "vswitch": "sim" if simulated else "linux_bridge"},
+        "trials": search_trials(ndr, pdr, chains, frame),
+        "ndr": goal_result(NDR, ndr),
+        "pdr": goal_result(PDR, pdr),
+        "latency": tuple(
+            LatencyAtLoad(
+                label=label,
+                load_pps=share * pdr,
+                flows=tuple(
+                    flow_latency(i, d, median * nodes * rng.uniform(0.9, 1.1), 1000, rng)
+                    for i in range(1, chains + 1)
+                    for d in Direction
+                ),
+            )
+            for label, share, median in (loads if histograms else ())
+        ),
+        "affinity": tuple(
+            Affinity(owner=t.owner, interface=f"cs{t.owner}", planned_cpu=t.cpu, actual_cpus=(t.cpu,))
+            for t in made_plan.cores.threads
+            if t.role is ThreadRole.DATA
+        ),
+        "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
+        "verdict": Verdict(kinds=kinds, evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",)),
+    }
+    return Result(**{**fields, **changes})
+
+
+def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) -> Result:
+    """A finished MRR test."""
+    base = result(service, chains, nodes, histograms=False)
+    rates = tuple(rate_of(service, chains, nodes) * factor for factor in (1.30, 1.31, 1.29))
+    trials = tuple(trial(2_000_000, chains, 0.5, purpose="mrr") for _ in rates)
+    fields: dict[str, Any] = {
+        "asked": base.asked.model_copy(update={"test_type": TestType.MRR}),
+        "test_id": base.test_id.replace("ndrpdr", "mrr"),
+        "test_name": base.test_name.replace("ndrpdr", "mrr"),
+        "ndr": None,
+        "pdr": None,
+        "trials": trials,
+        "mrr": Mrr(offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]),
+    }
+    return base.model_copy(update={**fields, **changes})
+
+
+def does_not_fit(service: ServiceType, chains: int, nodes: int) -> Result:
+    """A test whose plan was refused."""
+    reason = "needs 33 cores on NUMA 0, 28 there"
+    return result(
+        service,
+        chains,
+        nodes,
+        histograms=False,
+        passed=False,
+        message=reason,
+        plan=None,
+        plan_digest=None,
+        trials=(),
+        ndr=None,
+        pdr=None,
+        affinity=(),
+        deployment=None,
+        verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
+    )
+
+
+def write_output_xml(
+    path: Path,
+    results: Iterable[Result],
+    unrecorded: Iterable[tuple[str, str, str, tuple[str, ...]]] = (),
+) -> Path:
+    """Let Robot itself write an output.xml whose tests log the records.
+
+    Args:
+        path: The file.
+        results: A test for each; one that did not pass fails with its message.
+        unrecorded: Name, `Fail` or `Skip`, message and tags of tests that log no record.
+    """
+    suite = TestSuite("Density")
+    for made in results:
+        test = suite.tests.create(made.test_name, tags=made.tags)
+        test.body.create_keyword("Log", [escape(RESULT_MARKER + made.model_dump_json())])
+        if not made.passed:
+            test.body.create_keyword("Fail", [escape(made.message)])
+    for name, keyword, message, tags in unrecorded:
+        test = suite.tests.create(name, tags=tags)
+        test.body.create_keyword(keyword, [escape(message)])
+    suite.run(output=str(path), console="none", log=None, report=None)
+    return path

@@ -1,0 +1,211 @@
+"""Matrices, ratios, fairness and percentiles against numbers worked out by hand."""
+
+import base64
+import zlib
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from csit_utils.analysis.density import CellState, matrices
+from csit_utils.analysis.fairness import fairness, jain_index
+from csit_utils.analysis.grouping import Metric, all_series, per_core
+from csit_utils.analysis.latency import curve, merge, percentiles
+from csit_utils.analysis.summary import changes
+from csit_utils.dataset.flatten import flow_rows, frame_text, rows_of_tests
+from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
+from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.result import Result
+from tests.unit.csit_utils.builders import (
+    IMIX,
+    NDR,
+    PDR,
+    does_not_fit,
+    goal_result,
+    mrr_result,
+    result,
+    search_trials,
+    trial,
+)
+
+CSC, CSP = ServiceType.CSC, ServiceType.CSP
+
+
+def dataset_of(*results: Result, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
+    """A dataset as if read from one file."""
+    made = Dataset(unrecorded=list(unrecorded))
+    for one in results:
+        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
+    return made
+
+
+def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: object) -> Result:
+    """A CSC test with round numbers."""
+    pdr = pdr or ndr
+    return result(
+        CSC, chains, nodes, histograms=False, ndr=goal_result(NDR, ndr), pdr=goal_result(PDR, pdr), **changes
+    )  # fmt: skip
+
+
+def test_the_matrix_has_values_relations_and_reasons() -> None:
+    failed = Unrecorded("S.t", "t", ("CSC", "2R2C", "64B", "NDRPDR"), "output.xml", Status.FAIL, "nf-2-1 is down")
+    made = dataset_of(plain(1, 1, 200e3), plain(2, 1, 150e3), does_not_fit(CSC, 4, 2), unrecorded=(failed,))
+    rows = rows_of_tests(made)
+    (series,) = all_series(rows)
+    ndr, pdr = matrices(rows, series)
+    assert (ndr.metric, pdr.metric) == (Metric.NDR, Metric.PDR)
+    assert (ndr.chains, ndr.nodes) == ((1, 2, 4), (1, 2))
+    assert ndr.cells[1, 1].value_pps == 200e3
+    assert ndr.cells[2, 1].relative == pytest.approx(0.75)
+    states = {place: cell.state for place, cell in ndr.cells.items() if cell.value_pps is None}
+    assert states == {
+        (1, 2): CellState.NOT_RUN,
+        (2, 2): CellState.FAILED,
+        (4, 1): CellState.NOT_RUN,
+        (4, 2): CellState.DOES_NOT_FIT,
+    }
+    assert ndr.cells[2, 2].reason == "nf-2-1 is down"
+    assert ndr.cells[4, 2].reason == "needs 33 cores on NUMA 0, 28 there"
+
+
+def test_limits_are_not_values() -> None:
+    no_upper = GoalResult(goal=NDR, lower_pps=9e5, upper_pps=None, throughput_pps=None, complete=False)
+    no_lower = GoalResult(
+        goal=NDR, lower_pps=None, upper_pps=None, throughput_pps=None, complete=False, lowest_tried_pps=1e4
+    )
+    rows = rows_of_tests(
+        dataset_of(result(CSC, 1, 1, histograms=False, ndr=no_upper), result(CSC, 2, 1, histograms=False, ndr=no_lower))
+    )
+    matrix = matrices(rows, all_series(rows)[0])[0]
+    assert (matrix.cells[1, 1].state, matrix.cells[1, 1].value_pps) == (CellState.AT_LEAST, 9e5)
+    assert (matrix.cells[2, 1].state, matrix.cells[2, 1].value_pps) == (CellState.BELOW, 1e4)
+    assert matrix.cells[2, 1].relative is None
+    assert not [change for change in changes([matrix])], "a limit is not compared"
+
+
+def test_what_a_failed_test_found_is_not_shown() -> None:
+    made = dataset_of(plain(1, 1, 2e5), plain(2, 1, 1e5, passed=False, message="clean-up failed"))
+    rows = rows_of_tests(made)
+    matrix = matrices(rows, all_series(rows)[0])[0]
+    assert matrix.cells[2, 1].state is CellState.FAILED
+    assert matrix.cells[2, 1].reason == "clean-up failed"
+
+
+def test_runs_of_one_cell_are_averaged_with_their_spread() -> None:
+    runs = [plain(1, 1, rate, started_at=f"2026-11-2{day}T00:00:00Z") for day, rate in enumerate((90e3, 100e3, 110e3))]
+    rows = rows_of_tests(dataset_of(*runs))
+    cell = matrices(rows, all_series(rows)[0])[0].cells[1, 1]
+    assert cell.value_pps == pytest.approx(100e3)
+    assert cell.spread_pps == pytest.approx(10e3)
+    assert len(cell.runs) == 3
+
+
+def test_unlike_things_never_share_a_matrix() -> None:
+    other_goal = PDR.model_copy(update={"loss_ratio": 0.001})
+    base = result(CSC, 1, 1, histograms=False)
+    profile = base.asked.profile.model_copy(update={"goals": (NDR, other_goal)})
+    variants = [
+        base,
+        result(CSC, 1, 1, histograms=False, simulated=True),
+        result(CSC, 1, 1, frame=IMIX, histograms=False),
+        result(CSC, 1, 1, size=NfSize.HALF, histograms=False),
+        result(CSC, 1, 1, vs_dtc=2, histograms=False),
+        result(CSP, 1, 1, histograms=False),
+        result(CSC, 1, 1, histograms=False, testbed="other"),
+        result(CSC, 1, 1, histograms=False, drivers={"generator": "ring", "vswitch": "ovs"}),
+        result(CSC, 1, 1, histograms=False, asked=base.asked.model_copy(update={"profile": profile})),
+    ]
+    series = all_series(rows_of_tests(dataset_of(*variants)))
+    assert len(series) == len(variants)
+    assert [one.system.simulated for one in series] == sorted(one.system.simulated for one in series)
+
+
+def test_data_cores_are_those_of_vswitch_and_nfs() -> None:
+    (row,) = rows_of_tests(dataset_of(result(CSC, 2, 3, size=NfSize.HALF, vs_dtc=2, histograms=False)))
+    assert (row.vswitch_data_cores, row.nf_data_cores, row.data_cores) == (2.0, 3.0, 5.0)
+    assert row.ndr_lower_pps is not None
+    assert per_core(row, Metric.NDR) == pytest.approx(row.ndr_lower_pps / 5)
+
+
+def test_bandwidth_counts_both_layers() -> None:
+    (row,) = rows_of_tests(dataset_of(plain(1, 1, 1e6)))
+    assert row.ndr_l2_bps == pytest.approx(64 * 8 * 1e6)
+    assert row.ndr_l1_bps == pytest.approx(84 * 8 * 1e6)
+    assert frame_text(IMIX) == "IMIX (7x64, 4x570, 1x1518)"
+
+
+def test_changes_tell_services_from_nfs_and_noise_from_change() -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 212e3), plain(2, 1, 180e3), plain(1, 2, 211.8e3)))
+    services, nodes = changes(matrices(rows, all_series(rows)[0])[:1])
+    assert (services.axis, services.start, services.end) == ("services", (1, 1), (2, 1))
+    assert services.ratio == pytest.approx(-0.1509, abs=1e-4)
+    assert services.resolved
+    assert (nodes.axis, nodes.end) == ("NFs", (1, 2))
+    assert not nodes.resolved, "the bounds of 211.8 reach up to 212.7"
+
+
+def test_jain_index() -> None:
+    assert jain_index([5, 5, 5, 5]) == pytest.approx(1)
+    assert jain_index([8, 0, 0, 0]) == pytest.approx(0.25)
+    assert jain_index([1, 2]) == pytest.approx(0.9)
+    assert jain_index([]) is None
+    assert jain_index([0, 0]) is None
+
+
+def test_fairness_at_pdr_names_the_instance_that_bears_the_loss() -> None:
+    trials = (*search_trials(9e4, 1e5, 4, IMIX), trial(1e5, 4, 0.004))
+    made = dataset_of(plain(4, 1, 9e4, 1e5, trials=trials))
+    found = fairness(rows_of_tests(made)[0], flow_rows(made))
+    assert found is not None
+    assert (found.metric, found.worst_instance, found.instances, found.trials) == (Metric.PDR, 4, 4, 2)
+    assert found.worst_loss_ratio == pytest.approx(0.016)
+    assert found.best_loss_ratio == 0
+    received = [25_000.0] * 3 + [24_600.0]
+    assert found.index == pytest.approx(sum(received) ** 2 / (4 * sum(value**2 for value in received)))
+
+
+def test_fairness_of_mrr_and_of_a_single_instance() -> None:
+    several, single = dataset_of(mrr_result(CSC, 2, 1)), dataset_of(mrr_result(CSC, 1, 1))
+    found = fairness(rows_of_tests(several)[0], flow_rows(several))
+    assert found is not None
+    assert found.metric is Metric.MRR
+    assert fairness(rows_of_tests(single)[0], flow_rows(single)) is None
+
+
+def _histogram(*values: int) -> HdrHistogram:
+    made = HdrHistogram(1, 10_000_000_000, 3)
+    for value in values:
+        made.record_value(value)
+    return made
+
+
+def test_percentiles_agree_with_the_histogram_itself() -> None:
+    made = _histogram(*range(1, 10_001))
+    decoded = merge([made.encode().decode()])
+    assert decoded is not None
+    found = percentiles(decoded)
+    assert found.count == 10_000
+    for ours, at in ((found.p50_ns, 50), (found.p90_ns, 90), (found.p99_ns, 99), (found.p999_ns, 99.9)):
+        assert ours == made.get_value_at_percentile(at)
+    assert (found.min_ns, found.max_ns) == (made.get_min_value(), made.get_max_value())
+
+
+def test_a_curve_ends_where_its_samples_end() -> None:
+    decoded = merge([_histogram(*[100] * 90, *[200] * 9, 300).encode().decode()])
+    assert decoded is not None
+    found = curve(decoded)
+    assert found.quantiles[0] == 0
+    assert found.quantiles[-1] == 1
+    assert max(quantile for quantile in found.quantiles if quantile < 1) <= 0.99
+    assert found.values_ns[-1] == 300
+    assert dict(zip(found.quantiles, found.values_ns, strict=True))[0.9] == 100, "90 of 100 do not exceed 100"
+
+
+def test_histograms_are_merged_and_bad_ones_left_out() -> None:
+    one, other = _histogram(10, 20).encode().decode(), _histogram(30).encode().decode()
+    bomb = base64.b64encode(b"\x1c\x84\x93\x14\x00\x00\x40\x00" + zlib.compress(bytes(40_000_000))).decode()
+    merged = merge([one, "!!", "", bomb, other[:20], other])
+    assert merged is not None
+    assert percentiles(merged).count == 3
+    assert merge(["nonsense"]) is None
+    assert merge([_histogram().encode().decode()]) is None

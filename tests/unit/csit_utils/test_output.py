@@ -1,0 +1,200 @@
+"""Numbers for people, CSV for machines, and the command line."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils import cli
+from csit_utils.commands import bench
+from csit_utils.dataset.flatten import flow_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.dataset.frames import frame_of_tests, write_csv
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report import units
+from csit_utils.report.explain import EXPLANATIONS
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.cell import ServiceType
+from tests.unit.csit_utils.builders import mrr_result, result, write_output_xml
+from tests.unit.csit_utils.test_analysis import dataset_of
+
+CSC = ServiceType.CSC
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (units.rate, 212_345.0, "212 kpps"),
+        (units.rate, 1_240_000.0, "1.24 Mpps"),
+        (units.rate, 999_600.0, "1.00 Mpps"),
+        (units.rate, 999_400.0, "999 kpps"),
+        (units.rate, 9_996.0, "10.0 kpps"),
+        (units.rate, 0.0, "0 pps"),
+        (units.rate, 0.5, "0.500 pps"),
+        (units.rate, None, units.DASH),
+        (units.rate, float("nan"), units.DASH),
+        (units.bandwidth, 1.43e9, "1.43 Gbit/s"),
+        (units.latency, 36_000.0, "36.0 µs"),
+        (units.latency, 999.0, "999 ns"),
+        (units.latency, 2_500_000.0, "2.50 ms"),
+        (units.seconds, 0.41, "410 ms"),
+        (units.seconds, 1.0, "1 s"),
+        (units.seconds, 200.0, "3 min 20 s"),
+        (units.seconds, 1200.0, "20 min"),
+        (units.seconds, 7500.0, "2 h 5 min"),
+        (units.percent, 0.005, "0.5 %"),
+        (units.percent, 0.0, "0 %"),
+        (units.percent, -0.151, "\N{MINUS SIGN}15 %"),
+        (units.memory, 8 * 2**30, "8.00 GiB"),
+    ],
+)
+def test_numbers_for_people(function: Callable[[object], str], value: float | None, text: str) -> None:
+    assert function(value) == text
+
+
+def test_csv_round_trip(tmp_path: Path) -> None:
+    made = dataset_of(
+        result(CSC, 2, 1), mrr_result(CSC, 1, 1), result(CSC, 1, 1, histograms=False, message='a "b"\nc,')
+    )
+    files = write_csv(made, tmp_path / "csv")
+    assert [file.name for file in files] == ["tests.csv", "latency.csv", "trials.csv", "flows.csv"]
+    with files[0].open(newline="") as stream:
+        tests = list(csv.DictReader(stream))
+    rows = rows_of_tests(made)
+    assert list(tests[0]) == [field.name for field in fields(TestRow)]
+    assert [test["message"] for test in tests] == [row.message for row in rows]
+    assert [float(test["ndr_lower_pps"]) if test["ndr_lower_pps"] else None for test in tests] == [
+        row.ndr_lower_pps for row in rows
+    ]
+    assert tests[1]["ndr_lower_pps"] == "", "unknown is empty, not 0"
+    for file, expected in zip(files[1:], (latency_rows, trial_rows, flow_rows), strict=True):
+        assert len(pd.read_csv(file)) == len(list(expected(made)))
+
+
+def test_frames_keep_whole_numbers_whole() -> None:
+    frame = frame_of_tests(dataset_of(result(CSC, 2, 1, histograms=False), mrr_result(CSC, 1, 1)))
+    assert str(frame["nf_chains"].dtype) == "Int64"
+    assert frame["mrr_trials"].isna().tolist() == [True, False]
+    assert frame["simulated"].tolist() == [False, False]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output.xml with one measured and one simulated test."""
+    results = [result(CSC, 1, 1), result(CSC, 2, 1, histograms=False, simulated=True)]
+    return write_output_xml(
+        tmp_path_factory.mktemp("cli") / "output.xml", results, [("t", "Fail", "line 1\nline 2", ("CSC", "4R1C"))]
+    )
+
+
+def run(*argv: object) -> "subprocess.CompletedProcess[str]":
+    """The command line as a person starts it, with its output in a pipe."""
+    command = [sys.executable, "-m", "csit_utils", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_report_writes_page_and_csv(source: Path, tmp_path: Path) -> None:
+    page = tmp_path / "new" / "page.html"
+    done = run("report", source, "-o", page, "--csv", tmp_path / "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == str(page)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert len(list((tmp_path / "csv").iterdir())) == 4
+
+
+def test_show_in_a_pipe_is_plain(source: Path) -> None:
+    done = run("show", source, "--page", "x.html")
+    head, first, second, third, last = done.stdout.splitlines()
+    assert head.split("\t") == ["cell", "frame", "NDR", "PDR", "p99", "verdict"]
+    assert first.startswith("CSC 1x1 NF-1c\t64B\t")
+    assert "SIMULATED" in second
+    assert third.split("\t")[-1] == "FAIL: line 1 line 2"
+    assert last == "Report: x.html"
+    assert "\x1b" not in done.stdout
+
+
+def test_bad_input_is_one_sentence_and_status_2(tmp_path: Path) -> None:
+    done = run("report", tmp_path / "none.xml", "-o", tmp_path / "page.html")
+    assert done.returncode == 2
+    assert done.stderr == f"{tmp_path / 'none.xml'}: cannot be read: No such file or directory\n"
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_input_that_is_partly_bad_makes_a_page_and_status_1(source: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.xml"
+    cut.write_text(source.read_text()[:-200])
+    done = run("report", cut, "-o", tmp_path / "page.html")
+    assert done.returncode == 1
+    assert str(cut) in done.stderr
+    assert (tmp_path / "page.html").exists()
+
+
+def test_explain_lists_and_explains() -> None:
+    runner = CliRunner()
+    assert set(EXPLANATIONS) <= set(runner.invoke(cli.app, ["explain"]).stdout.split())
+    shown = runner.invoke(cli.app, ["explain", "PDR"]).stdout
+    assert "0.1 % is common" in " ".join(shown.split())
+    done = run("explain", "speed")
+    assert done.returncode == 2
+    assert done.stderr.startswith("there is no metric 'speed'; there are ndr, pdr")
+
+
+def test_help_teaches() -> None:
+    shown = CliRunner().invoke(cli.app, ["--help"]).stdout
+    for name in ("report", "show", "explain", "bench"):
+        assert name in shown
+        assert "Example" in CliRunner().invoke(cli.app, [name, "--help"]).stdout
+
+
+def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str, object]]) -> None:
+    module = ModuleType("measures_of_this_test")
+    for function in functions:
+        setattr(module, function.__name__, function)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    rows = tuple(bench.Measure(function.__name__, module.__name__, function.__name__) for function in functions)
+    monkeypatch.setattr(bench, "MEASURES", (*rows, bench.Measure("missing", "no_such_module", "measure")))
+
+
+def fine() -> dict[str, object]:
+    """A measure that works."""
+    return {"name": "anything", "ours": 2.0e6, "peer": 1e6, "ratio": 2.0, "unit": "pps", "note": "three runs"}
+
+
+def impossible() -> dict[str, object]:
+    """A measure that cannot run here."""
+    raise Unsupported("needs trafgen")
+
+
+def broken() -> dict[str, object]:
+    """A measure that goes wrong."""
+    raise NotReady("veth", 1.0, "down")
+
+
+def test_bench_says_what_it_lacks_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    _measures(monkeypatch, fine, impossible)
+    done = CliRunner().invoke(cli.app, ["bench", "--json"])
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0] == {**fine(), "name": "fine"}
+    assert rows[1] == {"name": "impossible", "skipped": "needs trafgen"}
+    assert "no_such_module" in rows[2]["skipped"]
+    assert done.exit_code == 0
+    table = CliRunner().invoke(cli.app, ["bench"]).stdout
+    assert "2000000" in table
+    assert "skipped: needs trafgen" in table
+
+
+def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    _measures(monkeypatch, broken, fine)
+    done = CliRunner().invoke(cli.app, ["bench"])
+    assert done.exit_code == 1
+    assert "failed: veth not ready" in done.stdout
+    only = CliRunner().invoke(cli.app, ["bench", "--only", "fine"])
+    assert only.exit_code == 0
+    assert isinstance(CliRunner().invoke(cli.app, ["bench", "--only", "none"]).exception, CsitError)

@@ -1,0 +1,181 @@
+"""Reading of output.xml and of records: what is good is kept, what is bad is named."""
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.items import Problem, Recorded, Status, Unrecorded
+from csit_utils.dataset.load import load
+from csit_utils.dataset.output_xml import read_output_xml
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from tests.unit.csit_utils.builders import does_not_fit, result, write_output_xml
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tests with records, one of which failed, and two without."""
+    results = [result(ServiceType.CSC, 1, 1, histograms=False), does_not_fit(ServiceType.CSC, 8, 8)]
+    unrecorded = [("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())]
+    return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
+
+
+def test_what_robot_writes_is_read_back(good: Path) -> None:
+    dataset = load([good])
+    assert dataset.problems == []
+    assert dataset.recorded[0].result == result(ServiceType.CSC, 1, 1, histograms=False)
+    assert [item.status for item in dataset.recorded] == [Status.PASS, Status.FAIL]
+    assert dataset.recorded[1].message == "needs 33 cores on NUMA 0, 28 there"
+    first, second = dataset.unrecorded
+    assert (first.test_id, first.status, first.message) == ("Density.No start", Status.FAIL, "nf-1-1 is <down>")
+    assert first.tags == ("2R1C", "CSC")
+    assert (second.status, second.message) == (Status.SKIP, "needs VPP")
+
+
+def test_a_failure_after_the_record_is_seen(tmp_path: Path) -> None:
+    made = result(ServiceType.CSC, 1, 1, histograms=False)
+    source = write_output_xml(tmp_path / "output.xml", [made])
+    text = source.read_text().replace('<status status="PASS"', '<status status="FAIL"')
+    source.write_text(text)
+    assert load([source]).recorded[0].status is Status.FAIL
+
+
+def test_a_file_that_breaks_off_loses_nothing_else(good: Path, tmp_path: Path) -> None:
+    text = good.read_text()
+    cut = tmp_path / "cut.xml"
+    cut.write_text(text[: text.index('name="No start"') + 30])
+    dataset = load([cut, good])
+    assert [problem.source for problem in dataset.problems] == [str(cut)]
+    assert str(cut) in dataset.problems[0].text
+    assert "broken off or damaged" in dataset.problems[0].text
+    assert len(dataset.recorded) == 2
+    assert dataset.unrecorded[0].message == "the file ends in the middle of this test"
+
+
+def test_a_record_is_kept_when_its_test_breaks_off(good: Path, tmp_path: Path) -> None:
+    text = good.read_text()
+    cut = tmp_path / "cut.xml"
+    end = text.index("</msg>", text.index(RESULT_MARKER.strip() + " {", text.index("<msg"))) + len("</msg>")
+    cut.write_text(text[:end])
+    assert [type(item) for item in read_output_xml(cut)] == [Recorded, Problem]
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>',
+        '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/passwd">]>',
+        '<!DOCTYPE r SYSTEM "http://example.invalid/x.dtd">',
+    ],
+)
+def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration: str) -> None:
+    bomb = tmp_path / "bomb.xml"
+    bomb.write_text(f"<?xml version='1.0'?>{declaration}<robot><suite name='x'/></robot>")
+    (problem,) = read_output_xml(bomb)
+    assert isinstance(problem, Problem)
+    assert str(bomb) in problem.text
+    assert "refused" in problem.text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "broken off or damaged"),
+        (b"\x00\x01\x02", "broken off or damaged"),
+        (b"<html><body/></html>", "no output.xml of Robot Framework"),
+    ],
+)
+def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "other.xml"
+    file.write_bytes(content)
+    (problem,) = read_output_xml(file)
+    assert isinstance(problem, Problem)
+    assert reason in problem.text
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    (problem,) = load([tmp_path / "none.xml"]).problems
+    assert "No such file" in problem.text
+
+
+def _record(**changes: object) -> str:
+    data = json.loads(result(ServiceType.CSC, 1, 1, histograms=False).model_dump_json())
+    return json.dumps({**data, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (_record(schema_version="2.0"), "schema version 2.0, this tool reads 1.0"),
+        (_record(passed="perhaps"), "not valid: passed"),
+        (_record(surprise=1), "not valid: surprise"),
+        ("{", "no valid JSON"),
+        ("[1, 2]", "no schema_version"),
+        ("[" * 100_000, "no valid JSON"),
+    ],
+)
+def test_a_bad_record_is_named_with_file_and_test(good: Path, tmp_path: Path, text: str, reason: str) -> None:
+    source = tmp_path / "output.xml"
+    before = good.read_text()
+    start = before.index("<msg", before.index("<test"))
+    start = before.index(">", start) + 1
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;")
+    source.write_text(before[:start] + RESULT_MARKER + escaped + before[before.index("</msg>", start) :])
+    dataset = load([source])
+    (problem,) = dataset.problems
+    assert reason in problem.text
+    assert str(source) in problem.text
+    assert "Density.64B-1c-csc-1ch-1n-ndrpdr" in problem.text
+    assert len(dataset.recorded) == 1, "the other record is still there"
+    assert problem.text in {item.message for item in dataset.unrecorded}
+
+
+def test_directories_and_records_as_files(good: Path, tmp_path: Path) -> None:
+    one, other = (result(ServiceType.CSC, chains, 1, histograms=False) for chains in (1, 2))
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "one.json").write_text(one.model_dump_json())
+    (tmp_path / "records" / "other.json").write_text(other.model_dump_json())
+    (tmp_path / "records" / "old.json").write_text(_record(schema_version="0.9"))
+    (tmp_path / "output.xml").write_bytes(good.read_bytes())
+    dataset = load([tmp_path, tmp_path / "records" / "one.json"])
+    assert len(dataset.recorded) == 3, "the record that is in output.xml too counts once"
+    (problem,) = dataset.problems
+    assert problem.source.endswith("old.json")
+    assert "0.9" in problem.text
+
+
+def test_an_empty_directory_is_named(tmp_path: Path) -> None:
+    (problem,) = load([tmp_path]).problems
+    assert "no output.xml" in problem.text
+
+
+def test_memory_is_flat(tmp_path: Path) -> None:
+    def peak(tests: int) -> int:
+        file = tmp_path / f"{tests}.xml"
+        test = "<test id='t' name='n'><kw name='k'>{}<status status='PASS'/></kw><status status='PASS'/></test>"
+        messages = "<msg time='2026-11-20T10:00:00' level='INFO'>nothing of interest</msg>" * 50
+        with file.open("w") as stream:
+            stream.write("<robot><suite name='s'>")
+            for _ in range(tests):
+                stream.write(test.format(messages))
+            stream.write("</suite></robot>")
+        tracemalloc.start()
+        count = sum(isinstance(item, Unrecorded) for item in read_output_xml(file))
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == tests
+        return held
+
+    peak(10)
+    assert peak(800) < 1.5 * peak(100) + 100_000
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "output.xml"
+    file.touch(mode=0o000)
+    (problem,) = load([file]).problems
+    assert "Permission denied" in problem.text

@@ -1,0 +1,203 @@
+"""The page: everything derived, everything escaped, simulated never beside measured."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
+from csit_utils.report.page import render
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.result import Affinity, Result, Verdict, VerdictKind
+from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
+from tests.unit.csit_utils.test_analysis import dataset_of, plain
+
+CSC, CSP = ServiceType.CSC, ServiceType.CSP
+HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
+
+
+class Page(HTMLParser):
+    """The tags, texts and ids of a page without its scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self._skip = False
+        self.feed(html)
+        self.text = re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        self._skip = tag in ("script", "style")
+        if attributes.get("id"):
+            self.ids.append(str(attributes["id"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skip = False if tag in ("script", "style") else self._skip
+
+    def handle_data(self, data: str) -> None:
+        if not self._skip:
+            self.words.append(data)
+
+    def tips(self) -> list[str]:
+        """All texts that show up on hovering."""
+        return [str(attributes["data-tip"]) for _, attributes in self.tags if "data-tip" in attributes]
+
+
+def page_of(*results: Result) -> Page:
+    """The page of these results."""
+    return Page(render(dataset_of(*results)))
+
+
+def test_the_summary_says_it_in_words() -> None:
+    page = page_of(plain(1, 1, 212e3, 230e3), plain(2, 1, 180e3, 230.1e3))
+    assert (
+        "CSC, 1 to 2 services: from 1x1 to 2x1 NDR goes from 212 kpps to 180 kpps (\N{MINUS SIGN}15 %), "
+        "PDR stays at 230 kpps, within the resolution of the search." in page.text
+    )
+
+
+def test_a_page_alone_and_offline() -> None:
+    html = render(dataset_of(result(CSC, 1, 1)))
+    page = Page(html)
+    assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "object", "embed", "base")]
+    assert not [attributes for _, attributes in page.tags if attributes.get("src")]
+    assert all(str(attributes["href"]).startswith("#") for tag, attributes in page.tags if tag == "a")
+    assert "default-src 'none'" in html
+    assert len(page.ids) == len(set(page.ids)), "an id is there once"
+
+
+def test_every_link_has_a_target() -> None:
+    failed = Unrecorded("S.t", "t", ("CSC", "1R2C", "64B"), "output.xml", Status.FAIL, "broken")
+    made = dataset_of(result(CSC, 1, 1), does_not_fit(CSC, 2, 1), mrr_result(CSC, 1, 1), unrecorded=(failed,))
+    page = Page(render(made))
+    targets = {str(attributes["href"])[1:] for tag, attributes in page.tags if tag == "a"}
+    assert targets <= set(page.ids)
+
+
+def test_markup_in_names_stays_text() -> None:
+    verdict = Verdict(kinds=(VerdictKind.FAILED,), evidence=(HOSTILE,))
+    affinity = (Affinity(owner=HOSTILE, interface=HOSTILE, planned_cpu=1, actual_cpus=()),)
+    one = result(
+        CSC,
+        1,
+        1,
+        test_name=HOSTILE,
+        test_id=HOSTILE,
+        testbed=HOSTILE,
+        verdict=verdict,
+        affinity=affinity,
+        drivers={"generator": HOSTILE},
+        tags=(HOSTILE,),
+    )
+    failed = Unrecorded(HOSTILE, HOSTILE, (HOSTILE,), HOSTILE, Status.FAIL, HOSTILE)
+    made = dataset_of(one, unrecorded=(failed,), source=HOSTILE)
+    made.add(Problem(HOSTILE, HOSTILE))
+    html = render(made)
+    page = Page(html)
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 4
+    assert html.count("</script>") == 4
+    assert HOSTILE in page.text
+    assert "{{7*7}}" in page.text, "a name is no template"
+
+
+def test_simulated_and_measured_never_meet() -> None:
+    page = page_of(plain(1, 1, 2e5), result(CSC, 1, 1, simulated=True), result(CSC, 2, 1, simulated=True))
+    sections = [
+        attributes for tag, attributes in page.tags if tag == "section" and "system" in str(attributes.get("class"))
+    ]
+    assert [str(attributes["class"]) for attributes in sections] == ["system", "system is-simulated"]
+    assert "Some results on this page come from a model" in page.text
+    tips = [tip for tip in page.tips() if "NDR (no packet lost)" in tip]
+    assert len(tips) == 3
+    assert ["SIMULATED" in tip for tip in tips] == [False, True, True]
+
+
+def test_a_simulated_page_says_so_at_every_title() -> None:
+    html = render(dataset_of(result(CSC, 1, 1, simulated=True), result(CSC, 2, 1, simulated=True)))
+    for title in (
+        *re.findall(r"<figcaption>.*?</figcaption>", html, re.S),
+        *re.findall(r"<caption>.*?</caption>", html, re.S),
+    ):
+        assert "SIMULATED" in title
+    assert html.count('"simulated": true') == 4, "figures are marked inside too"
+    assert "<title>SIMULATED: " in html
+    assert (
+        "SIMULATED"
+        not in re.sub(r"<script.*?</script>", "", render(dataset_of(result(CSC, 1, 1))), flags=re.S).split(
+            'id="reading"'
+        )[0]
+    )
+
+
+def test_oversubscribed_is_marked_wherever_its_number_is() -> None:
+    html = render(dataset_of(result(CSC, 1, 1), result(CSC, 2, 2, oversubscribed=True)))
+    page = Page(html)
+    assert len(re.findall(r'<td class="c-value over"', html)) == 2
+    assert sum("OVERSUBSCRIBED: data threads shared cores" in tip for tip in page.tips()) == 2
+    assert "1 of 2 tests ran oversubscribed" in page.text
+    assert "Oversubscribed: 2x2" in page.text or "2x2 NDR" not in page.text
+    assert "shared" in page.text
+    assert '"circle-open"' in html or '"diamond-open"' in html
+
+
+def test_empty_cells_say_why() -> None:
+    failed = Unrecorded("S.t", "t", ("CSC", "2R1C", "64B", "NDRPDR"), "output.xml", Status.FAIL, "nf-2-1 is down")
+    skipped = Unrecorded("S.u", "u", ("CSC", "4R1C", "64B", "NDRPDR"), "output.xml", Status.SKIP, "needs VPP")
+    made = dataset_of(result(CSC, 1, 1), does_not_fit(CSC, 8, 2), unrecorded=(failed, skipped))
+    tips = Page(render(made)).tips()
+    for said in (
+        "CSC 2x1: failed\nnf-2-1 is down",
+        "CSC 4x1: skipped\nneeds VPP",
+        "CSC 8x2: does not fit\nneeds 33 cores on NUMA 0, 28 there",
+        "CSC 1x2: not run\nno test of this cell in the files read",
+    ):
+        assert tips.count(said) == 2, said
+
+
+def test_limits_are_written_as_limits() -> None:
+    unlimited = goal_result(NDR, 9e5).model_copy(update={"upper_pps": None})
+    none = goal_result(PDR, 1.0).model_copy(update={"lower_pps": None, "upper_pps": None, "lowest_tried_pps": 9e3})
+    page = page_of(result(CSC, 1, 1, ndr=unlimited, pdr=none, histograms=False))
+    assert "\N{GREATER-THAN OR EQUAL TO} 900 kpps" in page.text
+    assert "< 9.00 kpps" in page.text
+    assert "generator could offer no more" in page.text
+
+
+def test_core_map_shows_lost_affinity() -> None:
+    lost = (
+        Affinity(owner="nf-1-1", interface="csn1x1i1", planned_cpu=4, actual_cpus=(0, 1)),
+        Affinity(owner="vswitch", interface="csv1p1", planned_cpu=3, actual_cpus=(3,)),
+    )
+    page = page_of(result(CSC, 1, 1, affinity=lost))
+    assert "1 of 2 data threads were where they were planned" in page.text
+    assert "NOT as planned" in page.text
+    assert {"vswitch data 0", "nf-1-1 data 0", "generator data 0"} <= {word.strip() for word in page.words}
+
+
+def test_differing_environments_stand_side_by_side() -> None:
+    one, other = plain(1, 1, 2e5), plain(2, 1, 2e5)
+    changed = other.environment.model_copy(update={"kernel": "6.19.0"})
+    html = render(dataset_of(one, other.model_copy(update={"environment": changed})))
+    assert html.count('<tr class="differs"') == 1
+    assert re.search(r"differs</span></th><td>6\.18\.4-amd64</td><td>6\.19\.0</td>", html)
+
+
+def test_nothing_but_failures_makes_a_page_too() -> None:
+    failed = Unrecorded("S.t", "t", (), "output.xml", Status.FAIL, "all is lost")
+    page = Page(render(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))
+    assert "all is lost" in page.text
+    assert "b.xml: broken off" in page.text
+    assert "No test left a result record." in page.text
+
+
+@pytest.mark.parametrize("name", ["style.css", "page.js"])
+def test_own_files_name_no_place_outside(name: str) -> None:
+    text = (Path(render.__code__.co_filename).with_name("templates") / name).read_text()
+    assert "http" not in text
+    assert "@import" not in text

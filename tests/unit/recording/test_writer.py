@@ -1,0 +1,54 @@
+"""Result files: what is written is read back equal; what cannot be written is told in one sentence."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.recording.schema import SCHEMA_FILE, schema
+from resources.libraries.python.recording.writer import check_folder, write_result
+from tests.unit.csit_utils import builders
+
+
+def test_the_schema_file_is_what_the_model_says() -> None:
+    assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == schema()
+
+
+def test_a_result_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
+    result = builders.result(ServiceType.CSC, 2, 1)
+    path = write_result(result, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert Result.model_validate_json(text) == result
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    journal = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [Result.model_validate_json(line) for line in journal] == [result]
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_an_unknown_key_is_an_error() -> None:
+    data = json.loads(builders.result(ServiceType.CSC, 2, 1).model_dump_json())
+    data["mood"] = "fine"
+    with pytest.raises(ValueError, match="mood"):
+        Result.model_validate(data)
+
+
+def test_no_space_is_told_before_a_run(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match=r"MB of space for results, 1000000000000\.0 MB needed"):
+        check_folder(tmp_path, 10**18)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(CsitError, match="results cannot be written there"):
+        check_folder(tmp_path / "file" / "results", 1)
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    (tmp_path / "journal.jsonl").symlink_to(full)
+    with pytest.raises(CsitError, match="cannot be written: No space left on device"):
+        write_result(builders.result(ServiceType.CSC, 2, 1), tmp_path)

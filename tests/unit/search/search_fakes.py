@@ -1,0 +1,82 @@
+"""Systems under test that are one function, with a clock that only trials move."""
+
+from collections.abc import Callable
+from random import Random
+
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.models import Model
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+
+FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+LINE_PPS = 2 * 14.88e6
+
+Forward = Callable[[float, float], tuple[int, int]]
+"""Load in pps and duration in s to packets sent and received."""
+
+
+class Bench:
+    """Measures a forwarding function; keeps the trials it was asked for."""
+
+    def __init__(self, forward: Forward, overhead_s: float = 0.5) -> None:
+        self.clock = VirtualClock()
+        self.asked: list[Trial] = []
+        self._forward = forward
+        self._overhead_s = overhead_s
+
+    def measure(self, trial: Trial) -> TrialResult:
+        self.asked.append(trial)
+        sent, received = self._forward(trial.load_pps, trial.duration_s)
+        self.clock.advance(trial.duration_s + self._overhead_s)
+        return TrialResult(
+            trial=trial,
+            started_at=self.clock.timestamp(),
+            offered_duration_s=trial.duration_s,
+            total_duration_s=trial.duration_s + self._overhead_s,
+            flows=(
+                FlowCount(instance=1, direction=Direction.FORWARD, sent=sent - sent // 2, received=received // 2),
+                FlowCount(instance=1, direction=Direction.REVERSE, sent=sent // 2, received=received - received // 2),
+            ),
+        )
+
+
+def capped(capacity_pps: float) -> Forward:
+    """Forwards up to a capacity."""
+
+    def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
+        sent = round(load_pps * duration_s)
+        return sent, min(sent, round(capacity_pps * duration_s))
+
+    return forward
+
+
+def of_model(model: Model, seed: int = 1) -> Forward:
+    """A simulated system."""
+    rng = Random(seed)  # noqa: S311 (reproducible, not secret)
+    return lambda load_pps, duration_s: model.forward(load_pps, duration_s, rng)
+
+
+def trial_result(load_pps: float, lost: int = 0, *, sent: int = 1000, duration_s: float = 1.0) -> TrialResult:
+    """A finished trial with some packets lost, no overhead."""
+    return TrialResult(
+        trial=Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME),
+        started_at="2000-01-01T00:00:00.000+00:00",
+        offered_duration_s=duration_s,
+        total_duration_s=duration_s,
+        flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent - lost),),
+    )
+
+
+def search(bench: Bench, max_load_pps: float = LINE_PPS) -> SearchOutcome:
+    return search_throughput(bench.measure, CSIT, FRAME, max_load_pps, bench.clock.now)
+
+
+def found(result: GoalResult | None) -> tuple[float, float]:
+    """Both bounds of a goal that was reached."""
+    assert result is not None
+    assert result.lower_pps is not None
+    assert result.upper_pps is not None
+    return result.lower_pps, result.upper_pps

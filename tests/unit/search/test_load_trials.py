@@ -1,0 +1,44 @@
+"""MRR and latency: trials at given loads."""
+
+import pytest
+from search_fakes import FRAME, LINE_PPS, Bench, capped
+
+from resources.libraries.python.search.latency import measure_latency
+from resources.libraries.python.search.mrr import measure_mrr
+from resources.libraries.python.search.profiles import CSIT
+
+
+def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
+    bench = Bench(capped(6e6))
+    mrr, results = measure_mrr(bench.measure, CSIT, FRAME, LINE_PPS)
+    assert len(results) == len(mrr.receive_rates_pps) == 10
+    assert {trial.load_pps for trial in bench.asked} == {LINE_PPS}
+    assert {trial.purpose for trial in bench.asked} == {"mrr"}
+    assert mrr.mean_pps == pytest.approx(6e6)
+    assert mrr.offered_pps == pytest.approx(LINE_PPS)
+    assert mrr.stdev_pps == pytest.approx(0.0)
+
+
+def test_one_mrr_trial_has_no_deviation() -> None:
+    mrr, _ = measure_mrr(Bench(capped(6e6)).measure, CSIT.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS)
+    assert mrr.stdev_pps is None
+
+
+def test_latency_is_measured_at_shares_of_pdr() -> None:
+    bench = Bench(capped(6e6))
+    rows, results = measure_latency(bench.measure, CSIT, FRAME, 5e6)
+    assert [(row.label, row.load_pps) for row in rows] == [
+        ("PDR0", 0.0),
+        ("PDR10", 0.5e6),
+        ("PDR50", 2.5e6),
+        ("PDR90", 4.5e6),
+    ]
+    assert [result.trial for result in results] == bench.asked
+    assert {trial.duration_s for trial in bench.asked} == {5.0}
+    assert {trial.probe_pps for trial in bench.asked} == {1000.0}
+
+
+@pytest.mark.parametrize("unknown", [None, 0.0])
+def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> None:
+    rows, _ = measure_latency(Bench(capped(6e6)).measure, CSIT, FRAME, unknown)
+    assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]

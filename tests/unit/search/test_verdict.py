@@ -1,0 +1,83 @@
+"""A verdict names what limits the number, and never comes without evidence."""
+
+import pytest
+from search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
+from test_connectivity import planned
+
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from resources.libraries.python.search.verdict import judge
+
+PLAN = planned("CSC", 1, 1)
+CROWDED = PLAN.model_copy(
+    update={"cores": PLAN.cores.model_copy(update={"oversubscribed": True, "cores_needed": 5, "cores_there": 2})}
+)
+STRAY = Affinity(owner="nf-1-1", interface="csn1x1i1", planned_cpu=3, actual_cpus=(1, 3))
+LOST = Affinity(owner="nf-1-1", interface="csn1x1i2", planned_cpu=3, actual_cpus=())
+RIGHT = Affinity(owner="vswitch", interface="csv1p1", planned_cpu=2, actual_cpus=(2,))
+COMPLAINT = "CSC instance 1 forward: 200 sent, last seen at nf-1-1 csn1x1i1 rx (200), not at nf-1-1 csn1x1i2 tx (0)"
+
+
+def outcome(capacity_pps: float, limit_s: float = 1200.0) -> SearchOutcome:
+    bench = Bench(capped(capacity_pps))
+    profile = CSIT.model_copy(update={"duration_max_s": limit_s})
+    return search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+
+
+def judged(plan: Plan = PLAN, **known: object) -> Verdict:
+    return judge(plan, **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("plan", "known", "kinds", "words"),
+    [
+        (PLAN, {"outcome": outcome(4e6), "affinity": [RIGHT]}, [VerdictKind.MEASURED], "25 trials in 37.5 s"),
+        (PLAN, {}, [VerdictKind.MEASURED], "every service instance"),
+        (PLAN, {"outcome": outcome(4e7)}, [VerdictKind.GENERATOR_BOUND], "still met at 29760000 pps"),
+        (PLAN, {"outcome": outcome(0.0)}, [VerdictKind.BELOW_RANGE], "even at 18002 pps"),
+        (PLAN, {"outcome": outcome(4e6, 20.0)}, [VerdictKind.INCOMPLETE], "time limit of 20 s"),
+        (CROWDED, {}, [VerdictKind.OVERSUBSCRIBED], "needs 5 cores and 2 are there"),
+        (PLAN, {"affinity": [RIGHT, STRAY]}, [VerdictKind.AFFINITY_LOST], "planned on CPU 3 and may run on CPUs 1, 3"),
+        (PLAN, {"affinity": [LOST]}, [VerdictKind.AFFINITY_LOST], "csn1x1i2 is planned on CPU 3 and was not found"),
+        (PLAN, {"complaints": (COMPLAINT,)}, [VerdictKind.NO_TRAFFIC], COMPLAINT),
+        (
+            PLAN,
+            {"mrr_trials": [trial_result(1000.0)] * 3},
+            [VerdictKind.GENERATOR_BOUND],
+            "nothing was lost at 1000 pps",
+        ),
+        (
+            PLAN,
+            {"mrr_trials": [trial_result(2000.0, 5).model_copy(update={"generator_limited": True})]},
+            [VerdictKind.GENERATOR_BOUND],
+            "1 of 1 trials, down to 1000 pps of 2000 pps",
+        ),
+        (PLAN, {"mrr_trials": [trial_result(1000.0, 5)] * 3}, [VerdictKind.MEASURED], "3 trials at the highest load"),
+        (
+            CROWDED,
+            {"outcome": outcome(4e7), "affinity": [STRAY], "complaints": (COMPLAINT,)},
+            [
+                VerdictKind.NO_TRAFFIC,
+                VerdictKind.GENERATOR_BOUND,
+                VerdictKind.AFFINITY_LOST,
+                VerdictKind.OVERSUBSCRIBED,
+            ],
+            COMPLAINT,
+        ),
+    ],
+)
+def test_each_flaw_has_its_kind_and_its_numbers(
+    plan: Plan, known: dict[str, object], kinds: list[VerdictKind], words: str
+) -> None:
+    verdict = judged(plan, **known)
+    assert list(verdict.kinds) == kinds
+    assert words in "\n".join(verdict.evidence)
+    assert len(set(verdict.evidence)) == len(verdict.evidence) >= len(kinds)
+
+
+def test_the_first_sentence_is_about_the_first_kind() -> None:
+    verdict = judged(CROWDED, affinity=[STRAY], complaints=(COMPLAINT,))
+    assert verdict.evidence[0] == COMPLAINT
+    assert "cores" in verdict.evidence[-1]

@@ -1,0 +1,266 @@
+"""What holds the rooms together: the entry script, the pins, the pages."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
+REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
+
+FAKE_PYTHON = """#!/bin/sh
+echo "$*" >>"{log}"
+case "$*" in
+*sys.exit*) exit {too_old} ;;
+*'-m venv'*) for last; do :; done; mkdir -p "$last/bin" "$last/lib/python3.11/site-packages"
+    cp "$0" "$last/bin/python"; cp "$0" "$last/bin/tox" ;;
+*'-m pip'*) exit "${{FAKE_PIP_STATUS:-0}}" ;;
+esac
+"""
+
+
+class Entry:
+    """A copy of the entry script beside a Python that only writes down what it is asked."""
+
+    def __init__(self, folder: Path, *, too_old: bool = False) -> None:
+        self.root = folder / "a project"
+        self.log = folder / "log"
+        tools = folder / "bin"
+        (self.root / "resources").mkdir(parents=True)
+        tools.mkdir()
+        for name in ("csit", *REQUIREMENTS):
+            shutil.copy(ROOT / name, self.root)
+        shutil.copytree(ROOT / "resources" / "tools", self.root / "resources" / "tools")
+        for tool in ("sh", "cat", "cksum", "dirname", "readlink", "flock", "rm", "mkdir", "cp", "id", "env"):
+            where = shutil.which(tool)
+            assert where, tool
+            (tools / tool).symlink_to(where)
+        python = tools / "python3"
+        python.write_text(FAKE_PYTHON.format(log=self.log, too_old=int(too_old)), encoding="utf-8")
+        python.chmod(0o755)
+        self.path = str(tools)
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run it from elsewhere."""
+        self.log.write_text("", encoding="utf-8")
+        return subprocess.run(
+            [str(self.root / "csit"), *arguments],
+            env={"PATH": self.path, **environment},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def asked(self) -> str:
+        """What the last run asked of Python."""
+        return self.log.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Entry:
+    return Entry(tmp_path)
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(("--help",), 0), (("help",), 0), ((), 2)])
+def test_help_teaches_and_installs_nothing(entry: Entry, arguments: tuple[str, ...], status: int) -> None:
+    done = entry.run(*arguments)
+    assert done.returncode == status
+    assert "./csit local" in done.stdout + done.stderr
+    assert entry.asked == ""
+    assert not (entry.root / ".venv").exists()
+
+
+def test_the_first_run_installs_and_the_second_does_not(entry: Entry) -> None:
+    first = entry.run("plan", "a b", "--json")
+    assert first.returncode == 0
+    assert "installing" in first.stderr
+    assert "-r " + str(entry.root / "requirements.txt") in entry.asked
+    assert entry.asked.splitlines()[-1] == "-m csit_utils plan a b --json"
+    path_file = entry.root / ".venv/lib/python3.11/site-packages/csit.pth"
+    assert path_file.read_text(encoding="utf-8").strip() == str(entry.root)
+    second = entry.run("plan")
+    assert (second.returncode, second.stderr, entry.asked) == (0, "", "-m csit_utils plan\n")
+
+
+def test_a_changed_pin_installs_again(entry: Entry) -> None:
+    entry.run("plan")
+    with (entry.root / "constraints.txt").open("a", encoding="utf-8") as pins:
+        pins.write("one-more==1.0\n")
+    entry.run("plan")
+    assert "-m pip install" in entry.asked
+
+
+def test_a_moved_project_installs_again(entry: Entry) -> None:
+    entry.run("plan")
+    entry.root = entry.root.rename(entry.root.with_name("moved"))
+    entry.run("plan")
+    assert "-m venv --clear" in entry.asked
+
+
+@pytest.mark.parametrize("command", ["plan", "test"])
+def test_an_interrupted_installation_is_made_anew(entry: Entry, command: str) -> None:
+    entry.run("plan")
+    (entry.root / ".venv" / "requirements.ready").write_text("older pins", encoding="utf-8")
+    assert entry.run(command, FAKE_PIP_STATUS="1").returncode == 1
+    assert "csit_utils" not in entry.asked
+    assert entry.run(command).returncode == 0
+    assert "-m venv --clear" in entry.asked
+
+
+def test_tests_get_their_tools_on_top(entry: Entry) -> None:
+    entry.run("plan")
+    entry.run("test", "-e", "unit")
+    assert "-m venv" not in entry.asked
+    assert "requirements-dev.txt" in entry.asked
+    assert entry.asked.splitlines()[-1] == f"run -c {entry.root}/tox.ini -e unit"
+    entry.run("plan")
+    assert entry.asked == "-m csit_utils plan\n"
+
+
+def test_an_old_python_is_said(tmp_path: Path) -> None:
+    done = Entry(tmp_path, too_old=True).run("plan")
+    assert done.returncode == 1
+    assert "needs Python 3.11 or newer" in done.stderr
+
+
+def test_a_link_to_the_script_finds_the_project(entry: Entry, tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "csit"
+    link.symlink_to(entry.root / "csit")
+    subprocess.run([link, "plan"], env={"PATH": entry.path}, check=True, capture_output=True)
+    assert (entry.root / ".venv" / "requirements.ready").exists()
+
+
+def test_scripts_are_short_and_can_be_run() -> None:
+    assert len((ROOT / "csit").read_text(encoding="utf-8").splitlines()) <= 60
+    for script in ("csit", "resources/tools/packages.sh", ".ci/run"):
+        assert os.access(ROOT / script, os.X_OK), script
+
+
+def lines(name: str) -> Iterator[str]:
+    """Requirements of a file."""
+    for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith(("#", "-")):
+            yield line
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_every_pin_is_exact_and_once(name: str) -> None:
+    rows = [re.match(r"([\w.-]+)==[\w.]+(\s+# \w.*)?$", line) for line in lines(name)]
+    assert all(rows)
+    names = [re.sub(r"[-_.]+", "-", row[1]).lower() for row in rows if row]
+    assert len(set(names)) == len(names)
+    if name != "constraints.txt":
+        assert all("  # " in line or " # " in line for line in lines(name)), "a pin says why it is there"
+
+
+def links(page: Path) -> Iterator[str]:
+    """Targets of a page's links inside the project."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    yield from (target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not target.startswith(("http", "mailto")))
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_pages_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+def known_commands() -> set[str]:
+    """Commands that `./csit` lists, and those of the command line behind it."""
+    usage = subprocess.run([ROOT / "csit", "--help"], capture_output=True, text=True, check=True).stdout
+    listed = set(re.findall(r"\./csit (\w+)", usage)) | {"explain", "setup"}
+    return listed | {file.stem for file in (ROOT / "csit_utils" / "commands").glob("[a-z]*.py")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r"\./csit (\w+)", text)) <= known_commands()
+    for file in re.findall(r"(?:topologies|tests/density)/[\w.-]+\.(?:yaml|robot)\b", text):
+        assert (ROOT / file).exists(), file
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_of_pages_can_be_read(page: Path) -> None:
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    for language, body in blocks:
+        if language == "yaml":
+            Topology.model_validate(yaml.safe_load(body))
+        elif language == "python":
+            ast.parse(body)
+        elif language == "sh":
+            subprocess.run(["sh", "-n"], input=body, text=True, check=True)
+
+
+def test_tables_of_cores_are_those_of_the_planner() -> None:
+    text = (ROOT / "docs" / "methodology.md").read_text(encoding="utf-8")
+    formulas: dict[str, Callable[[int, int], float]] = {
+        "vSwitch-1c, NF-1c": lambda s, n: core_usage(cell(s, n, NfSize.ONE)),
+        "vSwitch-1c, NF-0.5c": lambda s, n: core_usage(cell(s, n, NfSize.HALF)),
+        "NFs alone, NF-1c": lambda s, n: core_usage_draft(cell(s, n, NfSize.ONE)),
+    }
+    for title, formula in formulas.items():
+        table = text.split(f"**{title}**")[1].split("\n\n")[1].splitlines()
+        columns = [int(word) for word in re.findall(r"\d+", table[0])]
+        for row in table[2:]:
+            services, *values = (float(word) for word in re.findall(r"[\d.]+", row))
+            assert values == [formula(int(services), nodes) for nodes in columns], (title, services)
+
+
+def cell(services: int, nodes: int, size: NfSize) -> Cell:
+    """A cell with a vSwitch of one core."""
+    return Cell(service_type=ServiceType.CSC, nf_chains=services, nf_nodes=nodes, nf_sizes=(size,))
+
+
+def test_decision_records_are_numbered_and_listed() -> None:
+    folder = ROOT / "docs" / "adr"
+    records = sorted(folder.glob("[0-9]*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    for record in records:
+        text = record.read_text(encoding="utf-8")
+        assert f"({record.name})" in index, record.name
+        assert re.search(r"^Status: (accepted|superseded by \d{4}), \d{4}-\d\d-\d\d$", text, re.MULTILINE), record.name
+        assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
+
+
+def test_a_pipeline_stage_is_a_line_of_shell() -> None:
+    pipeline = (ROOT / "jenkins" / "Jenkinsfile").read_text(encoding="utf-8")
+    assert "'''" not in pipeline
+    assert '"""' not in pipeline
+    commands = re.findall(r"\bsh '([^']+)'", pipeline)
+    assert commands
+    assert set(re.findall(r"\./csit (\w+)", " ".join(commands))) <= known_commands()
+
+
+def test_every_check_votes() -> None:
+    tox = ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    environments = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
+    assert environments == set(re.split(r",\s*", tox["tox"]["env_list"]))
+    assert not any("ignore_outcome" in tox[name] for name in tox.sections())
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["strict"]

@@ -1,0 +1,228 @@
+"""The rooms of docs/architecture.md, kept by reading syntax trees. Each offence is named `file:line: what`."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = "resources/libraries/python/"
+MOST_LINES = 600
+
+PURE = ("model", "planning", "search")
+"""Rooms of the libraries that need no machine; `csit_utils/analysis` is one more."""
+MACHINE = {"robot", "subprocess", "socket", "os", "time"}
+UPSTREAM = {
+    "model": {"model"},
+    "planning": {"model", "planning"},
+    "search": {"model", "search"},
+    "roles": {"model", "roles"},
+    "drivers": {"model", "planning", "roles", "drivers"},
+    "recording": {"model", "planning", "recording"},
+    "deployment": {"model", "planning", "search", "roles", "drivers", "recording", "deployment"},
+}
+"""What a room may import of the libraries. Data goes one way; `keywords` sits on top and may import all of them."""
+OFFLINE = {"model", "planning", "search", "recording"}
+"""What csit_utils may import of the libraries: nothing that touches a machine."""
+COMMANDS = "csit_utils/commands/"
+COMPOSITION = (
+    "csit_utils/commands/robot",
+    "csit_utils/commands/local",
+    "csit_utils/commands/doctor",
+    "csit_utils/commands/bench",
+    "csit_utils/bench",
+)
+"""Where offline tools and the live system meet on purpose: these may import anything."""
+PRODUCTS = re.compile(r"\b(vppctl|ovs-vsctl|ovs-ofctl|t-rex(-64)?)\b")
+BROAD = {"Exception", "BaseException"}
+BOUNDARY = "boundary"
+"""In a comment on the line of a broad `except`: a step or thread boundary, where any error is carried on as a value."""
+
+Finding = tuple[int, str]
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """Files of the project itself, without what tools put there."""
+    tops = [ROOT / top for top in ("resources", "csit_utils", "tests", "docs")]
+    return sorted(path for top in tops for path in top.rglob("*") if path.suffix in suffixes and path.is_file())
+
+
+def imports(tree: ast.AST) -> Iterator[Finding]:
+    """Every imported module as a dotted name; relative imports are refused by the linter."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module
+            # `from package import module` imports the module as well.
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def room(name: str) -> str | None:
+    """The room of a dotted module name inside the libraries; None for what lies beside the rooms (errors.py)."""
+    parts = name.split(".")
+    inside = parts[:3] == ["resources", "libraries", "python"] and len(parts) > 3
+    return parts[3] if inside and (ROOT / LIBRARIES / parts[3]).is_dir() else None
+
+
+def room_of(path: str) -> str | None:
+    """The room of a file, by its path from the root of the project."""
+    return room(path.removesuffix(".py").replace("/", "."))
+
+
+def pure_rooms_need_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """`model`, `planning`, `search` and `csit_utils/analysis` compute and nothing else."""
+    if room_of(path) in PURE or path.startswith("csit_utils/analysis/"):
+        yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] in MACHINE)
+
+
+def only_keywords_know_robot(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """Everyone else logs with `logging` and takes arguments."""
+    ours = path.startswith(("resources/", "csit_utils/")) and not path.startswith(COMPOSITION)
+    if ours and room_of(path) != "keywords":
+        yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] == "robot")
+
+
+def data_goes_one_way(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """Nothing downstream is imported upstream."""
+    allowed = UPSTREAM.get(room_of(path) or "")
+    for line, name in imports(tree):
+        if path.startswith("resources/") and name.split(".")[0] == "csit_utils":
+            yield line, f"imports {name}"
+        elif allowed is not None and room(name) not in {None, *allowed}:
+            yield line, f"imports {name}, which is downstream of {room_of(path)}"
+
+
+def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """Reports start from records. A command may look at the world through `deployment`, never name a driver."""
+    if path.startswith("csit_utils/") and not path.startswith(COMPOSITION):
+        allowed = OFFLINE | {"deployment"} if path.startswith(COMMANDS) else OFFLINE
+        yield from ((line, f"imports {name}") for line, name in imports(tree) if room(name) not in {None, *allowed})
+
+
+def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """Callers name roles. Docstrings may explain."""
+    if path.startswith(("resources/", "csit_utils/")) and room_of(path) != "drivers":
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                yield from ((node.lineno, f"says {found[0]}") for found in PRODUCTS.finditer(node.value))
+
+
+def nothing_dangerous(_: str, tree: ast.AST) -> Iterator[Finding]:
+    """Argument vectors instead of shell strings; only safe YAML."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "shell" and getattr(node.value, "value", True) is not False:
+            yield node.value.lineno, "passes shell="
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"yaml.load", "os.system", "os.popen"}:
+            yield node.lineno, f"calls {ast.unparse(node.func)}"
+
+
+def broad_excepts_are_boundaries(path: str, tree: ast.AST, text: str | None = None) -> Iterator[Finding]:
+    """Catching everything: at a boundary only, and the line says so. Cleaning up and raising again is free."""
+    lines = ((ROOT / path).read_text(encoding="utf-8") if text is None else text).splitlines()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            caught = {part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)} if node.type else BROAD
+            raises_again = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+            if caught & BROAD and not raises_again and BOUNDARY not in lines[node.lineno - 1]:
+                yield node.lineno, f"catches everything, and no comment says '{BOUNDARY}'"
+
+
+Rule = Callable[[str, ast.AST], Iterator[Finding]]
+RULES: tuple[Rule, ...] = (
+    pure_rooms_need_no_machine,
+    only_keywords_know_robot,
+    data_goes_one_way,
+    offline_tools_touch_no_machine,
+    products_live_in_drivers,
+    nothing_dangerous,
+    broad_excepts_are_boundaries,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_file_keeps_to_its_room(rule: Rule) -> None:
+    offences = [
+        f"{path}:{line}: {what}"
+        for path in (str(file.relative_to(ROOT)) for file in sources(".py"))
+        for line, what in rule(path, ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    ]
+    assert not offences, f"{rule.__doc__}\n" + "\n".join(offences)
+
+
+def test_robot_files_name_no_products() -> None:
+    offences = [
+        f"{file.relative_to(ROOT)}:{line}: says {found[0]}"
+        for file in sources(".robot", ".resource")
+        for line, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for found in PRODUCTS.finditer(text)
+    ]
+    assert not offences, "\n".join(offences)
+
+
+def test_no_file_grows_long() -> None:
+    lengths = {
+        str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines())
+        for file in sources(".py", ".robot", ".resource", ".sh", ".j2")
+    }
+    assert not {path: length for path, length in lengths.items() if length >= MOST_LINES}
+
+
+DRIVERS = "resources.libraries.python.drivers"
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "code"),
+    [
+        (pure_rooms_need_no_machine, f"{LIBRARIES}model/x.py", "import os.path"),
+        (pure_rooms_need_no_machine, "csit_utils/analysis/x.py", "from time import sleep"),
+        (only_keywords_know_robot, f"{LIBRARIES}deployment/x.py", "def f():\n    from robot.api import logger"),
+        (only_keywords_know_robot, "csit_utils/report/x.py", "import robot"),
+        (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import switch"),
+        (data_goes_one_way, f"{LIBRARIES}roles/x.py", "from resources.libraries.python import drivers"),
+        (data_goes_one_way, f"{LIBRARIES}keywords/x.py", "import csit_utils.report"),
+        (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.switch import sim"),
+        (offline_tools_touch_no_machine, "csit_utils/commands/plan.py", f"import {DRIVERS}.switch.sim"),
+        (products_live_in_drivers, f"{LIBRARIES}deployment/x.py", "argv = ['ovs-vsctl', 'show']"),
+        (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "import subprocess as s\ns.run('ls', shell=True)"),
+        (nothing_dangerous, "csit_utils/x.py", "import yaml\nyaml.load('a: 1')"),
+    ],
+)
+def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
+    assert list(rule(path, ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "code"),
+    [
+        (pure_rooms_need_no_machine, f"{LIBRARIES}drivers/x.py", "import os"),
+        (only_keywords_know_robot, f"{LIBRARIES}keywords/x.py", "import robot"),
+        (data_goes_one_way, f"{LIBRARIES}drivers/x.py", "from resources.libraries.python.errors import CsitError"),
+        (data_goes_one_way, f"{LIBRARIES}deployment/x.py", f"from {DRIVERS} import switch"),
+        (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generator import ring"),
+        (products_live_in_drivers, f"{LIBRARIES}drivers/switch/ovs.py", "tool = 'ovs-vsctl'"),
+        (products_live_in_drivers, f"{LIBRARIES}roles/x.py", '"""Unlike vppctl."""'),
+        (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "run(argv, shell=False)\nyaml.safe_load('a: 1')"),
+    ],
+)
+def test_each_rule_leaves_others_alone(rule: Rule, path: str, code: str) -> None:
+    assert not list(rule(path, ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    ("handler", "offends"),
+    [
+        ("except: g()", True),
+        ("except Exception as error: g()", True),
+        ("except (OSError, BaseException): g()", True),
+        ("except Exception as error: g()  # step boundary: any error is the test's verdict", False),
+        ("except BaseException: g(); raise", False),
+        ("except OSError: g()", False),
+    ],
+)
+def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
+    text = f"try: f()\n{handler}\n"
+    assert bool(list(broad_excepts_are_boundaries("x.py", ast.parse(text), text))) is offends
