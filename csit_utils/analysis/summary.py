@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import hypot
 
 from csit_utils.analysis.density import CellState, Matrix
 
@@ -18,19 +19,24 @@ class Change:
     start_pps: float
     end_pps: float
     resolved: bool
-    """Whether the bounds of the two cells are apart: only then is it a change at all."""
+    """Whether the two are apart by more than their bounds and noise: only then is it a change at all."""
 
     @property
-    def ratio(self) -> float:
-        """Relative change."""
-        return self.end_pps / self.start_pps - 1
+    def ratio(self) -> float | None:
+        """Relative change; None where one of the two is a limit."""
+        return self.end_pps / self.start_pps - 1 if self.exact else None
+
+    @property
+    def exact(self) -> bool:
+        """Whether both are figures and not limits."""
+        return all(self.matrix.cells[at].state is CellState.VALUE for at in (self.start, self.end))
 
 
 def changes(found: Iterable[Matrix]) -> list[Change]:
     """For each matrix: adding services to the shortest service, and adding NFs to the fewest services."""
     result = []
     for matrix in found:
-        valued = [place for place, cell in matrix.cells.items() if cell.state is CellState.VALUE and cell.value_pps]
+        valued = [place for place, cell in matrix.cells.items() if cell.value_pps]
         if not valued:
             continue
         first_node = min(place[1] for place in valued)
@@ -38,13 +44,19 @@ def changes(found: Iterable[Matrix]) -> list[Change]:
         by_services = [place for place in valued if place[1] == first_node]
         by_nodes = [place for place in valued if place[0] == first_chain]
         for axis, places in (("services", by_services), ("NFs", by_nodes)):
-            if len(places) > 1:
-                result.append(_change(matrix, axis, min(places), max(places)))
+            change = _change(matrix, axis, min(places), max(places)) if len(places) > 1 else None
+            if change is not None:
+                result.append(change)
     return result
 
 
-def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, int]) -> Change:
+def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, int]) -> Change | None:
+    """The change, or None where limits leave open which of the two is more."""
     one, other = matrix.cells[start], matrix.cells[end]
     low, high = sorted((one, other), key=lambda cell: cell.value_pps or 0.0)
-    apart = (low.upper_pps or low.value_pps or 0.0) < (high.value_pps or 0.0)
-    return Change(matrix, axis, start, end, one.value_pps or 0.0, other.value_pps or 0.0, apart)
+    if low.state is CellState.AT_LEAST or high.state is CellState.BELOW:
+        return None
+    reach = max(low.upper_pps or 0.0, low.value_pps or 0.0) + 2 * hypot(low.noise_pps, high.noise_pps)
+    return Change(
+        matrix, axis, start, end, one.value_pps or 0.0, other.value_pps or 0.0, reach < (high.value_pps or 0.0)
+    )

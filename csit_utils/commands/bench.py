@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -65,6 +66,8 @@ def _run(measure: Measure) -> dict[str, Any]:
     except Unsupported as error:
         return {"name": measure.name, "skipped": str(error)}
     except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in ("csit_utils", "resources"):
+            return {"name": measure.name, "failed": f"there is no {error.name}"}
         return {"name": measure.name, "skipped": f"needs the Python module {error.name}, which is not installed"}
     except (CsitError, OSError) as error:
         return {"name": measure.name, "failed": str(error)}
@@ -72,15 +75,22 @@ def _run(measure: Measure) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
+    lines = [("measure", "ours", "peer", "ratio", "unit", "note")]
+    for row in rows:
+        reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
+        note = " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
+        ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
+        lines.append((row["name"], ours, peer, ratio, unit, note))
+    if not sys.stdout.isatty():
+        typer.echo("\n".join("\t".join(line) for line in lines))
+        return
     from rich.console import Console  # noqa: PLC0415 - costs time of every --help
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    table = Table("measure", "ours", "peer", "ratio", "unit", "note", box=None, pad_edge=False)
-    for row in rows:
-        reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
-        note = reason or str(row.get("note") or row.get("detail") or "")
-        table.add_row(row["name"], *(_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit")), note)
-    Console(soft_wrap=True, markup=False, highlight=False).print(table)
+    table = Table(*lines[0], box=None, pad_edge=False)
+    for line in lines[1:]:
+        table.add_row(*line)
+    Console(markup=False, highlight=False).print(table)
 
 
 def _text(value: object) -> str:

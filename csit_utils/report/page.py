@@ -19,7 +19,7 @@ from csit_utils.report.blocks import SystemView, system_views
 from csit_utils.report.explain import EXPLANATIONS
 from csit_utils.report.facts import GOAL_COLUMNS, environments, facts, profiles
 from csit_utils.report.figures import Figure
-from csit_utils.report.testview import TestView, bounds_text, view_of
+from csit_utils.report.testview import TestView, bounds_pair, bounds_text, view_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _Row = TypeVar("_Row", LatencyRow, TrialRow, FlowRow)
@@ -61,8 +61,10 @@ def render(dataset: Dataset) -> str:
         explanations=EXPLANATIONS.values(),
         figures=_figures(systems, tests),
         csv={"columns": list(TestRow.__dataclass_fields__), "rows": [list(asdict(row).values()) for row in rows]},
+        types={row.test_type for row in rows if row.recorded},
         metrics=[metric for metric in Metric if any(_has(row, metric) for row in rows)],
         best_metric=_best_metric,
+        bounds_pair=bounds_pair,
         bounds_text=bounds_text,
         Metric=Metric,
         per_core=per_core,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.density import CellState
+from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.summary import Change
 from csit_utils.report.units import percent, rate
 
@@ -41,12 +42,20 @@ def _sentence(name: str, found: Sequence[Change]) -> str:
     for one in found:
         verb = " goes" if not parts else ""
         if one.resolved:
-            moved = f"{verb} from {rate(one.start_pps)} to {rate(one.end_pps)} ({percent(one.ratio, signed=True)})"
+            share = f" ({percent(one.ratio, signed=True)})" if one.ratio is not None else ""
+            moved = f"{verb} from {_figure(one, one.start)} to {_figure(one, one.end)}{share}"
         else:
-            moved = f" stays at {rate(one.start_pps)}, within the resolution of the search"
+            what = "noise of its trials" if one.matrix.metric is Metric.MRR else "resolution of the search"
+            moved = f" stays at {rate(one.start_pps)}, within the {what}"
         parts.append(f"{one.matrix.metric}{moved}")
     text = f"{name}, {added}: from {from_s}x{from_n} to {to_s}x{to_n} {', '.join(parts)}."
     marked = [at for at in (change.start, change.end) if change.matrix.cells[at].oversubscribed]
     if marked:
         text += f" Oversubscribed: {', '.join(f'{s}x{n}' for s, n in marked)}."
     return text
+
+
+def _figure(change: Change, place: tuple[int, int]) -> str:
+    cell = change.matrix.cells[place]
+    limit = {CellState.BELOW: "below ", CellState.AT_LEAST: "at least "}.get(cell.state, "")
+    return limit + rate(cell.value_pps)

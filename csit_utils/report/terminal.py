@@ -21,15 +21,16 @@ def print_table(dataset: Dataset) -> None:
     latencies: dict[str, list[LatencyRow]] = {}
     for row in latency_rows(dataset):
         latencies.setdefault(row.anchor, []).append(row)
-    columns = ["cell", "frame", *_metrics(rows), "p99", "verdict"]
-    lines = [_line(row, latencies.get(row.anchor, []), _metrics(rows)) for row in rows]
+    types = len({row.test_type for row in rows if row.recorded}) > 1
+    columns = ["cell", *(["test"] if types else []), "frame", *_metrics(rows), "p99", "verdict"]
+    lines = [_line(row, latencies.get(row.anchor, []), _metrics(rows), types=types) for row in rows]
     if not sys.stdout.isatty():
         for line in [columns, *lines]:
             sys.stdout.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line) + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        right = column not in ("cell", "frame", "verdict")
+        right = column not in ("cell", "test", "frame", "verdict")
         table.add_column(column, justify="right" if right else "left", no_wrap=column != "verdict")
     for line in lines:
         style = next((_STYLES[word] for word in line[-1].split() if word in _STYLES), "yellow")
@@ -44,7 +45,7 @@ def _metrics(rows: list[TestRow]) -> list[Metric]:
     return [*([Metric.NDR, Metric.PDR] if searched or not measured else []), *([Metric.MRR] if measured else [])]
 
 
-def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric]) -> list[str]:
+def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.nf_chains}x{row.nf_nodes}" if row.service_type and row.nf_chains else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
     said = [row.verdicts.replace(" ", ", ") if row.status == "PASS" else f"{row.status}: {row.message}"]
@@ -54,6 +55,7 @@ def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric]) -> l
         said.append("oversubscribed")
     return [
         cell + sizes,
+        *([row.test_type or DASH] if types else []),
         row.frame or DASH,
         *(bounds_text(row, metric) for metric in metrics),
         latency(p99_at_half_pdr(latencies)),

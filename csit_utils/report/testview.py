@@ -12,7 +12,7 @@ from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.searchpath import SearchPath, search_path
-from csit_utils.report.units import DASH, percent, rate, seconds
+from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import l1_bps
 
@@ -113,6 +113,15 @@ def bounds_text(row: TestRow, metric: Metric) -> str:
     if found.upper is None:
         return f"≥ {rate(found.lower)}"
     return rate(found.lower) if found.complete else f"≈ {rate(found.lower)}"
+
+
+def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
+    """Both bounds in one unit, `206` and `207 kpps`; the second one is empty where there is only a limit, or MRR."""
+    found = bounds(row, metric)
+    if metric is Metric.MRR or found is None or found.lower is None or found.upper is None:
+        return bounds_text(row, metric), ""
+    factor, _ = common_unit([found.upper])
+    return ("" if found.complete else "≈ ") + digits3(found.lower / factor), rate(found.upper)
 
 
 def _goals(item: Recorded, row: TestRow) -> list[GoalView]:

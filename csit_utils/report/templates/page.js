@@ -11,6 +11,14 @@
     dark: ["#4aa8e0", "#ff8a3d", "#2fc79a", "#e29ac4", "#f0b429", "#8ad0f7", "#c3c8d0", "#b794d6"],
   };
 
+  // Points of a latency curve lie evenly on the axis 1 / (1 - q); the last one is the largest sample.
+  function percentile(trace) {
+    const last = trace.y.length - 1;
+    const x = trace.y.map((_, k) => (k === last ? trace.meta.samples : 10 ** (k / trace.meta.perDecade)));
+    const text = x.map((at, k) => (k === last ? "largest" : `${Number((100 * (1 - 1 / at)).toPrecision(7))} %`));
+    return { x, text };
+  }
+
   function styled(figure, key) {
     const scheme = dark.matches && !printing ? "dark" : "light";
     const palette = palettes[scheme];
@@ -25,7 +33,8 @@
       const line = trace.line ? { ...trace.line, color: colour } : undefined;
       const marker = { ...trace.marker, color: colour };
       const error = trace.error_y ? { ...trace.error_y, color: colour } : undefined;
-      return { ...trace, ...(line && { line }), marker, ...(error && { error_y: error }) };
+      const curve = trace.meta.samples ? percentile(trace) : {};
+      return { ...trace, ...curve, ...(line && { line }), marker, ...(error && { error_y: error }) };
     });
     // Below the plot, with room for its lines, where it would take the width from the plot.
     const below = narrow || data.length > 14;
@@ -116,19 +125,27 @@
 
   // Tips, as text and never as markup.
   const tip = document.getElementById("tip");
-  function show(event) {
-    const target = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
-    tip.hidden = !target;
-    if (!target) return;
-    tip.textContent = target.dataset.tip;
-    const at = target.getBoundingClientRect(), own = tip.getBoundingClientRect();
+  let tipped = null;
+  function place() {
+    tip.hidden = !tipped;
+    if (!tipped) return;
+    tip.textContent = tipped.dataset.tip;
+    const at = tipped.getBoundingClientRect(), own = tip.getBoundingClientRect();
     const left = Math.min(Math.max(6, at.left + at.width / 2 - own.width / 2), innerWidth - own.width - 6);
     const above = at.top - own.height - 8;
     tip.style.left = `${left}px`;
     tip.style.top = `${above > 4 ? above : at.bottom + 8}px`;
   }
-  ["mouseover", "focusin"].forEach((kind) => document.addEventListener(kind, show));
-  addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+  ["mouseover", "focusin"].forEach((kind) => document.addEventListener(kind, (event) => {
+    tipped = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
+    place();
+  }));
+  addEventListener("scroll", () => {
+    // Who goes through the cells by keyboard makes the page scroll, and still wants to read.
+    if (tipped && !tipped.contains(document.activeElement)) tipped = null;
+    place();
+  }, { passive: true });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") { tipped = null; place(); } });
 
   // The table of results: sort, filter, download.
   const body = document.querySelector("#list tbody");

@@ -1,14 +1,10 @@
-"""Records with realistic values, and real output.xml files that carry them."""
+"""Records with realistic values."""
 
 import math
 import random
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
-from robot.api import TestSuite
-from robot.utils import escape
 
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType, TestType
 from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
@@ -26,7 +22,6 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
-from resources.libraries.python.recording.marker import RESULT_MARKER
 
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)
@@ -284,28 +279,3 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> Result:
         deployment=None,
         verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
     )
-
-
-def write_output_xml(
-    path: Path,
-    results: Iterable[Result],
-    unrecorded: Iterable[tuple[str, str, str, tuple[str, ...]]] = (),
-) -> Path:
-    """Let Robot itself write an output.xml whose tests log the records.
-
-    Args:
-        path: The file.
-        results: A test for each; one that did not pass fails with its message.
-        unrecorded: Name, `Fail` or `Skip`, message and tags of tests that log no record.
-    """
-    suite = TestSuite("Density")
-    for made in results:
-        test = suite.tests.create(made.test_name, tags=made.tags)
-        test.body.create_keyword("Log", [escape(RESULT_MARKER + made.model_dump_json())])
-        if not made.passed:
-            test.body.create_keyword("Fail", [escape(made.message)])
-    for name, keyword, message, tags in unrecorded:
-        test = suite.tests.create(name, tags=tags)
-        test.body.create_keyword(keyword, [escape(message)])
-    suite.run(output=str(path), console="none", log=None, report=None)
-    return path

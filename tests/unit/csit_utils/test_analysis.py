@@ -2,6 +2,7 @@
 
 import base64
 import zlib
+from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -13,7 +14,7 @@ from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.summary import changes
 from csit_utils.dataset.flatten import flow_rows, frame_text, rows_of_tests
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
-from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.cell import NfSize, ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Result
 from tests.unit.csit_utils.builders import (
@@ -39,7 +40,7 @@ def dataset_of(*results: Result, unrecorded: tuple[Unrecorded, ...] = (), source
     return made
 
 
-def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: object) -> Result:
+def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> Result:
     """A CSC test with round numbers."""
     pdr = pdr or ndr
     return result(
@@ -80,7 +81,30 @@ def test_limits_are_not_values() -> None:
     assert (matrix.cells[1, 1].state, matrix.cells[1, 1].value_pps) == (CellState.AT_LEAST, 9e5)
     assert (matrix.cells[2, 1].state, matrix.cells[2, 1].value_pps) == (CellState.BELOW, 1e4)
     assert matrix.cells[2, 1].relative is None
-    assert not [change for change in changes([matrix])], "a limit is not compared"
+    (change,) = changes([matrix])
+    assert change.ratio is None, "between limits there is a direction and no number"
+    assert change.resolved
+
+
+def test_limits_that_leave_it_open_are_not_compared() -> None:
+    no_upper = goal_result(NDR, 1e5).model_copy(update={"upper_pps": None})
+    rows = rows_of_tests(dataset_of(plain(2, 1, 2e5), result(CSC, 1, 1, histograms=False, ndr=no_upper)))
+    assert not changes(matrices(rows, all_series(rows)[0])[:1])
+
+
+def test_mrr_changes_by_more_than_its_noise() -> None:
+    rates = {1: 100e3, 2: 100.5e3, 4: 90e3}
+    base = mrr_result(CSC, 1, 1).mrr
+    assert base is not None
+
+    def made(chains: int) -> Result:
+        found = base.model_copy(update={"mean_pps": rates[chains], "stdev_pps": 1e3})
+        return mrr_result(CSC, chains, 1, mrr=found)
+
+    for chains, resolved in ((2, False), (4, True)):
+        rows = rows_of_tests(dataset_of(made(1), made(chains)))
+        (change,) = changes(matrices(rows, all_series(rows)[0]))
+        assert change.resolved is resolved
 
 
 def test_what_a_failed_test_found_is_not_shown() -> None:
@@ -98,6 +122,18 @@ def test_runs_of_one_cell_are_averaged_with_their_spread() -> None:
     assert cell.value_pps == pytest.approx(100e3)
     assert cell.spread_pps == pytest.approx(10e3)
     assert len(cell.runs) == 3
+
+
+def test_a_latency_test_stands_in_where_nobody_asked_for_pdr() -> None:
+    def latency(chains: int) -> Result:
+        base = plain(chains, 1, 50e3, started_at="2026-11-21T00:00:00Z")
+        return base.model_copy(
+            update={"asked": base.asked.model_copy(update={"test_type": TestType.LATENCY}), "ndr": None}
+        )
+
+    rows = rows_of_tests(dataset_of(plain(1, 1, 100e3), latency(1), latency(2)))
+    pdr = matrices(rows, all_series(rows)[0])[1]
+    assert (pdr.cells[1, 1].value_pps, pdr.cells[2, 1].value_pps) == (100e3, 50e3)
 
 
 def test_unlike_things_never_share_a_matrix() -> None:

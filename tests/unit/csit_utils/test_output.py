@@ -22,10 +22,12 @@ from csit_utils.report import units
 from csit_utils.report.explain import EXPLANATIONS
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.cell import ServiceType
-from tests.unit.csit_utils.builders import mrr_result, result, write_output_xml
+from tests.unit.csit_utils.builders import mrr_result, result
+from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.test_analysis import dataset_of
 
 CSC = ServiceType.CSC
+APP = cli.make_app([])
 
 
 @pytest.mark.parametrize(
@@ -138,8 +140,8 @@ def test_input_that_is_partly_bad_makes_a_page_and_status_1(source: Path, tmp_pa
 
 def test_explain_lists_and_explains() -> None:
     runner = CliRunner()
-    assert set(EXPLANATIONS) <= set(runner.invoke(cli.app, ["explain"]).stdout.split())
-    shown = runner.invoke(cli.app, ["explain", "PDR"]).stdout
+    assert set(EXPLANATIONS) <= set(runner.invoke(APP, ["explain"]).stdout.split())
+    shown = runner.invoke(APP, ["explain", "PDR"]).stdout
     assert "0.1 % is common" in " ".join(shown.split())
     done = run("explain", "speed")
     assert done.returncode == 2
@@ -147,10 +149,10 @@ def test_explain_lists_and_explains() -> None:
 
 
 def test_help_teaches() -> None:
-    shown = CliRunner().invoke(cli.app, ["--help"]).stdout
+    shown = CliRunner().invoke(APP, ["--help"]).stdout
     for name in ("report", "show", "explain", "bench"):
         assert name in shown
-        assert "Example" in CliRunner().invoke(cli.app, [name, "--help"]).stdout
+        assert "Example" in CliRunner().invoke(APP, [name, "--help"]).stdout
 
 
 def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str, object]]) -> None:
@@ -179,22 +181,22 @@ def broken() -> dict[str, object]:
 
 def test_bench_says_what_it_lacks_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     _measures(monkeypatch, fine, impossible)
-    done = CliRunner().invoke(cli.app, ["bench", "--json"])
+    done = CliRunner().invoke(APP, ["bench", "--json"])
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert rows[0] == {**fine(), "name": "fine"}
     assert rows[1] == {"name": "impossible", "skipped": "needs trafgen"}
     assert "no_such_module" in rows[2]["skipped"]
     assert done.exit_code == 0
-    table = CliRunner().invoke(cli.app, ["bench"]).stdout
+    table = CliRunner().invoke(APP, ["bench"]).stdout
     assert "2000000" in table
     assert "skipped: needs trafgen" in table
 
 
 def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     _measures(monkeypatch, broken, fine)
-    done = CliRunner().invoke(cli.app, ["bench"])
+    done = CliRunner().invoke(APP, ["bench"])
     assert done.exit_code == 1
     assert "failed: veth not ready" in done.stdout
-    only = CliRunner().invoke(cli.app, ["bench", "--only", "fine"])
+    only = CliRunner().invoke(APP, ["bench", "--only", "fine"])
     assert only.exit_code == 0
-    assert isinstance(CliRunner().invoke(cli.app, ["bench", "--only", "none"]).exception, CsitError)
+    assert isinstance(CliRunner().invoke(APP, ["bench", "--only", "none"]).exception, CsitError)

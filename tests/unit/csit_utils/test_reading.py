@@ -12,7 +12,8 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.output_xml import read_output_xml
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from tests.unit.csit_utils.builders import does_not_fit, result, write_output_xml
+from tests.unit.csit_utils.builders import does_not_fit, result
+from tests.unit.csit_utils.robot_output import write_output_xml
 
 
 @pytest.fixture(scope="module")

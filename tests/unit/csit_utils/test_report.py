@@ -136,12 +136,12 @@ def test_a_simulated_page_says_so_at_every_title() -> None:
 
 
 def test_oversubscribed_is_marked_wherever_its_number_is() -> None:
-    html = render(dataset_of(result(CSC, 1, 1), result(CSC, 2, 2, oversubscribed=True)))
+    html = render(dataset_of(result(CSC, 1, 1), result(CSC, 2, 1, oversubscribed=True)))
     page = Page(html)
     assert len(re.findall(r'<td class="c-value over"', html)) == 2
     assert sum("OVERSUBSCRIBED: data threads shared cores" in tip for tip in page.tips()) == 2
     assert "1 of 2 tests ran oversubscribed" in page.text
-    assert "Oversubscribed: 2x2" in page.text or "2x2 NDR" not in page.text
+    assert "Oversubscribed: 2x1." in page.text
     assert "shared" in page.text
     assert '"circle-open"' in html or '"diamond-open"' in html
 
@@ -167,6 +167,12 @@ def test_limits_are_written_as_limits() -> None:
     assert "\N{GREATER-THAN OR EQUAL TO} 900 kpps" in page.text
     assert "< 9.00 kpps" in page.text
     assert "generator could offer no more" in page.text
+
+
+def test_the_summary_compares_with_limits_as_limits() -> None:
+    none = goal_result(NDR, 1.0).model_copy(update={"lower_pps": None, "upper_pps": None, "lowest_tried_pps": 29e3})
+    page = page_of(plain(1, 1, 56e3), plain(1, 2, 50e3).model_copy(update={"ndr": none}))
+    assert "from 1x1 to 1x2 NDR goes from 56.0 kpps to below 29.0 kpps, PDR from 56.0 kpps to 50.0 kpps" in page.text
 
 
 def test_core_map_shows_lost_affinity() -> None:

@@ -96,6 +96,7 @@ class MachineLock:
         if not record.namespaces and not record.workers:
             self._path.unlink(missing_ok=True)
         self._record = None
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self._forget_lock()
 
     def claim_namespaces(self, names: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.namespaces import Namespace
+from resources.libraries.python.drivers.host.netlink import Netlink
 from resources.libraries.python.drivers.host.syscalls import (
     CLONE_NEWNET,
     CLONE_NEWNS,
@@ -26,12 +27,16 @@ _ETHTOOL_SGRO, _ETHTOOL_STSO = 0x2C, 0x1F
 _SYSFS = Path("/sys")
 
 
-def receive_by_napi(namespace: Namespace, interface: str) -> None:
+def receive_by_napi(netlink: Netlink, interface: str) -> None:
     """Let a port receive through NAPI, which can have a thread, and not in the context of whoever sends to it.
 
     Two switches are needed: generic receive offload on at the receiver, and segmentation offload off at the sender,
     for veth passes NAPI by when the sender could have segmented (veth_skb_is_eligible_for_gro). A thread is there
     either way; it just never runs. Both are set at each port, as each sends and receives.
+
+    Args:
+        netlink: Opened in the port's namespace.
+        interface: The port.
 
     Raises:
         CommandFailed: The kernel refused.
@@ -40,7 +45,7 @@ def receive_by_napi(namespace: Namespace, interface: str) -> None:
         data = ctypes.create_string_buffer(struct.pack("=II", command, value))
         request = struct.pack("16sQ16x", interface.encode(), ctypes.addressof(data))
         try:
-            fcntl.ioctl(namespace.netlink.socket, _SIOCETHTOOL, request)
+            fcntl.ioctl(netlink.socket, _SIOCETHTOOL, request)
         except OSError as error:
             argv = ("ethtool", "-K", interface, option, "on" if value else "off")
             raise CommandFailed(argv, error.errno or 1, str(error.strerror)) from error

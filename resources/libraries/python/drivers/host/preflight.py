@@ -117,7 +117,7 @@ def _try_ring() -> None:
 
 def _try_threads(here: Namespace) -> None:
     for name, index in (_NEAR, _FAR):
-        ports.receive_by_napi(here, name)
+        ports.receive_by_napi(here.netlink, name)
         here.netlink.do([messages.set_up(name, index)])
     ports.enable_threads([(here, [_NEAR[0]])])
     thread = threads.find([_NEAR[0]])[_NEAR[0]]

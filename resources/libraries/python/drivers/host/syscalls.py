@@ -2,8 +2,8 @@
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,18 +49,5 @@ def aside(work: Callable[[], Result]) -> Result:
 
     What enters namespaces is done here, so that no other thread can be left behind in a wrong one.
     """
-    results: list[Result] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # carried to the caller, not swallowed
-            failures.append(error)
-
-    thread = threading.Thread(target=run, name="namespace worker")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="namespace") as pool:
+        return pool.submit(work).result()

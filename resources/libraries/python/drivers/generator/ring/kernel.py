@@ -15,6 +15,7 @@ SOL_PACKET = 263
 PACKET_RX_RING = 5
 PACKET_STATISTICS = 6
 PACKET_TX_RING = 13
+PACKET_VNET_HDR = 15
 PACKET_TX_TIMESTAMP = 16
 PACKET_QDISC_BYPASS = 20
 ETH_P_IP = 0x0800
@@ -41,6 +42,14 @@ def _check(status: int, what: str) -> None:
     if status != 0:
         code = ctypes.get_errno()
         raise CsitError(f"{what}: {os.strerror(code)}")
+
+
+# Python's own `send` makes an exception of every frame that a full queue refuses, and lets go of the interpreter's lock
+# for a call that never waits: together more than the rest of what Python does for such a frame.
+flush = ctypes.PyDLL(None, use_errno=True).send
+"""`flush(descriptor, None, 0, MSG_DONTWAIT)` has the kernel send what is armed in a ring; below 0 see `get_errno`."""
+flush.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+flush.restype = ctypes.c_ssize_t
 
 
 def enter_namespace(name: str) -> None:

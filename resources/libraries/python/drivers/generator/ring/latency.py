@@ -35,16 +35,16 @@ def report(values_ns: NDArray[np.int64]) -> LatencyReport | None:
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
 
-    def percentile(share: float) -> int:
-        return int(np.percentile(values_ns, share, method="inverted_cdf"))
+    def percentile(per_mille: int) -> int:
+        return int(values_ns[-(-per_mille * len(values_ns) // 1000) - 1])
 
     return LatencyReport(
         min_ns=int(values_ns[0]),
         mean_ns=float(values_ns.mean()),
-        p50_ns=percentile(50),
-        p90_ns=percentile(90),
-        p99_ns=percentile(99),
-        p999_ns=percentile(99.9),
+        p50_ns=percentile(500),
+        p90_ns=percentile(900),
+        p99_ns=percentile(990),
+        p999_ns=percentile(999),
         max_ns=int(values_ns[-1]),
         histogram=histogram.encode().decode(),
     )

@@ -1,0 +1,87 @@
+"""A veth pair in a namespace of its own, whose receiving sides are data threads: what generators are measured on."""
+
+import array
+import fcntl
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from resources.libraries.python.drivers.generator.ring.kernel import enter_namespace
+from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.errors import CommandFailed, Unsupported
+
+_SIOCETHTOOL = 0x8946
+_ETHTOOL_STSO, _ETHTOOL_SGRO = 0x1F, 0x2C
+
+
+def run(*argv: str) -> None:
+    """Run a command.
+
+    Raises:
+        Unsupported: it is not installed.
+        CommandFailed: it failed.
+    """
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Unsupported(f"{argv[0]} is not installed") from error
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr)
+
+
+def set_feature(namespace: str, interface: str, request: int, value: int) -> None:
+    """Turn an offload of an interface on or off, as `ethtool -K` does."""
+
+    def work() -> None:
+        enter_namespace(namespace)
+        wanted = array.array("I", (request, value))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            address, _ = wanted.buffer_info()
+            fcntl.ioctl(sock, _SIOCETHTOOL, struct.pack("=16sQ16x", interface.encode(), address))
+
+    aside(work)
+
+
+@contextmanager
+def veth_pair(
+    namespace: str, names: tuple[str, str], *, mtu: int = 9000, receive_cpu: int | None = None
+) -> Iterator[None]:
+    """Two interfaces joined by a cable, both in one new namespace, gone afterwards.
+
+    Args:
+        namespace: name of the namespace.
+        names: of the interfaces.
+        mtu: in bytes.
+        receive_cpu: where the data threads of both run; None leaves receiving to the sender's CPU.
+
+    Raises:
+        Unsupported: not root, or this machine has no such thing.
+        CommandFailed: the kernel refused.
+    """
+    if os.geteuid() != 0:
+        raise Unsupported("network namespaces need root")
+    run("ip", "netns", "add", namespace)
+    try:
+        inside = ("ip", "-n", namespace)
+        quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        run("ip", "netns", "exec", namespace, "sysctl", "-qw", *quiet)
+        left, right = names
+        run(*inside, "link", "add", left, "mtu", str(mtu), "type", "veth", "peer", "name", right, "mtu", str(mtu))
+        for name in names:
+            run(*inside, "link", "set", name, "up")
+            if receive_cpu is not None:
+                # without GRO a veth has no NAPI; and a frame goes past it as long as its sender has TSO
+                set_feature(namespace, name, _ETHTOOL_STSO, 0)
+                set_feature(namespace, name, _ETHTOOL_SGRO, 1)
+                switch = f"/sys/class/net/{name}/threaded"
+                run("ip", "netns", "exec", namespace, "sh", "-c", f"echo 1 >{switch}")
+        if receive_cpu is not None:
+            for thread in threads.find(names).values():
+                threads.pin(thread, receive_cpu)
+        yield
+    finally:
+        run("ip", "netns", "del", namespace)

@@ -1,0 +1,249 @@
+"""The local world with real namespaces: packets get through, threads are where they should be, nothing is left."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host import namespaces, threads
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.preflight import check
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.plan import make_plan
+from tests.integration.robot_runs import network_state
+
+pytestmark = pytest.mark.root
+PROJECT = Path(__file__).parents[2]
+FRAMES = 20
+VICTIM = """
+import sys, time
+from tests.integration.test_local_fabric import deployed, plan_of
+from resources.libraries.python.drivers.host.ownership import MachineLock
+with MachineLock() as machine, deployed(plan_of("CSC", 1, 2), machine):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+
+
+def plan_of(service_type: str, rows: int, columns: int) -> Plan:
+    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
+    return make_plan(load_topology(PROJECT / "topologies" / "local.yaml"), cell, discover())
+
+
+@pytest.fixture
+def machine() -> Iterator[MachineLock]:
+    """The lock, waited for: other tests of this machine may be running."""
+    lock = MachineLock()
+    with ExitStack() as held:
+
+        def busy() -> str:
+            try:
+                held.enter_context(lock)
+            except CsitError as error:
+                return str(error)
+            return ""
+
+        wait_until("machine lock", busy, 120.0, pause_s=0.1)
+        lock.remove_leftovers()
+        yield lock
+
+
+@contextmanager
+def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBridge, LinuxRouters]]:
+    fabric = Fabric(plan, machine)
+    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan, fabric)
+    with ExitStack() as stack:
+        for part in parts:
+            stack.callback(part.stop)
+            part.start()
+        yield parts
+
+
+def frame(flow: Flow) -> bytes:
+    """A 64-byte frame (60 without FCS) with a right IPv4 checksum."""
+    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 46, 0, 0, 64, 17, 0) + addresses
+    total = sum(struct.unpack("!10H", header))
+    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+    ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
+    udp = struct.pack("!HHHH", 9, 9, 26, 0) + bytes(18)
+    return ethernet + header[:10] + struct.pack("!H", checksum) + header[12:] + udp
+
+
+def send(flow: Flow, count: int) -> None:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((flow.tx_interface, 0))
+        for _ in range(count):
+            port.send(frame(flow))
+
+
+def difference(fabric: Fabric, before: dict[str, InterfaceCounters], wanted: dict[str, int]) -> str:
+    """Frames that each port of the generator received; empty when they are the wanted ones."""
+    counted = {name: (now - before[name]).rx_packets for name, now in fabric.counters([GENERATOR]).items()}
+    return "" if counted == wanted else str(counted)
+
+
+@pytest.mark.parametrize(("service_type", "rows", "columns"), [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 1, 3)])
+def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type: str, rows: int, columns: int) -> None:
+    plan = plan_of(service_type, rows, columns)
+    with deployed(plan, machine) as (fabric, switch, routers):
+        for flow in plan.flows:
+            before = fabric.counters([GENERATOR])
+            wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in before}
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+            wait_until(f"frames of {flow}", partial(difference, fabric, before, wanted), 2.0)
+        # Every hop has seen all frames of its instance and nothing else: no ARP, no IPv6, no frame of a neighbour.
+        for counters in (*switch.counters().values(), *routers.counters().values()):
+            assert counters == InterfaceCounters(FRAMES, FRAMES, 0, 0)
+
+
+def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None:
+    plan = plan_of("CSC", 1, 2)
+    with deployed(plan, machine) as (fabric, switch, routers):
+        owners = (GENERATOR, VSWITCH, *(function.name for function in plan.functions))
+        ports = [port for owner in owners for port in plan.ports(owner)]
+        planned = {port.interface: frozenset({plan.cores.cpus(port.owner)[port.data_thread]}) for port in ports}
+        assert fabric.affinity(owners) == planned
+        assert {**switch.affinity(), **routers.affinity(), **fabric.affinity([GENERATOR])} == planned
+        found = threads.find(planned)
+        assert {os.sched_getscheduler(thread) for thread in found.values()} == {os.SCHED_FIFO}
+        before = {name: switches(thread) for name, thread in found.items()}
+        for flow in plan.flows:
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+        # That they are there and pinned says nothing: a port may receive past its thread.
+        wait_until(
+            "work of every data thread",
+            lambda: ", ".join(name for name, thread in found.items() if switches(thread) <= before[name]),
+            2.0,
+        )
+
+
+def switches(thread: int) -> int:
+    """How often a thread has slept after work."""
+    rows = Path(f"/proc/{thread}/status").read_text().splitlines()
+    return int(next(row for row in rows if row.startswith("voluntary_ctxt_switches")).split()[1])
+
+
+def test_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
+    before = network_state()
+    with deployed(plan_of("CSP", 2, 2), machine) as (fabric, _, _):
+        during = network_state()
+        assert during["namespaces"] - before["namespaces"] >= {"csit-generator", "csit-vswitch", "csit-nf-2-2"}
+        assert during["links"] == before["links"]
+        fabric.stop()
+        fabric.stop()  # safe to repeat
+    assert network_state() == before
+
+
+def test_a_refused_change_says_which(machine: MachineLock) -> None:
+    plan = plan_of("CSC", 1, 1)
+    with deployed(plan, machine) as (_, switch, _), pytest.raises(CommandFailed, match=r"make bridge csb1x1 .*exists"):
+        switch.start()
+
+
+def test_a_failed_start_leaves_nothing(machine: MachineLock) -> None:
+    before = network_state()
+    plan = plan_of("CSC", 1, 1)
+    link = plan.links[-1]
+    wrong = plan.model_copy(update={"links": (*plan.links, link)})
+    with pytest.raises(CommandFailed, match="make veth pair"), deployed(wrong, machine):
+        pass
+    assert network_state() == before
+
+
+def test_a_namespace_of_somebody_else_survives(machine: MachineLock) -> None:
+    with foreign("csit-foo"):
+        with deployed(plan_of("CSC", 1, 1), machine):
+            pass
+        machine.remove_leftovers()
+        assert namespaces.inode("csit-foo") is not None
+    with foreign("csit-vswitch"):
+        with pytest.raises(CsitError, match="csit-vswitch already, not ours"), deployed(plan_of("CSC", 1, 1), machine):
+            pass
+        assert namespaces.inode("csit-vswitch") is not None
+        assert namespaces.inode("csit-generator") is None
+
+
+@contextmanager
+def foreign(name: str) -> Iterator[None]:
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(machine: MachineLock) -> None:
+    before = network_state()
+    machine.__exit__(None, None, None)
+    victim = subprocess.Popen(
+        [sys.executable, "-c", VICTIM],
+        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert victim.stdout is not None
+        with victim.stdout:
+            assert victim.stdout.readline() == "deployed\n"
+        with pytest.raises(CsitError, match=f"in use by pid {victim.pid} "):
+            MachineLock().__enter__()
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+    with foreign("csit-foo"):
+        machine.__enter__()
+        removed = machine.remove_leftovers()
+        assert namespaces.inode("csit-foo") is not None
+    assert [row.split()[3] for row in removed] == ["csit-generator", "csit-vswitch", "csit-nf-1-1", "csit-nf-1-2"]
+    assert all(f"of pid {victim.pid} " in row for row in removed)
+    wait_until("data threads gone", lambda: str(network_state()["threads"] - before["threads"] or ""), 5.0)
+    assert network_state() == before
+    with deployed(plan_of("CSC", 1, 2), machine):
+        pass
+
+
+def test_this_machine_has_all_that_is_needed() -> None:
+    assert check() == ()
+
+
+def test_somebody_without_rights_is_told_in_one_sentence() -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setuid(65534)
+        os.write(writer, "|".join(map(str, check())).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        assert said.read() == (
+            "CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_SYS_NICE missing for user 65534; "
+            "run as root, in a container with --privileged --pid=host"
+        )
+    os.waitpid(child, 0)
+
+
+def test_a_namespace_that_is_entered_is_left_again(machine: MachineLock) -> None:
+    with deployed(plan_of("CSC", 1, 1), machine) as (fabric, _, _):
+        before = Path("/proc/thread-self/ns/net").readlink()
+        assert "csg1p1" in fabric.run_inside(GENERATOR, lambda: [name for _, name in socket.if_nameindex()])
+        assert Path("/proc/thread-self/ns/net").readlink() == before
+        with pytest.raises(CsitError, match="cannot be entered"):
+            namespaces.run_inside("csit-nobody", time.monotonic)

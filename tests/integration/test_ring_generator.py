@@ -1,0 +1,374 @@
+"""The ring generator over real veth pairs."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from csit_utils.bench.veth import run, veth_pair
+from resources.libraries.python.drivers.generator.ring.driver import RingGenerator
+from resources.libraries.python.drivers.generator.ring.kernel import enter_namespace
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.plan import CoreMap, Flow, Plan, Thread, ThreadRole
+from resources.libraries.python.model.trial import Direction, Trial
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+ROOT = Path(__file__).parents[2]
+NAMESPACE = f"csit-ring-{os.getpid()}"
+LEFT, RIGHT = "ringa", "ringb"
+B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+IMIX_WEIGHTS = {64: 7, 570: 4, 1518: 1}
+IMIX = Frame(name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in IMIX_WEIGHTS.items()))
+
+
+def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
+    """One instance whose two ports are joined by a cable."""
+    flows = tuple(
+        Flow(
+            instance=1,
+            direction=direction,
+            tx_interface=tx,
+            rx_interface=rx,
+            source_mac="02:00:00:00:00:01",
+            destination_mac="02:00:00:00:00:02",
+            source_ip=source,
+            sources=254,
+            destination_ip=destination,
+        )
+        for direction, tx, rx, source, destination in (
+            (Direction.FORWARD, LEFT, RIGHT, "10.0.1.1", "20.0.1.1"),
+            (Direction.REVERSE, RIGHT, LEFT, "20.0.1.1", "10.0.1.1"),
+        )
+    )
+    threads = tuple(
+        Thread(owner="generator", role=ThreadRole.DATA, index=index, cpu=cpu) for index, cpu in enumerate(cpus)
+    )
+    return Plan(
+        testbed="test",
+        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
+        suite_id="test",
+        tags=(),
+        discriminator="link",
+        cores=CoreMap(numa_node=0, smt=False, threads=threads, cores_needed=1, cores_there=2, oversubscribed=False),
+        links=(),
+        segments=(),
+        functions=(),
+        flows=flows,
+        paths=(),
+    )
+
+
+@pytest.fixture(scope="module")
+def cable() -> Iterator[None]:
+    """Two ports; what arrives is taken in the sender's context, so nothing can be lost."""
+    with veth_pair(NAMESPACE, (LEFT, RIGHT)):
+        yield
+
+
+@pytest.fixture
+def generator(cable: None) -> Iterator[RingGenerator]:  # noqa: ARG001 - must be there first
+    """A started generator."""
+    ring = RingGenerator(plan(), NAMESPACE)
+    ring.start()
+    yield ring
+    ring.stop()
+    assert ring.pids() == ()
+
+
+class Capture:
+    """Takes frames off an interface, by a packet socket in the namespace."""
+
+    def __init__(self, interface: str) -> None:
+        self.frames: list[bytes] = []
+        self._ready = threading.Event()
+        self._stop = threading.Event()
+        self._interface = interface
+        self._thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        enter_namespace(NAMESPACE)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)
+            sock.bind((self._interface, 0x0800))
+            sock.settimeout(0.05)
+            self._ready.set()
+            while True:
+                try:
+                    self.frames.append(sock.recv(10000))
+                except TimeoutError:
+                    if self._stop.is_set():
+                        return
+
+    def __enter__(self) -> "Capture":
+        self._thread.start()
+        assert self._ready.wait(5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
+def test_every_packet_is_sent_on_time_and_counted(generator: RingGenerator, load_pps: float) -> None:
+    trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
+    results = [generator.run(trial) for _ in range(3)]
+    result = next((result for result in results if not result.generator_limited), results[0])
+    assert not result.generator_limited, result.note
+    assert result.sent == 2 * round(load_pps / 2 * 0.5)
+    assert result.received == result.sent
+    assert [flow.sent for flow in result.flows] == [result.sent // 2] * 2
+    assert result.offered_pps == pytest.approx(load_pps, rel=0.001)
+    assert result.offered_duration_s == pytest.approx(result.sent / load_pps, abs=0.0012)
+    assert result.latency == ()
+
+
+def test_frames_on_the_wire(generator: RingGenerator) -> None:
+    packets = 254 * 10
+    with Capture(RIGHT) as capture:
+        result = generator.run(Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64))
+    assert result.sent == packets * 2
+    assert len(capture.frames) == packets
+    assert {len(frame) for frame in capture.frames} == {60}
+    sources = Counter(struct.unpack_from("!I", frame, 26)[0] for frame in capture.frames)
+    first = struct.unpack("!I", socket.inet_aton("10.0.1.1"))[0]
+    assert sorted(sources) == list(range(first, first + 254))
+    assert set(sources.values()) == {10}
+    for frame in capture.frames[:254]:
+        assert sum(struct.unpack("!10H", frame[14:34])) % 0xFFFF == 0
+        assert frame[23] == 61
+
+
+def test_a_mix_of_sizes_keeps_its_ratio(generator: RingGenerator) -> None:
+    with Capture(RIGHT) as capture:
+        generator.run(Trial(load_pps=24_000, duration_s=0.2, frame=IMIX))
+    assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
+
+
+@pytest.mark.parametrize("frame_bytes", [64, 1518, 4000, 9018])
+def test_frames_up_to_jumbo(generator: RingGenerator, frame_bytes: int) -> None:
+    frame = Frame(name="x", parts=(FramePart(frame_bytes=frame_bytes),))
+    with Capture(LEFT) as capture:
+        result = generator.run(Trial(load_pps=2000, duration_s=0.1, frame=frame, probe_pps=100))
+    assert result.received == result.sent == 200
+    assert {len(data) + 4 for data in capture.frames} == {frame_bytes}
+    assert len(capture.frames) == 110
+
+
+def test_a_frame_the_port_cannot_take_is_an_error(cable: None) -> None:  # noqa: ARG001
+    run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "1500")
+    ring = RingGenerator(plan(), NAMESPACE)
+    ring.start()
+    try:
+        frame = Frame(name="9000B", parts=(FramePart(frame_bytes=9000),))
+        with pytest.raises(CsitError, match=r"ringa takes frames up to 1518 bytes, asked for 9000"):
+            ring.run(Trial(load_pps=10, duration_s=0.1, frame=frame))
+        assert ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64)).received == 100
+    finally:
+        ring.stop()
+        run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
+
+
+@pytest.mark.parametrize("load_pps", [0.0, 10_000.0])
+def test_latency_of_every_probe(generator: RingGenerator, load_pps: float) -> None:
+    trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64, probe_pps=200)
+    for _ in range(2):  # the second time sockets and time stamp numbers go on
+        result = generator.run(trial)
+        assert len(result.latency) == 2
+        for flow in result.latency:
+            assert (flow.sent, flow.received) == (100, 100), result.note
+            assert flow.min_ns is not None and flow.p50_ns is not None and flow.max_ns is not None
+            assert 100 < flow.min_ns <= flow.p50_ns <= flow.max_ns < 1_000_000_000
+            assert flow.p50_ns < 10_000_000
+            assert flow.histogram is not None
+            assert HdrHistogram.decode(flow.histogram).get_total_count() == 100
+    assert result.received == result.sent == load_pps * 0.5
+
+
+@pytest.fixture
+def lossy() -> Iterator[str]:
+    """Ports joined by a bridge in another namespace, which drops every tenth packet that comes in from the left."""
+    ports, bridge = f"{NAMESPACE}-ports", f"{NAMESPACE}-bridge"
+    try:
+        for name in (ports, bridge):
+            run("ip", "netns", "add", name)
+            run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+        run("ip", "-n", bridge, "link", "add", "ringbr", "type", "bridge", "mcast_snooping", "0")
+        run("ip", "-n", bridge, "link", "set", "ringbr", "up")
+        for port, far in ((LEFT, "ringfa"), (RIGHT, "ringfb")):
+            run("ip", "-n", ports, "link", "add", port, "type", "veth", "peer", "name", far, "netns", bridge)
+            run("ip", "-n", bridge, "link", "set", far, "master", "ringbr", "up")
+            run("ip", "-n", ports, "link", "set", port, "up")
+        rules = (
+            "add table netdev ring; "
+            "add chain netdev ring left { type filter hook ingress device ringfa priority 0; }; "
+            "add rule netdev ring left numgen inc mod 10 0 drop"
+        )
+        run("ip", "netns", "exec", bridge, "nft", rules)
+        yield ports
+    finally:
+        for name in (ports, bridge):
+            run("ip", "netns", "del", name)
+
+
+def test_loss_is_counted_per_direction(lossy: str) -> None:
+    ring = RingGenerator(plan(), lossy)
+    ring.start()
+    try:
+        result = ring.run(Trial(load_pps=20_000, duration_s=0.5, frame=B64))
+        forward, reverse = result.flows
+        assert (forward.sent, forward.received) == (5000, 4500)
+        assert (reverse.sent, reverse.received) == (5000, 5000)
+        assert result.loss_ratio == pytest.approx(0.05)
+        result = ring.run(Trial(load_pps=0, duration_s=0.5, frame=B64, probe_pps=200))
+        forward_latency, reverse_latency = result.latency
+        assert (forward_latency.sent, forward_latency.received) == (100, 90)
+        assert (reverse_latency.sent, reverse_latency.received) == (100, 100)
+        assert (result.sent, result.received, result.loss_ratio) == (0, 0, None)
+    finally:
+        ring.stop()
+
+
+def test_a_full_queue_is_loss_of_the_system_not_of_the_generator() -> None:
+    name = f"{NAMESPACE}-slow"
+    # the receiving threads share the sender's CPU, so that they cannot keep up with it
+    with veth_pair(name, (LEFT, RIGHT), receive_cpu=0):
+        ring = RingGenerator(plan(), name)
+        ring.start()
+        try:
+            result = ring.run(Trial(load_pps=2e7, duration_s=0.3, frame=B64))
+            assert 0 < result.received < result.sent
+            assert "met a full queue" in (result.note or "")
+            counters = subprocess.run(
+                ("ip", "netns", "exec", name, "cat", "/proc/net/dev"), capture_output=True, text=True, check=True
+            ).stdout
+        finally:
+            ring.stop()
+    passed = dropped = 0
+    for line in counters.splitlines()[2:]:
+        numbers = [int(number) for number in line.partition(":")[2].split()]
+        passed, dropped = passed + numbers[9], dropped + numbers[11]
+    assert result.sent == passed + dropped
+    assert result.received == passed
+
+
+def test_asking_too_much_is_said(generator: RingGenerator) -> None:
+    result = generator.run(Trial(load_pps=5e7, duration_s=0.2, frame=B64))
+    assert result.generator_limited
+    assert "generator offered" in (result.note or "")
+    assert "of 10000000 packets" in (result.note or "")
+    assert result.received == result.sent > 10_000
+    assert result.offered_duration_s == pytest.approx(0.2, abs=0.002)
+
+
+def test_the_maximum_can_be_measured(generator: RingGenerator) -> None:
+    assert generator.maximum_pps(Trial(load_pps=1, duration_s=10, frame=B64)) > 50_000
+
+
+def test_a_trial_costs_little_besides_sending(generator: RingGenerator) -> None:
+    trial = Trial(load_pps=10_000, duration_s=0.1, frame=B64)
+    overheads_s = sorted(generator.run(trial).total_duration_s - 0.1 for _ in range(9))
+    assert overheads_s[0] < 0.05
+
+
+def test_a_worker_per_direction_where_there_are_two_cpus(cable: None) -> None:  # noqa: ARG001
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two CPUs")
+    ring = RingGenerator(plan(cpus=(0, 1)), NAMESPACE)
+    ring.start()
+    try:
+        assert [os.sched_getaffinity(pid) for pid in ring.pids()] == [{0}, {1}]
+        result = ring.run(Trial(load_pps=20_000, duration_s=0.5, frame=B64, probe_pps=100))
+    finally:
+        ring.stop()
+    assert [flow.direction for flow in result.flows] == [Direction.FORWARD, Direction.REVERSE]
+    # the second CPU may be busy with other things: what was sent has to be counted all the same
+    assert [flow.received for flow in result.flows] == [flow.sent for flow in result.flows]
+    assert result.sent == 10_000 or result.generator_limited
+    assert [flow.received for flow in result.latency] == [flow.sent for flow in result.latency]
+
+
+def test_a_killed_worker_is_an_error_at_once(cable: None) -> None:  # noqa: ARG001
+    ring = RingGenerator(plan(), NAMESPACE)
+    ring.start()
+    (pid,) = ring.pids()
+    killed_at = []
+
+    def kill() -> None:
+        killed_at.append(time.monotonic())
+        os.kill(pid, signal.SIGKILL)
+
+    timer = threading.Timer(0.3, kill)
+    timer.start()
+    with pytest.raises(CommandFailed, match=r"ring\.worker ended with -9"):
+        ring.run(Trial(load_pps=10_000, duration_s=20, frame=B64))
+    assert time.monotonic() - killed_at[0] < 1.0
+    with pytest.raises(CommandFailed):
+        ring.run(Trial(load_pps=10_000, duration_s=1, frame=B64))
+    ring.stop()
+    ring.stop()
+    with pytest.raises(CsitError, match="has not been started"):
+        ring.run(Trial(load_pps=10_000, duration_s=1, frame=B64))
+
+
+def test_workers_do_not_outlive_a_killed_driver(cable: None) -> None:  # noqa: ARG001
+    script = (
+        "import sys\n"
+        "from resources.libraries.python.drivers.generator.ring.driver import RingGenerator\n"
+        "from resources.libraries.python.model.plan import Plan\n"
+        "from resources.libraries.python.model.trial import Trial\n"
+        f"ring = RingGenerator(Plan.model_validate_json(sys.stdin.readline()), {NAMESPACE!r})\n"
+        "ring.start()\n"
+        "print(ring.pids()[0], flush=True)\n"
+        "ring.run(Trial.model_validate_json(sys.stdin.readline()))\n"
+    )
+    trial = Trial(load_pps=1000, duration_s=60, frame=B64)
+    with subprocess.Popen(
+        (sys.executable, "-c", script), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as driver:
+        assert driver.stdin is not None and driver.stdout is not None
+        driver.stdin.write(f"{plan().model_dump_json()}\n{trial.model_dump_json()}\n")
+        driver.stdin.flush()
+        worker = Path("/proc") / driver.stdout.readline().strip()
+        assert worker.exists()
+        driver.kill()
+    deadline = time.monotonic() + 2.0
+    while worker.exists() and "Z" not in (worker / "stat").read_text().split()[2]:
+        assert time.monotonic() < deadline, "the worker lives on"
+
+
+def test_ports_that_are_not_ready(cable: None) -> None:  # noqa: ARG001
+    with pytest.raises(CsitError, match="namespace csit-ring-none cannot be opened"):
+        RingGenerator(plan(), "csit-ring-none").start()
+    run("ip", "-n", NAMESPACE, "link", "set", RIGHT, "down")
+    try:
+        ring = RingGenerator(plan(), NAMESPACE)
+        with pytest.raises(NotReady, match=f"carrier of the generator's ports not ready .* {LEFT}, {RIGHT} down"):
+            ring.start()
+        assert ring.pids() == ()
+    finally:
+        run("ip", "-n", NAMESPACE, "link", "set", RIGHT, "up")
+    ring.start()
+    with pytest.raises(CsitError, match="started already"):
+        ring.start()
+    run("ip", "-n", NAMESPACE, "link", "set", LEFT, "down")
+    try:
+        with pytest.raises(CsitError, match="does not send: Network is down"):
+            ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64))
+    finally:
+        run("ip", "-n", NAMESPACE, "link", "set", LEFT, "up")
+        ring.stop()

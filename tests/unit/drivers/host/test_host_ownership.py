@@ -1,0 +1,149 @@
+"""The machine lock, in a directory of the test's own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.processes import process
+from resources.libraries.python.errors import CsitError
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from resources.libraries.python.drivers.host.ownership import MachineLock
+with MachineLock(Path(sys.argv[1])) as machine:
+    machine.claim_namespaces(["csit-never-made"])
+    print("held", flush=True)
+    time.sleep(60)
+"""
+FORKING_HOLDER = """
+import os, sys, time
+from pathlib import Path
+from resources.libraries.python.drivers.host.ownership import MachineLock
+with MachineLock(Path(sys.argv[1])) as machine:
+    ready, go = os.pipe()
+    worker = os.fork()
+    if not worker:
+        os.read(ready, 1)
+        print("held", flush=True)
+        time.sleep(60)
+    machine.claim_process(worker)
+    os.write(go, b"x")
+    os.waitpid(worker, 0)
+"""
+PROJECT = Path(__file__).parents[4]
+
+
+@pytest.fixture(autouse=True)
+def _no_namespaces_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "DIRECTORY", tmp_path / "netns")
+
+
+def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
+    """Another process that holds the lock."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(directory)],
+        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    with holder.stdout:
+        assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_second_holder_is_refused_and_told_who(tmp_path: Path) -> None:
+    holder = hold(tmp_path)
+    with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \w+\) since \S+: \S*python"):
+        MachineLock(tmp_path).__enter__()
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with MachineLock(tmp_path):
+        pass
+
+
+def test_a_forked_worker_does_not_hold_the_lock_of_a_killed_run(tmp_path: Path) -> None:
+    holder = hold(tmp_path, FORKING_HOLDER)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with MachineLock(tmp_path) as machine:
+        (said,) = machine.remove_leftovers()
+    assert said.startswith("killed worker process")
+
+
+def test_nothing_is_on_record_after_a_clean_end(tmp_path: Path) -> None:
+    with MachineLock(tmp_path) as machine:
+        machine.claim_namespaces(["csit-a"])
+        machine.release_namespaces(["csit-a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_claims_outlive_a_killed_run_until_they_are_cleaned(tmp_path: Path) -> None:
+    holder = hold(tmp_path)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="left by an earlier run"):
+        machine.claim_namespaces(["csit-never-made"])
+    assert "csit-never-made" in json.loads((tmp_path / "owner.json").read_text())["namespaces"]
+    with MachineLock(tmp_path) as machine:
+        assert machine.remove_leftovers() == []
+        machine.claim_namespaces(["csit-never-made"])
+        machine.release_namespaces(["csit-never-made"])
+
+
+def test_a_namespace_of_somebody_else_is_not_claimed(tmp_path: Path) -> None:
+    (tmp_path / "netns").mkdir()
+    (tmp_path / "netns" / "csit-foo").touch()
+    with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="csit-foo already, not ours"):
+        machine.claim_namespaces(["csit-bar", "csit-foo"])
+
+
+def test_a_worker_that_outlived_its_run_is_killed(tmp_path: Path) -> None:
+    worker = subprocess.Popen(["sleep", "60"])
+    with MachineLock(tmp_path) as machine:
+        machine.claim_process(worker.pid)
+    with MachineLock(tmp_path) as machine:
+        (said,) = machine.remove_leftovers()
+    assert f"killed worker process {worker.pid}" in said
+    assert worker.wait() == -signal.SIGKILL
+
+
+def test_who_got_the_number_of_a_worker_is_not_killed(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    with MachineLock(tmp_path) as machine:
+        machine.claim_process(other.pid)
+    record = json.loads((tmp_path / "owner.json").read_text())
+    record["workers"][0]["start_ticks"] -= 1
+    (tmp_path / "owner.json").write_text(json.dumps(record))
+    with MachineLock(tmp_path) as machine:
+        assert machine.remove_leftovers() == []
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_a_zombie_is_not_alive() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    described = process(child.pid)
+    assert described.alive
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not described.alive
+    child.wait()
+
+
+def test_a_damaged_record_is_an_error_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "owner.json").write_text("no json")
+    with pytest.raises(CsitError, match=r"owner\.json is no record"):
+        MachineLock(tmp_path).__enter__()
+
+
+def test_nothing_is_claimed_without_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match="not held"):
+        MachineLock(tmp_path).claim_namespaces(["csit-a"])

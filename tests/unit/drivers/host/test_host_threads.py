@@ -1,0 +1,60 @@
+"""Finding data threads in a made-up /proc; waiting; rights."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host import preflight, threads
+from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+
+
+def proc(root: Path, names: dict[int, str]) -> Path:
+    for thread, name in names.items():
+        (root / str(thread)).mkdir()
+        (root / str(thread) / "comm").write_text(f"{name}\n")
+    (root / "self").mkdir()
+    return root
+
+
+def test_threads_are_found_by_port(tmp_path: Path) -> None:
+    root = proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p10-8194", 9: "bash", 10: "napi/other-1"})
+    assert threads.find(["csv1p1", "csv1p10"], root) == {"csv1p1": 7, "csv1p10": 8}
+
+
+def test_names_that_old_kernels_cut_are_found(tmp_path: Path) -> None:
+    root = proc(tmp_path, {7: "napi/csv10x10i1", 8: "napi/csv1x1i2-8"})
+    assert threads.find(["csv10x10i1", "csv1x1i2"], root) == {"csv10x10i1": 7, "csv1x1i2": 8}
+
+
+def test_hidden_threads_are_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_DEADLINE_S", 0.0)
+    with pytest.raises(Unsupported, match="none for csv1p1, csv1p2, csv1p3 and 1 more in /proc"):
+        threads.find([f"csv1p{number}" for number in range(1, 5)], proc(tmp_path, {}))
+
+
+def test_a_port_of_the_same_name_elsewhere_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match="two kernel threads"):
+        threads.find(["csv1p1"], proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
+
+
+def test_waiting_says_what_it_last_saw() -> None:
+    with pytest.raises(NotReady, match=r"the sun not ready after 0\.0 s; last seen: clouds"):
+        wait_until("the sun", lambda: "clouds", 0.0)
+
+
+def test_missing_capabilities_are_named() -> None:
+    assert preflight._missing_capabilities("Name:\tx\nCapEff:\t0000000000000000\n") == [
+        "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN", "CAP_SYS_NICE",
+    ]  # fmt: skip
+    assert preflight._missing_capabilities("CapEff:\t000001ffffdfffff\n") == ["CAP_SYS_ADMIN"]
+    assert preflight._missing_capabilities("CapEff:\t000001ffffffffff\n") == []
+
+
+def test_somebody_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
+    (problem,) = preflight.check()
+    assert isinstance(problem, Problem)
+    assert str(problem).startswith("CAP_NET_ADMIN missing for ")
+    assert "run as root" in str(problem)
