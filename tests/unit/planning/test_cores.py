@@ -83,9 +83,7 @@ def test_the_drafts_core_usage_table_comes_out() -> None:
 @pytest.mark.parametrize(("size", "feasible"), [("1c", FEASIBLE_1C), ("0.5c", FEASIBLE_HALF)])
 def test_the_feasible_cells_of_28_cores_come_out(size: str, feasible: dict[int, list[int]]) -> None:
     found = {
-        rows: [
-            columns for columns in GRID if refusal(cell(rows, columns, size), socket_28(), 0, Sizes()) is None
-        ]
+        rows: [columns for columns in GRID if refusal(cell(rows, columns, size), socket_28(), 0, Sizes()) is None]
         for rows in GRID
     }
     assert found == feasible

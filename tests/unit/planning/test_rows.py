@@ -33,6 +33,15 @@ def test_names_tags_and_arguments_say_the_same() -> None:
         word = {"CSC": "ch", "CSP": "pl"}[kind]
         suite = f"eth-l2bd-{chains}{word}-{interfaces}mif-{total}dcr{threads}t-simip4"
         assert row.name == f"{frame}-{vswitch}c-{suite}-mrr"
-        expected = {kind, f"{chains}R{nodes}C", f"{total}DCR{threads}T", f"{vswitch}C", frame, "MRR", "NF_DENSITY", suite}
+        expected = {
+            kind,
+            f"{chains}R{nodes}C",
+            f"{total}DCR{threads}T",
+            f"{vswitch}C",
+            frame,
+            "MRR",
+            "NF_DENSITY",
+            suite,
+        }
         assert expected <= set(row.tags)
         assert ("PIPELINE" in row.tags, "CHAIN" in row.tags) == (kind == "CSP", kind == "CSC")

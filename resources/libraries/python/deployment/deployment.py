@@ -66,4 +66,3 @@ class Deployment:
                     )
                 )
         return tuple(rows)
-

@@ -125,9 +125,7 @@ class Experiment:
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate; return it in words."""
         asked = self.draft.asked
-        self.draft.mrr, self._mrr_trials = measure_mrr(
-            self.measure, asked.profile, asked.frame, self._max_load_pps()
-        )
+        self.draft.mrr, self._mrr_trials = measure_mrr(self.measure, asked.profile, asked.frame, self._max_load_pps())
         self._judge()
         return (f"MRR {self.draft.mrr.mean_pps:.0f} pps of {self.draft.mrr.offered_pps:.0f} pps offered",)
 

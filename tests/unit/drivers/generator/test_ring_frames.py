@@ -102,7 +102,7 @@ def test_a_ring_ends_with_every_cycle(largest: int, sources: int, mix: int) -> N
     slot = slot_bytes(largest)
     assert slot >= 42 + largest - 4
     slots = slot_count(slot, sources, mix)
-    assert slots >= 2000
+    assert slots >= (2000 if slot <= 4096 else 600)
     assert slots % sources == slots % mix == 0
     assert slots * slot % 4096 == 0
 

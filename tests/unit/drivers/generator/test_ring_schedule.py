@@ -45,7 +45,7 @@ def test_a_sender_on_time_follows_the_schedule(rate_pps: float, steps: list[floa
         elapsed_s += step
         sent = pacer.allowed(elapsed_s, sent)
         assert sent == schedule.due(elapsed_s)
-    assert pacer.worst_lag_s == 0.0
+    assert pacer.worst_lag_s <= 2.1e-4 + 1 / rate_pps
 
 
 def run(pacer: Pacer, start_s: float, end_s: float, sent: int) -> list[tuple[float, int]]:
@@ -64,7 +64,7 @@ def test_after_a_stall_it_catches_up_gently() -> None:
     pacer = Pacer(schedule)
     sent = run(pacer, 0.0, 0.3, 0)[-1][1]
     seen = run(pacer, 0.31, 1.0001, sent)  # 10 ms are missing: 2000 packets
-    assert seen[0][1] - sent == 50  # 250 us at once
+    assert seen[0][1] - sent == 64  # two flows, 32 each, at once
     later = next(count for elapsed_s, count in seen if elapsed_s >= 0.33)
     assert later - seen[0][1] <= 0.02 * 200_000 * 1.1 + 2
     caught = next(elapsed_s for elapsed_s, count in seen if count == schedule.due(elapsed_s))

@@ -147,3 +147,39 @@ def test_a_damaged_record_is_an_error_with_its_path(tmp_path: Path) -> None:
 def test_nothing_is_claimed_without_the_lock(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="not held"):
         MachineLock(tmp_path).claim_namespaces(["csit-a"])
+
+
+def kernel_settings(tmp_path: Path) -> Path:
+    root = tmp_path / "sys"
+    (root / "kernel").mkdir(parents=True)
+    (root / "kernel" / "limit").write_text("950000\n", encoding="ascii")
+    return root
+
+
+def test_a_setting_is_changed_for_the_run_and_put_back(tmp_path: Path) -> None:
+    root = kernel_settings(tmp_path)
+    with MachineLock(tmp_path / "lock", root) as machine:
+        assert machine.set_for_run("kernel/limit", "-1") == "950000"
+        assert machine.set_for_run("kernel/limit", "-2") == "-1"
+        assert (root / "kernel" / "limit").read_text(encoding="ascii") == "-2"
+    assert (root / "kernel" / "limit").read_text(encoding="ascii") == "950000"
+    assert not (tmp_path / "lock" / "owner.json").exists()
+
+
+def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: Path) -> None:
+    root = kernel_settings(tmp_path)
+    child = os.fork()
+    if not child:
+        MachineLock(tmp_path / "lock", root).__enter__().set_for_run("kernel/limit", "-1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert (root / "kernel" / "limit").read_text(encoding="ascii") == "-1"
+    with MachineLock(tmp_path / "lock", root) as machine:
+        (sentence,) = machine.remove_leftovers()
+        assert sentence.startswith("set kernel/limit back to 950000, changed by pid")
+        assert (root / "kernel" / "limit").read_text(encoding="ascii") == "950000"
+
+
+def test_a_setting_that_the_kernel_does_not_have_is_left_alone(tmp_path: Path) -> None:
+    with MachineLock(tmp_path / "lock", kernel_settings(tmp_path)) as machine:
+        assert machine.set_for_run("kernel/none", "-1") is None

@@ -38,6 +38,8 @@ class Record(Frozen):
     namespaces: dict[str, int | None] = Field(default_factory=dict)
     """Name to inode; None from the moment of the claim until it is made."""
     workers: tuple[Process, ...] = ()
+    settings: dict[str, str] = {}
+    """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"
@@ -46,13 +48,15 @@ class Record(Frozen):
 class MachineLock:
     """The right to change this machine's network. A context manager; one holder per machine."""
 
-    def __init__(self, directory: Path = DIRECTORY) -> None:
+    def __init__(self, directory: Path = DIRECTORY, settings_root: Path = Path("/proc/sys")) -> None:
         """Prepare. Nothing happens before `with`.
 
         Args:
             directory: Where lock and record are; another one for tests.
+            settings_root: Where kernel settings are; another one for tests.
         """
         self._directory = directory
+        self._settings_root = settings_root
         self._descriptor = -1
         self._record: Record | None = None
         self._inherited: Record | None = None
@@ -84,6 +88,7 @@ class MachineLock:
             since=datetime.now(UTC).isoformat(timespec="seconds"),
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
+            settings=self._inherited.settings if self._inherited else {},
         )
         self._write()
         return self
@@ -91,7 +96,8 @@ class MachineLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Release the lock. What is still claimed stays on record for the next run."""
+        """Put settings back and release the lock. What is still claimed stays on record for the next run."""
+        self._restore_settings()
         record = self._held()
         if not record.namespaces and not record.workers:
             self._path.unlink(missing_ok=True)
@@ -129,6 +135,39 @@ class MachineLock:
         """Say that a worker process has ended."""
         self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
 
+    def set_for_run(self, setting: str, value: str) -> str | None:
+        """Change a kernel setting until the lock is released.
+
+        Args:
+            setting: Path below /proc/sys, such as `kernel/sched_rt_runtime_us`.
+            value: What to write.
+
+        Returns:
+            The value it had before; None where the kernel has no such setting or does not let us change it.
+        """
+        path = self._settings_root / setting
+        try:
+            before = path.read_text(encoding="ascii").strip()
+            self._change(settings={setting: before, **self._held().settings})
+            path.write_text(value, encoding="ascii")
+        except OSError as error:
+            _log.warning("%s stays as it is: %s", path, error.strerror)
+            return None
+        return before
+
+    def _restore_settings(self) -> list[str]:
+        """Put settings back; say which."""
+        restored = []
+        for setting, before in self._held().settings.items():
+            path = self._settings_root / setting
+            try:
+                path.write_text(before, encoding="ascii")
+            except OSError as error:
+                raise CsitError(f"{path} could not be set back to {before}: {error.strerror}") from error
+            restored.append(f"set {setting} back to {before}")
+        self._change(settings={})
+        return restored
+
     def remove_leftovers(self) -> list[str]:
         """Remove what an earlier run left. To be called before anything is made.
 
@@ -154,6 +193,7 @@ class MachineLock:
             removed.append(f"removed network namespace {name} of {earlier}")
         self.release_namespaces(earlier.namespaces)
         self._change(workers=tuple(worker for worker in self._held().workers if worker not in earlier.workers))
+        removed += [f"{sentence}, changed by {earlier}" for sentence in self._restore_settings()]
         for sentence in removed:
             _log.info(sentence)
         return removed

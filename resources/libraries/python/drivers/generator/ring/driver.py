@@ -27,7 +27,7 @@ _PREPARE_S = 15.0
 _REPORT_S = 10.0
 """On top of the trial's duration: settling (2 s at most), latency statistics, a loaded machine."""
 _MAXIMUM_S = 0.3
-_HEADROOM = 0.85
+_HEADROOM = 0.8
 """Share of the unpaced rate that a schedule can ask for: small bursts cost more per packet than large ones, and a
 sender at its limit could not catch up after a stall."""
 
@@ -107,7 +107,7 @@ class RingGenerator:
         """Highest aggregate load the workers can offer on the deployed path, measured by 0.3 s of sending unpaced.
 
         Returns:
-            Aggregate pps, 15 % below the unpaced rate: what a schedule can ask for.
+            Aggregate pps, 20 % below the unpaced rate: what a schedule can ask for.
 
         Raises:
             CsitError: as `run`.

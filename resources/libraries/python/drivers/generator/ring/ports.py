@@ -1,7 +1,7 @@
 """The ports of a worker and what a trial does with them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
@@ -82,10 +82,7 @@ class Ports:
             after, settled = settle(self._counters.read, complete)
             probed = [_probed(*pair) for pair in zip(senders, receivers, strict=True)] or [_Probed()] * flows
         finally:
-            # closing takes 20 ms; nobody needs to wait for it but the next trial
-            for receiver in receivers:
-                self._closing.append(Thread(target=receiver.close))
-                self._closing[-1].start()
+            self._close_aside(receivers)
         return TrialReport(
             planned=schedule.total,
             offered_s=sent.offered_s,
@@ -114,23 +111,26 @@ class Ports:
 
     def _empty(self) -> None:
         self._pattern = ()
-        together([ring.close for ring in self._rings])
+        self._close_aside(self._rings)
         self._rings = []
 
     def close(self) -> None:
         """Give everything back."""
-        self._wait_for_closing()
-        together([sender.close for sender in self._senders])
-        self._senders = []
         self._empty()
+        self._close_aside(self._senders)
+        self._senders = []
+        for thread in self._closing:
+            thread.join()
         self._counters.close()
 
-    def _wait_for_closing(self) -> None:
-        while self._closing:
-            self._closing.pop().join()
+    def _close_aside(self, sockets: Iterable[TxRing | ProbeSender | ProbeReceiver]) -> None:
+        """Closing takes 20 ms for which nobody needs to wait."""
+        self._closing = [thread for thread in self._closing if thread.is_alive()]
+        for one in sockets:
+            self._closing.append(Thread(target=one.close))
+            self._closing[-1].start()
 
     def _probes_ready(self, spec: TrialSpec, probes: int) -> tuple[list[ProbeSender], list[ProbeReceiver]]:
-        self._wait_for_closing()
         if not probes:
             return [], []
         if not self._senders:

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 _SLACK_S = 250e-6
-"""A lag up to this is caught up at once: it fits a veth queue (256 packets) at any rate a namespace can take."""
+_SLACK_PACKETS = 32
+"""A lag up to this time, or this many packets per flow, is caught up at once: it fits a veth queue (256 packets)."""
 _CATCH_UP = 1.1
 _CATCH_UP_LIMIT = 2.0
 
@@ -63,7 +64,7 @@ class Pacer:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._slack = max(schedule.flows, math.ceil(schedule.rate_pps * _SLACK_S))
+        self._slack = max(schedule.flows * _SLACK_PACKETS, math.ceil(schedule.rate_pps * _SLACK_S))
         self._speed_pps = 0.0
         self._anchor_s = 0.0
         self._anchor = 0
@@ -78,6 +79,8 @@ class Pacer:
             sent: packets sent so far.
         """
         due = self._schedule.due(elapsed_s)
+        if sent < due:
+            self.worst_lag_s = max(self.worst_lag_s, elapsed_s - self._schedule.time_of(sent))
         if due - sent <= self._slack and not self._speed_pps:
             return due
         if self._speed_pps:
@@ -91,7 +94,6 @@ class Pacer:
 
     def _fall_behind(self, elapsed_s: float, sent: int, due: int) -> int:
         schedule = self._schedule
-        self.worst_lag_s = max(self.worst_lag_s, (due - sent) / schedule.rate_pps)
         left_s = schedule.length_s - elapsed_s
         needed_pps = (schedule.total - sent) / left_s if left_s > 0 else math.inf
         slowest, fastest = _CATCH_UP * schedule.rate_pps, _CATCH_UP_LIMIT * schedule.rate_pps

@@ -8,9 +8,9 @@ from resources.libraries.python.drivers.generator.ring.probe import ProbeSender
 from resources.libraries.python.drivers.generator.ring.schedule import Pacer, Schedule
 from resources.libraries.python.drivers.generator.ring.tx_ring import TxRing
 
-_BURST = 64
-"""Frames of one flow per system call when the sender is behind; on time it is what became due since the last round."""
-_FASTEST_BURST = 127
+_BURST = 127
+"""Frames of one flow per system call at most: half a veth queue. On time it is what became due since the last round.
+Each call may have to wake up the receiver, which takes as long as 30 frames: small bursts are dear."""
 _NEVER_S = float("inf")
 _GRACE_S = 0.0008
 """Sending goes on this long after the planned end if something is still due."""
@@ -101,5 +101,5 @@ def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
     end = start + duration_s
     while clock() < end:
         for flow, ring in enumerate(rings):
-            counts[flow] += ring.send(_FASTEST_BURST)
+            counts[flow] += ring.send(_BURST)
     return Sent(tuple(counts), clock() - start, 0.0)
