@@ -1,4 +1,4 @@
-"""The suites on the simulated testbed: the cells that fit, all of them, each with a valid record that says simulated."""
+"""The suites on the simulated testbed: all cells that fit, each with a valid record that says simulated."""
 
 from collections import Counter
 from pathlib import Path

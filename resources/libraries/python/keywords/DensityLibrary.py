@@ -98,7 +98,7 @@ class DensityLibrary:
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
     @keyword
-    def describe_test(
+    def describe_test(  # noqa: PLR0917 - a row of a Robot table
         self,
         test_type: TestType,
         service_type: ServiceType,
@@ -110,8 +110,8 @@ class DensityLibrary:
     ) -> None:
         """Say what the test measures: a cell with its sizes, and a frame size.
 
-        ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c or 2c, or one size for each
-        NF such as 1c+0.5c.
+        ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c or 2c, or one size for
+        each NF such as 1c+0.5c.
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """

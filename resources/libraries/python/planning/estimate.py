@@ -4,9 +4,9 @@ from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
 
 _LATENCY_LOADS = 4
-_SEARCH_COST = 1.3
+_SEARCH_COST = 1.6
 """Search time over the sum of the goals' duration sums. The first load of a goal costs up to a whole sum and every
-further one about half of it; 1.2 to 1.8 on the simulated systems, less on steady ones."""
+further one about half of it; 0.9 on a steady simulated system, 2 on a rough one."""
 
 
 def estimate_s(profile: SearchProfile, test_type: TestType, *, trial_overhead_s: float, deploy_s: float) -> float:

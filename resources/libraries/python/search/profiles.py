@@ -38,9 +38,10 @@ QUICK = SearchProfile(
 
 Bounds are 2 % apart instead of 0.5 %, trials take 0.3 s instead of 1 s, and 8 s of them decide a load instead of 21 s.
 In simulations with 80 ms overhead a search takes 20 s where capacity varies by 3 % from trial to trial, 30 s at 8 %,
-and 40 s at 8 % with a stall every second; found rates vary by 1 to 2.5 % (`csit`: 0.6 %). What it costs besides: rare
-losses are overlooked more often, and a system that runs in two bands may be reported in either. The time limit is kept
-before each trial, so a search stays below a minute, and then says that its bounds are not close enough.
+and 40 s at 8 % with a stall every second; NDR then varies by 1, 2 and 7 % from search to search, PDR by 1, 2 and 2 %
+(`csit`: 0.6 % at 2 %). Rare losses are overlooked more often, and a system that runs in two bands may be reported in
+either. The time limit is kept before each trial, so a search stays below a minute, and then says that its bounds are
+not close enough.
 """
 
 _PROFILES = {each.name: each for each in (CSIT, QUICK)}

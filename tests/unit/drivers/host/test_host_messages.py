@@ -1,105 +1,126 @@
-"""Our netlink bytes against pyroute2's, and the decoding."""
+"""What the requests say, as pyroute2 reads them; and what we read by hand, as pyroute2 writes it."""
 
-import struct
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyroute2.netlink import nlmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.ifstatsmsg import ifstatsmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.host import messages
-from resources.libraries.python.drivers.host.netlink import Request, attribute, attributes
+from resources.libraries.python.drivers.host.netlink import HEADER_BYTES, Request
 
-Attributes = list[tuple[str, Any]]
+RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
+CREATE_NEW = 0x600
 UP = {"flags": 1, "change": 1}
 
 
-def encoded(kind: Callable[[], Any], fields: dict[str, int], attrs: Attributes) -> bytes:
-    """The body of a message as pyroute2 writes it."""
+def said(body: bytes, kind: type[nlmsg]) -> dict[str, Any]:
+    """A body read again: fields and attributes that say something, nested ones by name."""
+    length = (HEADER_BYTES + len(body)).to_bytes(4, "little")
+    message = kind(length + bytes(HEADER_BYTES - len(length)) + body)
+    message.decode()
+    fields = spoken(message)
+    del fields["header"]
+    fields.pop("state", None) if kind is ifinfmsg else None  # a word that pyroute2 makes of the flags
+    return fields
+
+
+def spoken(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    fields = {key: field for key, field in value.items() if key != "attrs" and field}
+    return fields | {row[0]: spoken(row[1]) for row in value.get("attrs", ())}
+
+
+def port(name: str, index: int, mac: str) -> dict[str, Any]:
+    return {
+        "index": index, "IFLA_IFNAME": name, "IFLA_ADDRESS": mac, "IFLA_MTU": 9000, "IFLA_GROUP": 0xC51,
+        "IFLA_NUM_TX_QUEUES": 1, "IFLA_NUM_RX_QUEUES": 1,
+    }  # fmt: skip
+
+
+NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:01:01")
+
+
+@pytest.mark.parametrize(
+    ("request_", "number", "flags", "kind", "wanted"),
+    [
+        (
+            messages.veth_pair(NEAR, FAR, 7, 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            port(*NEAR) | {
+                "IFLA_LINKINFO": {
+                    "IFLA_INFO_KIND": "veth",
+                    "IFLA_INFO_DATA": {"VETH_INFO_PEER": port(*FAR) | {"IFLA_NET_NS_FD": 7}},
+                }
+            },
+        ),
+        (
+            messages.bridge("csb1x1", 5), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            {"index": 5, **UP, "IFLA_IFNAME": "csb1x1"} | {
+                "IFLA_LINKINFO": {
+                    "IFLA_INFO_KIND": "bridge",
+                    "IFLA_INFO_DATA": {
+                        "IFLA_BR_AGEING_TIME": 7 * 24 * 3600 * 100, "IFLA_BR_STP_STATE": 0, "IFLA_BR_MCAST_SNOOPING": 0,
+                    },
+                }
+            },
+        ),
+        (messages.set_up("csv1p1", 9), RTM_SETLINK, 0, ifinfmsg, {"index": 9, **UP}),
+        (messages.enslave("csv1p1", 9, "csb1x1", 5), RTM_SETLINK, 0, ifinfmsg, {"index": 9, "IFLA_MASTER": 5}),
+        (messages.set_ports_up(), RTM_NEWLINK, 0, ifinfmsg, {**UP, "IFLA_GROUP": 0xC51}),
+        (messages.delete_ports(), RTM_DELLINK, 0, ifinfmsg, {"IFLA_GROUP": 0xC51}),
+        (
+            messages.add_address("if", 9, "100.64.0.2/30"), RTM_NEWADDR, CREATE_NEW, ifaddrmsg,
+            {"family": 2, "prefixlen": 30, "index": 9, "IFA_LOCAL": "100.64.0.2", "IFA_ADDRESS": "100.64.0.2"},
+        ),
+        (
+            messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"), RTM_NEWNEIGH, CREATE_NEW, ndmsg,
+            {"family": 2, "ifindex": 9, "state": 0x80, "NDA_DST": "100.64.0.1", "NDA_LLADDR": "02:00:00:00:01:01"},
+        ),
+        (
+            messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"), RTM_NEWROUTE, CREATE_NEW, rtmsg,
+            {
+                "family": 2, "dst_len": 16, "table": 254, "proto": 4, "type": 1,
+                "RTA_DST": "10.1.0.0", "RTA_GATEWAY": "100.64.0.1", "RTA_OIF": 9,
+            },
+        ),
+    ],
+    ids=lambda value: value.what if isinstance(value, Request) else "",
+)  # fmt: skip
+def test_a_request_says_what_it_is_for(
+    request_: Request, number: int, flags: int, kind: type[nlmsg], wanted: dict[str, Any]
+) -> None:
+    assert (request_.kind, request_.flags) == (number, flags)
+    assert said(request_.body, kind) == wanted
+
+
+def test_dumps_ask_for_no_more_than_is_read() -> None:
+    assert said(messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}
+    assert said(messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}
+
+
+def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, Any]]) -> bytes:
+    """A row of a dump as pyroute2 writes it."""
     message = kind()
     message.update(fields)
     message["attrs"] = attrs
     message.encode()
-    return bytes(message.data)[16:]
+    return bytes(message.data[HEADER_BYTES:])
 
 
-def port(name: str, mac: str) -> Attributes:
-    return [
-        ("IFLA_IFNAME", name), ("IFLA_ADDRESS", mac), ("IFLA_MTU", 1500), ("IFLA_GROUP", messages.PORT_GROUP),
-        ("IFLA_NUM_TX_QUEUES", 1), ("IFLA_NUM_RX_QUEUES", 1),
-    ]  # fmt: skip
-
-
-def test_veth_pair() -> None:
-    near, far = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:01:01")
-    peer = {"index": 101, "attrs": [*port(far[0], far[2]), ("IFLA_NET_NS_FD", 7)]}
-    info = [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", {"attrs": [("VETH_INFO_PEER", peer)]})]
-    wanted = encoded(ifinfmsg, {"index": 100}, [*port(near[0], near[2]), ("IFLA_LINKINFO", {"attrs": info})])
-    assert plain(messages.veth_pair(near, far, 7, 1500)) == unnested(wanted)
-
-
-def test_bridge() -> None:
-    data = [("IFLA_BR_AGEING_TIME", 60480000), ("IFLA_BR_STP_STATE", 0), ("IFLA_BR_MCAST_SNOOPING", 0)]
-    info = [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", {"attrs": data})]
-    attrs: Attributes = [("IFLA_IFNAME", "csb1x1"), ("IFLA_LINKINFO", {"attrs": info})]
-    assert plain(messages.bridge("csb1x1", 5)) == unnested(encoded(ifinfmsg, {"index": 5, **UP}, attrs))
-
-
-@pytest.mark.parametrize(
-    ("ours", "kind", "fields", "attrs"),
-    [
-        (messages.set_up("csv1p1", 9), ifinfmsg, {"index": 9, **UP}, []),
-        (messages.enslave("csv1p1", 9, "csb1x1", 5), ifinfmsg, {"index": 9}, [("IFLA_MASTER", 5)]),
-        (messages.delete_ports(), ifinfmsg, {}, [("IFLA_GROUP", messages.PORT_GROUP)]),
-        (
-            messages.add_address("if", 9, "100.64.0.2/30"),
-            ifaddrmsg, {"family": 2, "prefixlen": 30, "index": 9},
-            [("IFA_LOCAL", "100.64.0.2"), ("IFA_ADDRESS", "100.64.0.2")],
-        ),
-        (
-            messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"),
-            ndmsg, {"family": 2, "ifindex": 9, "state": 0x80},
-            [("NDA_DST", "100.64.0.1"), ("NDA_LLADDR", "02:00:00:00:01:01")],
-        ),
-        (
-            messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"),
-            rtmsg, {"family": 2, "dst_len": 16, "table": 254, "proto": 4, "type": 1},
-            [("RTA_DST", "10.1.0.0"), ("RTA_GATEWAY", "100.64.0.1"), ("RTA_OIF", 9)],
-        ),
-    ],
-)  # fmt: skip
-def test_flat_messages(ours: Request, kind: Callable[[], Any], fields: dict[str, int], attrs: Attributes) -> None:
-    assert ours.body == encoded(kind, fields, attrs)
-
-
-def plain(request: Request) -> bytes:
-    return unnested(request.body)
-
-
-def unnested(body: bytes) -> bytes:
-    """With link information free of what may differ: the flag NLA_F_NESTED, and the zero that ends a string."""
-    rows = (attribute(kind, _info(value) if kind == 18 else value) for kind, value in attributes(body, 16))
-    return body[:16] + b"".join(rows)
-
-
-def _info(data: bytes) -> bytes:
-    return b"".join(
-        attribute(kind, b"".join(attribute(*row) for row in attributes(value)) if kind == 2 else value.rstrip(b"\0"))
-        for kind, value in attributes(data)
-    )
-
-
-def test_counters_are_read_past_padding() -> None:
-    table = struct.pack("=24Q", *range(10, 34))
-    row = struct.pack("=BxxxII", 0, 42, 1) + attribute(0, b"") + attribute(1, table)
+def test_counters_are_read_past_what_precedes_them() -> None:
+    table = {"rx_packets": 10, "tx_packets": 11, "rx_bytes": 12, "rx_dropped": 16, "tx_dropped": 17, "multicast": 18}
+    row = written(ifstatsmsg, {"ifindex": 42}, [("IFLA_STATS_AF_SPEC", "01:02"), ("IFLA_STATS_LINK_64", table)])
     index, counters = messages.read_counters(row)
     assert index == 42
     assert (counters.rx_packets, counters.tx_packets, counters.rx_dropped, counters.tx_dropped) == (10, 11, 16, 17)
 
 
-def test_running_is_read_from_the_flags() -> None:
-    assert messages.read_running(struct.pack("=BxHiII", 0, 1, 7, 0x1043, 0)) == (7, True)
-    assert messages.read_running(struct.pack("=BxHiII", 0, 1, 7, 0x1003, 0)) == (7, False)
+@pytest.mark.parametrize(("flags", "running"), [(0x1043, True), (0x1003, False)])
+def test_running_is_read_from_the_flags(flags: int, running: bool) -> None:
+    row = written(ifinfmsg, {"index": 7, "ifi_type": 1, "flags": flags}, [("IFLA_IFNAME", "csv1p1")])
+    assert messages.read_running(row) == (7, running)

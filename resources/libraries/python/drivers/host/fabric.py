@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
+from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
+
 from resources.libraries.python.drivers.host import messages, namespaces, ports, threads
 from resources.libraries.python.drivers.host.namespaces import Namespace, Settings, name_of
 from resources.libraries.python.drivers.host.netlink import GONE, Request
@@ -95,10 +97,11 @@ class Fabric:
             self._namespaces[owner] = namespace
         for owner, requests in self._link_requests().items():
             self._namespaces[owner].netlink.do(requests)
+        up = messages.set_ports_up()
         for owner, row in self._ports.items():
             for port in row:
                 ports.receive_by_napi(self._namespaces[owner].netlink, port.interface)
-            self.change(owner, [messages.set_up(port.interface, self._index[port.interface]) for port in row])
+            self.change(owner, [up])
         ports.enable_threads(
             (self._namespaces[owner], [port.interface for port in row]) for owner, row in self._ports.items()
         )
@@ -123,7 +126,7 @@ class Fabric:
         left = [
             self._interface[index]
             for owner in self._owners
-            for index, running in self._dump(owner, messages.RTM_GETLINK, messages.GET_LINKS, messages.read_running)
+            for index, running in self._dump(owner, RTM_GETLINK, messages.GET_LINKS, messages.read_running)
             if index in self._interface and not running
         ]
         return f"{len(left)} without carrier, {left[0]} among them" if left else ""
@@ -217,9 +220,7 @@ class Fabric:
         return {
             self._interface[index]: counters
             for owner in owners
-            for index, counters in self._dump(
-                owner, messages.RTM_GETSTATS, messages.GET_COUNTERS, messages.read_counters
-            )
+            for index, counters in self._dump(owner, RTM_GETSTATS, messages.GET_COUNTERS, messages.read_counters)
             if index in self._interface
         }
 

@@ -100,6 +100,12 @@ def set_up(name: str, index: int) -> Request:
     return Request(RTM_SETLINK, 0, _encoded(ifinfmsg, {"index": index, **_UP}, []), f"bring {name} up")
 
 
+def set_ports_up() -> Request:
+    """Bring all ports of a namespace up together."""
+    # Not in the message that makes a pair: the far end cannot go up before the near one is made (ENOTCONN).
+    return Request(RTM_NEWLINK, 0, _encoded(ifinfmsg, _UP, [("IFLA_GROUP", PORT_GROUP)]), "bring all ports up")
+
+
 def enslave(name: str, index: int, bridge_name: str, bridge_index: int) -> Request:
     """Make a port a member of a bridge."""
     body = _encoded(ifinfmsg, {"index": index}, [("IFLA_MASTER", bridge_index)])
@@ -143,7 +149,9 @@ def add_route(name: str, index: int, prefix: str, gateway: str) -> Request:
         "type": rt_type["unicast"],
     }
     attrs: Attributes = [("RTA_DST", str(network.network_address)), ("RTA_GATEWAY", gateway), ("RTA_OIF", index)]
-    return Request(RTM_NEWROUTE, CREATE_NEW, _encoded(rtmsg, fields, attrs), f"route {prefix} through {gateway} on {name}")
+    return Request(
+        RTM_NEWROUTE, CREATE_NEW, _encoded(rtmsg, fields, attrs), f"route {prefix} through {gateway} on {name}"
+    )
 
 
 GET_LINKS = _encoded(ifinfmsg, {}, [("IFLA_EXT_MASK", _RTEXT_FILTER_SKIP_STATS)])

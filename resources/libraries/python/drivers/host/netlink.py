@@ -1,6 +1,8 @@
 """Batches of route netlink requests over one socket.
 
-@@WHY@@
+The messages are pyroute2's, the socket is not: a request of its IPRoute waits for its own answer and takes 0.2 ms to
+0.4 ms, one of a batch 0.06 ms, and its NetNS takes 7 ms to open, this 0.04 ms. At the 1,250 requests in 102 namespaces
+of 100 NFs that would be 1 s instead of 0.1 s.
 """
 
 import errno

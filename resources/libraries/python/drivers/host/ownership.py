@@ -38,7 +38,7 @@ class Record(Frozen):
     namespaces: dict[str, int | None] = Field(default_factory=dict)
     """Name to inode; None from the moment of the claim until it is made."""
     workers: tuple[Process, ...] = ()
-    settings: dict[str, str] = {}
+    settings: dict[str, str] = Field(default_factory=dict)
     """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
 
     def __str__(self) -> str:
