@@ -189,7 +189,7 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
 ) -> Result:
     """A finished NDR and PDR test; `changes` replace fields of it."""
     cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
-    rng = random.Random(f"{cell}{frame.name}")  # noqa: S311 - test data
+    rng = random.Random(f"{cell}{frame.name}")
     ndr = (
         rate_of(service, chains, nodes)
         * (1 if frame is B64 else 0.6)

@@ -55,7 +55,7 @@ def capped(capacity_pps: float) -> Forward:
 
 def of_model(model: Model, seed: int = 1) -> Forward:
     """A simulated system."""
-    rng = Random(seed)  # noqa: S311 (reproducible, not secret)
+    rng = Random(seed)
     return lambda load_pps, duration_s: model.forward(load_pps, duration_s, rng)
 
 

@@ -31,7 +31,7 @@ def test_quick_is_quick_on_a_rough_machine() -> None:
     """Capacity varies by 8 % and a stall a second loses a few packets."""
     times = []
     for seed in range(20):
-        rng = Random(seed)  # noqa: S311 (reproducible, not secret)
+        rng = Random(seed)
 
         def forward(load_pps: float, duration_s: float, rng: Random = rng) -> tuple[int, int]:
             sent = round(load_pps * duration_s)

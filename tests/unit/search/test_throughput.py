@@ -185,7 +185,7 @@ def test_errors_of_a_driver_pass_through() -> None:
 def test_whatever_the_system_does_the_outcome_is_consistent(
     seed: int, max_load_pps: float, share: float, noise: float, lossy: float
 ) -> None:
-    rng = Random(seed)  # noqa: S311 (reproducible, not secret)
+    rng = Random(seed)
 
     def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
         sent, received = capped(max_load_pps * share * max(0.0, rng.gauss(1.0, noise)))(load_pps, duration_s)

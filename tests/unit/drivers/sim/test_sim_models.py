@@ -17,7 +17,7 @@ def model(name: ModelName, **parameters: object) -> Model:
 
 
 def loss_ratios(system: Model, load_pps: float, trials: int = 400) -> list[float]:
-    rng = Random(3)  # noqa: S311 (reproducible, not secret)
+    rng = Random(3)
     counts = [system.forward(load_pps, 1.0, rng) for _ in range(trials)]
     return [1 - received / sent for sent, received in counts]
 
@@ -29,7 +29,7 @@ def loss_ratios(system: Model, load_pps: float, trials: int = 400) -> list[float
     st.integers(0, 2**32),
 )
 def test_no_more_comes_back_than_was_sent(name: ModelName, load_pps: float, duration_s: float, seed: int) -> None:
-    sent, received = model(name).forward(load_pps, duration_s, Random(seed))  # noqa: S311 (reproducible)
+    sent, received = model(name).forward(load_pps, duration_s, Random(seed))
     assert sent == round(load_pps * duration_s)
     assert 0 <= received <= sent
 
@@ -48,7 +48,7 @@ def test_the_truth_parts_good_loads_from_bad(name: ModelName, loss_ratio: float)
 
 
 def test_noise_is_as_wide_as_asked() -> None:
-    rng = Random(1)  # noqa: S311 (reproducible, not secret)
+    rng = Random(1)
     system = model(ModelName.NOISY, noise=0.03)
     rates = [system.forward(2 * CAPACITY, 1.0, rng)[1] for _ in range(2000)]
     mean = sum(rates) / len(rates)
@@ -64,7 +64,7 @@ def test_stalls_are_rare_and_small() -> None:
 
 
 def test_a_long_trial_of_a_stalling_system_nearly_always_loses() -> None:
-    rng = Random(1)  # noqa: S311 (reproducible, not secret)
+    rng = Random(1)
     counts = [model(ModelName.STALL).forward(0.1 * CAPACITY, 60.0, rng) for _ in range(100)]
     assert sum(received < sent for sent, received in counts) > 85
 
@@ -84,7 +84,7 @@ def test_two_bands_are_two() -> None:
 
 
 def test_overload_makes_a_sagging_system_slower() -> None:
-    rng = Random(1)  # noqa: S311 (reproducible, not secret)
+    rng = Random(1)
     system = model(ModelName.SAG)
     at_capacity, twice, far = (system.forward(load * CAPACITY, 1.0, rng)[1] for load in (1, 2, 100))
     assert (at_capacity, twice, far) == (1_000_000, 900_000, 200_000)

@@ -14,14 +14,15 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host import messages, ports, threads
 from resources.libraries.python.drivers.host.namespaces import Namespace
-from resources.libraries.python.drivers.host.netlink import Netlink, Request
+from resources.libraries.python.drivers.host.netlink import GONE, Netlink, Request
 from resources.libraries.python.drivers.host.syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.errors import CsitError
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 """For links, raw packets, namespaces and mounts, affinity and priority of kernel threads."""
 _SOL_PACKET, _PACKET_VERSION, _PACKET_TX_RING, _TPACKET_V2 = 263, 10, 13, 1
-_NEAR, _FAR, _BRIDGE = ("csittry1", 100), ("csittry2", 101), ("csittry0", 102)
+# Kernel threads are named after ports on the whole machine, so a check at the same time must have other ports.
+_NEAR, _FAR, _BRIDGE = ((f"cst{os.getpid()}{letter}", index) for letter, index in (("a", 100), ("b", 101), ("c", 102)))
 _MAC = "02:fe:00:00:00:0"
 
 
@@ -120,9 +121,15 @@ def _try_threads(here: Namespace) -> None:
         ports.receive_by_napi(here.netlink, name)
         here.netlink.do([messages.set_up(name, index)])
     ports.enable_threads([(here, [_NEAR[0]])])
-    thread = threads.find([_NEAR[0]])[_NEAR[0]]
+    found = threads.find([_NEAR[0]])
+    thread = found[_NEAR[0]]
     cpu = min(os.sched_getaffinity(0))
-    threads.pin(thread, cpu)
-    threads.make_realtime(thread)
-    if os.sched_getaffinity(thread) != {cpu}:
-        raise CsitError("a pinned thread may still run elsewhere")
+    try:
+        threads.pin(thread, cpu)
+        threads.make_realtime(thread)
+        if os.sched_getaffinity(thread) != {cpu}:
+            raise CsitError("a pinned thread may still run elsewhere")
+    finally:
+        # The namespace ends some time after this thread; the next check must not find this one's threads.
+        here.netlink.do([messages.delete_ports()], tolerate=GONE)
+        threads.wait_gone(found)
