@@ -24,6 +24,8 @@ class CpuView:
     """One logical CPU."""
 
     cpu: int
+    core: int
+    """Number of its physical core, counted from 0 among those that have threads; siblings have the same."""
     threads: tuple[ThreadView, ...]
     shared: bool
     """Data threads on it share it with another thread that is busy."""
@@ -45,6 +47,8 @@ class CoreMapView:
     """The picture."""
 
     cpus: tuple[CpuView, ...]
+    """Siblings of a physical core side by side."""
+    smt: bool
     caption: str
     oversubscribed: bool
     tones: tuple[tuple[str, str], ...]
@@ -61,12 +65,14 @@ def core_map(result: Result) -> CoreMapView | None:
     by_cpu: dict[int, list[Thread]] = {}
     for thread in cores.threads:
         by_cpu.setdefault(thread.cpu, []).append(thread)
-    cpus = tuple(_cpu(number, by_cpu[number]) for number in sorted(by_cpu))
+    cpus = tuple(
+        _cpu(number, core, by_cpu.get(number, [])) for core, cpus in enumerate(cores.physical) for number in cpus
+    )
     tones = {view.tone for cpu in cpus for view in cpu.threads}
     affinity = tuple(map(_affinity, result.affinity))
     kept = sum(row.kept for row in affinity)
     text = f"{kept} of {len(affinity)} data threads were where they were planned" if affinity else ""
-    return CoreMapView(cpus, _caption(cores), cores.oversubscribed, _legend(tones), affinity, text)
+    return CoreMapView(cpus, cores.smt, _caption(cores), cores.oversubscribed, _legend(tones), affinity, text)
 
 
 def _caption(cores: CoreMap) -> str:
@@ -76,10 +82,10 @@ def _caption(cores: CoreMap) -> str:
     )
 
 
-def _cpu(number: int, threads: list[Thread]) -> CpuView:
+def _cpu(number: int, core: int, threads: list[Thread]) -> CpuView:
     ordered = sorted(threads, key=lambda thread: (thread.role is not ThreadRole.DATA, thread.owner, thread.index))
     data = sum(thread.role is ThreadRole.DATA for thread in threads)
-    return CpuView(number, tuple(map(_thread, ordered)), data > 0 and len(threads) > 1)
+    return CpuView(number, core, tuple(map(_thread, ordered)), data > 0 and len(threads) > 1)
 
 
 def _thread(thread: Thread) -> ThreadView:

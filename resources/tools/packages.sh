@@ -14,6 +14,7 @@ need_network() {
     need iproute2 command -v ip
     need ethtool command -v ethtool
     need netsniff-ng command -v trafgen
+    need procps command -v sysctl
 }
 
 purpose=${1:?the purpose: venv, bench or integration}
@@ -26,6 +27,7 @@ venv)
 bench) need_network ;;
 integration)
     need_network
+    need nftables command -v nft
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
         need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
     fi

@@ -7,6 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Asked, VerdictKind
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.profiles import profile
 from tests.integration.robot_runs import PROJECT, argv, environment, network_state, results, run_robot
 
 pytestmark = pytest.mark.root
@@ -119,3 +128,45 @@ def test_without_the_rights_of_root_one_sentence_says_so(tmp_path: Path) -> None
     assert "CAP_NET_ADMIN" in done.stdout
     assert "run as root" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_too_little_space_for_results_is_told_before_anything_starts(tmp_path: Path) -> None:
+    before = network_state()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)], check=True)
+    try:
+        done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    assert done.returncode != 0
+    assert "MB of space for results, 50.0 MB needed" in done.stdout
+    assert network_state() == before
+
+
+def test_a_broken_path_is_told_with_the_last_hop_that_saw_packets() -> None:
+    """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
+    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    world = world_of(topology)
+    asked = Asked(
+        test_type=TestType.NDRPDR,
+        cell=Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2),
+        frame=frame("64B"),
+        profile=profile("quick"),
+    )
+    world.open()
+    try:
+        experiment = Experiment(topology, world, asked, fingerprint())
+        experiment.deploy()
+        try:
+            experiment.verify_traffic()
+            subprocess.run(["ip", "-n", "csit-nf-2-1", "route", "del", "20.2.0.0/16"], check=True)
+            with pytest.raises(CsitError, match=r"no traffic: CSC instance 2 forward: 200 sent") as caught:
+                experiment.verify_traffic()
+        finally:
+            assert experiment.remove() is None
+    finally:
+        world.close()
+    assert "last seen at nf-2-1 csn2x1i1 rx (200), not at nf-2-1 csn2x1i2 tx" in str(caught.value)
+    assert "instance 1" not in str(caught.value)
+    assert "reverse" not in str(caught.value)
+    assert experiment.draft.verdict is not None
+    assert experiment.draft.verdict.kinds[0] is VerdictKind.NO_TRAFFIC

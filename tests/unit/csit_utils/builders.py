@@ -161,6 +161,7 @@ def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
         cores=CoreMap(
             numa_node=0,
             smt=False,
+            physical=tuple((cpu,) for cpu in sorted({thread.cpu for thread in threads})),
             threads=tuple(threads),
             cores_needed=5 + cell.nf_count,
             cores_there=3 if oversubscribed else 28,

@@ -55,10 +55,9 @@ class DensityLibrary:
             return
         if has_placeholders(data):
             options = _variable("OPTIONS")
-            put_rows(data, made.rows, options.include, options.exclude)
+            put_rows(data, made, options.include, options.exclude)
         for refused in made.refused:
-            name = f"{refused.cell.service_type} {refused.cell.locator} NF-{refused.cell.size_name}"
-            result.metadata[f"Does not fit: {name} vSwitch-{refused.cell.vs_dtc}c"] = refused.reason or ""
+            result.metadata[f"Does not fit: {refused.cell}"] = refused.reason
         self._progress.suite(data.name, len(data.tests))
 
     # -- testbed ------------------------------------------------------------------------------------------------------
@@ -77,6 +76,7 @@ class DensityLibrary:
         if self._opened > 1:
             return
         self._topology = chosen_topology(_variable)
+        chosen_profile(_variable)  # a wrong name is told now and not in the first test
         check_folder(_output_folder(), _RESULT_SPACE_BYTES)
         self._environment = fingerprint()
         self._world = world_of(self._topology)
@@ -195,6 +195,8 @@ class DensityLibrary:
         path = write_result(result, _output_folder())
         logger.info(f"{RESULT_MARKER}{result.model_dump_json()}")
         logger.info(f"record: {path}")
+        for line in result.verdict.evidence:
+            logger.info(f"{result.verdict.kinds[0]}: {line}")
         self._progress.done(result)
         if removal is not None:
             raise CsitError(removal)

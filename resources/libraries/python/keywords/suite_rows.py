@@ -15,7 +15,7 @@ from robot.running import TestSuite
 
 from resources.libraries.python.deployment.worlds import layout_of
 from resources.libraries.python.keywords.choices import Lookup, chosen_topology, suite_choice
-from resources.libraries.python.planning.rows import Row, Rows, make_rows
+from resources.libraries.python.planning.rows import Refused, Rows, make_rows
 
 PLACEHOLDER = "Place Of The Rows"
 """What the names of placeholders begin with."""
@@ -39,17 +39,33 @@ def rows_for(lookup: Lookup) -> Rows | None:
     return make_rows(topology, layout_of(topology), choice.selection, choice.test_type)
 
 
-def put_rows(suite: TestSuite, rows: Sequence[Row], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
-    """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template."""
+def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template.
+
+    Where all that is asked for cannot run, one test takes their place that fails and says why.
+    """
     placeholder = suite.tests[0]
     wanted, unwanted = TagPatterns(include), TagPatterns(exclude)
+
+    def chosen(tags: Sequence[str]) -> bool:
+        return (not include or wanted.match(tags)) and not unwanted.match(tags)
+
     suite.tests.clear()
-    for row in rows:
-        if (include and not wanted.match(row.tags)) or unwanted.match(row.tags):
-            continue
-        test = placeholder.deepcopy(name=row.name, tags=row.tags)
-        test.body[0].args = row.arguments
+    for row in made.rows:
+        if chosen(row.tags):
+            test = placeholder.deepcopy(name=row.name, tags=row.tags)
+            test.body[0].args = row.arguments
+            suite.tests.append(test)
+    refused = [each for each in made.refused if chosen(each.tags)]
+    if refused and not suite.tests:
+        test = placeholder.deepcopy(name="No Cell Can Run", tags=refused[0].tags)
+        test.body[0].config(name="Fail", args=[_refusals(refused)])
         suite.tests.append(test)
+
+
+def _refusals(refused: Sequence[Refused]) -> str:
+    others = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"{refused[0].cell}: {refused[0].reason}{others}"
 
 
 class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
@@ -69,4 +85,4 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
         own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
         made = rows_for({**own, **self._variables}.get)
         if made is not None:
-            put_rows(suite, made.rows)
+            put_rows(suite, made)

@@ -33,6 +33,8 @@ class CoreMap(Frozen):
 
     numa_node: int
     smt: bool
+    physical: tuple[tuple[int, ...], ...]
+    """Physical cores of the node that have threads, each as all its logical CPUs."""
     threads: tuple[Thread, ...]
     cores_needed: int
     """Physical cores that an honest placement takes, system and main cores included."""

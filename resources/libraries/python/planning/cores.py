@@ -98,10 +98,13 @@ def allocate(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )
     places = _honest(cores, needs) if fits else _folded(cores, needs)
+    threads = tuple(_threads(cell, places, sharing))
+    used = {thread.cpu for thread in threads}
     return CoreMap(
         numa_node=numa_node,
         smt=layout.smt,
-        threads=tuple(_threads(cell, places, sharing)),
+        physical=tuple(core for core in cores if used.intersection(core)),
+        threads=threads,
         cores_needed=needs.total,
         cores_there=len(cores),
         oversubscribed=not fits,

@@ -22,11 +22,22 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A cell that cannot be run."""
+
+    cell: str
+    """For a person: `CSC 10R2C NF-1c vSwitch-1c`."""
+    reason: str
+    tags: tuple[str, ...]
+    """That its test would have."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Tests of a selection, and the cells that cannot be run."""
 
     rows: tuple[Row, ...]
-    refused: tuple[Candidate, ...]
+    refused: tuple[Refused, ...]
 
 
 def make_rows(topology: Topology, layout: CpuLayout, selection: Selection, test_type: TestType) -> Rows:
@@ -39,7 +50,21 @@ def make_rows(topology: Topology, layout: CpuLayout, selection: Selection, test_
             for each in looked_at
             if each.runs
         ),
-        refused=tuple(each for each in looked_at if not each.runs),
+        refused=tuple(
+            _refused(topology, layout, each, frame, test_type)
+            for frame in selection.frames
+            for each in looked_at
+            if not each.runs
+        ),
+    )
+
+
+def _refused(topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType) -> Refused:
+    cell = candidate.cell
+    return Refused(
+        cell=f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c",
+        reason=candidate.reason or "",
+        tags=_row(topology, layout, cell, frame, test_type).tags,
     )
 
 
