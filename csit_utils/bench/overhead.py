@@ -3,7 +3,7 @@
 from statistics import fmean
 from typing import Any
 
-from csit_utils.commands.local import LOCAL_TOPOLOGY
+from csit_utils.commands.places import LOCAL_TOPOLOGY
 from resources.libraries.python.deployment.experiment import Experiment
 from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.errors import Unsupported

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.places import LOCAL_TOPOLOGY
 from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.model.load import load_topology
 
-PROJECT = Path(__file__).parents[2]
-
 
 def doctor(
-    topology: Annotated[Path, typer.Argument(help="Testbed file.")] = PROJECT / "topologies" / "local.yaml",
+    topology: Annotated[Path, typer.Argument(help="Testbed file.")] = LOCAL_TOPOLOGY,
 ) -> None:
     """Check a testbed without touching it: what is wrong, and how to mend it. Ends with 1 when something is.
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from csit_utils.commands.places import LOCAL_TOPOLOGY
 from resources.libraries.python.deployment.worlds import layout_of
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
@@ -21,7 +22,7 @@ from resources.libraries.python.search.profiles import profile
 
 
 def plan(
-    topology: Annotated[Path, typer.Argument(help="Topology file, such as topologies/sim.yaml.")],
+    topology: Annotated[Path, typer.Argument(help="Topology file, such as topologies/sim.yaml.")] = LOCAL_TOPOLOGY,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
     cells: Annotated[str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-10}.")] = DRAFT_GRID,
     nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF; 1c+0.5c for a service of two.")] = "0.5c,1c,2c",

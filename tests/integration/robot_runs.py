@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from resources.libraries.python.model.result import Result
 
@@ -59,3 +62,30 @@ def network_state() -> dict[str, set[str]]:
             line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if "csit" in line
         },
     }
+
+
+def wait_for_traffic(seconds: float = 30) -> None:
+    """Wait until a generator worker of a run is there and sends."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        state = network_state()
+        if state["workers"] and "csit-generator" in state["namespaces"]:
+            before = sent_packets()
+            time.sleep(0.05)
+            if sent_packets() > before > 0:
+                return
+        time.sleep(0.02)
+    pytest.fail(f"no traffic within {seconds} s: {network_state()}")
+
+
+def sent_packets() -> int:
+    """Packets that the generator's first port has sent."""
+    shown = subprocess.run(
+        ["nsenter", "--net=/run/netns/csit-generator", "cat", "/proc/net/dev"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    for line in shown.stdout.splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() == "csg1p1":
+            return int(numbers.split()[8])
+    return 0

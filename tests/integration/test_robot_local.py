@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,38 +15,11 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
-from tests.integration.robot_runs import PROJECT, argv, environment, network_state, results, run_robot
+from tests.integration.robot_runs import PROJECT, argv, environment, network_state, results, run_robot, wait_for_traffic
 
 pytestmark = pytest.mark.root
 
 LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
-
-
-def wait_for_traffic(seconds: float = 30) -> None:
-    """Wait until a generator worker of a run is there and sends."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        state = network_state()
-        if state["workers"] and "csit-generator" in state["namespaces"]:
-            before = sent_packets()
-            time.sleep(0.05)
-            if sent_packets() > before > 0:
-                return
-        time.sleep(0.02)
-    pytest.fail(f"no traffic within {seconds} s: {network_state()}")
-
-
-def sent_packets() -> int:
-    """Packets that the generator's first port has sent."""
-    shown = subprocess.run(
-        ["nsenter", "--net=/run/netns/csit-generator", "cat", "/proc/net/dev"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    for line in shown.stdout.splitlines():
-        name, _, numbers = line.partition(":")
-        if name.strip() == "csg1p1":
-            return int(numbers.split()[8])
-    return 0
 
 
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:

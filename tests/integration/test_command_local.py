@@ -1,0 +1,82 @@
+"""`./csit local`: from nothing to a page, and one sentence for everything that can be wrong before it starts."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from tests.integration.robot_runs import PROJECT, environment, network_state, results, wait_for_traffic
+
+pytestmark = pytest.mark.root
+SMALL = ("--types", "CSP", "--cells", "1x1")
+
+
+def argv(*options: str) -> list[str]:
+    return [sys.executable, "-m", "csit_utils", "local", *options]
+
+
+def run_local(options: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv(*options), cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
+    before = network_state()
+    done = run_local([*SMALL, "--output", str(tmp_path)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert network_state() == before
+    (row,) = results(tmp_path)
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("CSP 1x1 NF-1c\t64B\t") for line in lines)
+    page = tmp_path / "density.html"
+    assert lines[-1] == f"report: {page}"
+    assert row.test_name in page.read_text(encoding="utf-8")
+    assert {path.name for path in (tmp_path / "csv").iterdir()} >= {"tests.csv", "latency.csv", "trials.csv"}
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, ending: signal.Signals) -> None:
+    before = network_state()
+    with subprocess.Popen(
+        argv(*SMALL, "--output", str(tmp_path)),
+        cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as run:  # fmt: skip
+        wait_for_traffic()
+        run.send_signal(ending)
+        stdout, _ = run.communicate(timeout=60)
+    assert run.returncode != 0
+    assert network_state() == before
+    assert (tmp_path / "density.html").exists()
+    assert "failed" in stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "sentence"),
+    [
+        (["--cells", "0x1"], 2, "no cells in '0x1'; rows and columns count from 1"),
+        (["--frames", "65B"], 2, "no frame size '65B'"),
+        (["--search", "wild"], 2, "no search profile 'wild'; there are csit, quick"),
+        (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
+        (["--types", "VSC"], 1, "VSC 1R1C NF-1c: testbed local has no driver for VMs"),
+        (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 there"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], status: int, sentence: str) -> None:
+    done = run_local([*options, "--output", str(tmp_path / "out")])
+    assert done.returncode == status
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_machine_in_use_is_told_with_its_user(tmp_path: Path) -> None:
+    with MachineLock():
+        done = run_local([*SMALL, "--output", str(tmp_path)])
+    assert done.returncode == 1
+    assert done.stderr.startswith("this machine is in use by pid ")
+    assert len(done.stderr.strip().splitlines()) == 1
