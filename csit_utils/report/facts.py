@@ -127,7 +127,7 @@ def _environment(environment: Environment) -> dict[str, str]:
         "code": _revision(environment),
     }
     versions = {f"version of {name}": version for name, version in sorted(environment.versions.items())}
-    return {name: value or DASH for name, value in {**plain, **versions}.items()}
+    return {name: value or DASH for name, value in {**plain, **environment.settings, **versions}.items()}
 
 
 def profiles(recorded: Sequence[Recorded]) -> tuple[ProfileView, ...]:

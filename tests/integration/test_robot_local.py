@@ -31,6 +31,7 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
     assert not row.simulated
     assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
     probes = [flow for each in row.latency for flow in each.flows if flow.received]
     assert {(flow.instance, flow.direction) for flow in probes} == {(1, "forward"), (1, "reverse")}
     assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)

@@ -78,10 +78,10 @@ class DensityLibrary:
         self._topology = chosen_topology(_variable)
         chosen_profile(_variable)  # a wrong name is told now and not in the first test
         check_folder(_output_folder(), _RESULT_SPACE_BYTES)
-        self._environment = fingerprint()
         self._world = world_of(self._topology)
         for line in self._world.open():
             logger.warn(line)
+        self._environment = fingerprint()  # after opening, which may change settings of the machine
         logger.info(f"testbed {self._topology.metadata.name} is open")
 
     @keyword

@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Any, Literal
 
+from pydantic import Field
+
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
 from resources.libraries.python.model.goal import GoalResult, SearchProfile
@@ -88,6 +90,8 @@ class Environment(Frozen):
     python: str
     versions: dict[str, str]
     """Packages and programs that took part."""
+    settings: dict[str, str] = Field(default_factory=dict)
+    """What decides how threads and packets are scheduled, as it was during the run, by path below /proc/sys or /sys."""
     git_revision: str | None
     git_dirty: bool | None
 

@@ -11,6 +11,17 @@ from resources.libraries.python.model.result import Environment
 _PROJECT = Path(__file__).parents[4]
 _PACKAGES = ("robotframework", "MLRsearch", "pyroute2", "pydantic", "numpy", "hdrhistogram")
 
+_SETTINGS = (
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/proc/sys/net/core/netdev_budget",
+    "/sys/devices/system/cpu/isolated",
+    "/sys/devices/system/cpu/nohz_full",
+    "/sys/devices/system/cpu/smt/control",
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "/sys/devices/system/cpu/vulnerabilities/spectre_v2",
+)
+"""Where the machine has them."""
+
 
 def fingerprint() -> Environment:
     """Look at the machine that this runs on. What cannot be found out is None."""
@@ -27,6 +38,7 @@ def fingerprint() -> Environment:
         virtualization="hypervisor" if "hypervisor" in cpu.get("flags", "").split() else None,
         python=platform.python_version(),
         versions={name: metadata.version(name) for name in _PACKAGES},
+        settings={path: text for path in _SETTINGS if (text := _text(Path(path)))},
         git_revision=_git("rev-parse", "HEAD"),
         git_dirty=None if (changes := _git("status", "--porcelain")) is None else bool(changes),
     )
