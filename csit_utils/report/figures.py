@@ -111,11 +111,6 @@ def _lines(matrix: Matrix, name: str, colour: int, axis: str, factor: float) -> 
         }
 
 
-def _above(cell: MatrixCell) -> float:
-    """How far the upper bound is above the lower one."""
-    return cell.upper_pps - cell.value_pps if cell.upper_pps is not None and cell.value_pps is not None else 0.0
-
-
 def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) -> str:
     mark = "<br>OVERSUBSCRIBED" if cell.oversubscribed else ""
     upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""

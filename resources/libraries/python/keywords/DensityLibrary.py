@@ -127,7 +127,7 @@ class DensityLibrary:
             profile=chosen_profile(_variable),
         )
         self._experiment = Experiment(self._topology, self._world, asked, self._environment, self._progress.search)
-        self._progress.test(asked)
+        self._progress.test(asked, simulated=self._world.simulation is not None)
 
     @keyword
     def deploy_cell(self) -> None:

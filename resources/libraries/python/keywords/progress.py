@@ -4,7 +4,7 @@ import time
 
 from resources.libraries.python.keywords.console import Console, human_rate, human_time
 from resources.libraries.python.model.result import Asked, Result
-from resources.libraries.python.planning.estimate import estimate_s
+from resources.libraries.python.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.search.throughput import Progress
 
 _OVERHEAD_S = 0.05
@@ -21,15 +21,17 @@ class ConsoleProgress:
         self._started: list[float] = []
         self._finished: list[float] = []
         self._asked: Asked | None = None
+        self._simulated = False
 
     def suite(self, name: str, tests: int) -> None:
         """A suite with so many rows begins."""
         self._suite, self._tests = name, tests
         self._started, self._finished = [], []
 
-    def test(self, asked: Asked) -> None:
-        """A test begins."""
+    def test(self, asked: Asked, *, simulated: bool) -> None:
+        """A test begins; in a simulated world the time that a search tells of is not a person's."""
         self._asked = asked
+        self._simulated = simulated
         self._started.append(time.monotonic())
         self._console.line("")  # Robot's own line of the test may still be open
         self._console.status(f"{self._head()}: deploying")
@@ -39,7 +41,7 @@ class ConsoleProgress:
         bounds = ", ".join(
             f"{name} {human_rate(low)} .. {human_rate(high)}" for name, (low, high) in progress.bounds.items()
         )
-        self._console.status(f"{self._head()}: trial {progress.trials}, {bounds}; {self._left()}")
+        self._console.status(f"{self._head()}: trial {progress.trials}, {bounds}; {self._left(progress)}")
 
     def done(self, result: Result) -> None:
         """A test has ended."""
@@ -66,14 +68,16 @@ class ConsoleProgress:
             what = f" {cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c {asked.frame.name}"
         return f"{self._suite} {len(self._started)}/{self._tests}{what}"
 
-    def _left(self) -> str:
-        """Time left in the suite: from the tests that have ended, before that from the estimate."""
+    def _left(self, progress: Progress) -> str:
+        """Time left in the suite: of this test by its search, of others by those that have ended, else by estimate."""
         if self._asked is None:
             return ""
         expected = estimate_s(
             self._asked.profile, self._asked.test_type, trial_overhead_s=_OVERHEAD_S, deploy_s=_DEPLOY_S
         )
         each = sum(self._finished) / len(self._finished) if self._finished else expected
-        running = max(0.0, each - (time.monotonic() - self._started[-1]))
+        running = progress.remaining_s + LATENCY_LOADS * self._asked.profile.latency_duration_s
+        if self._simulated:
+            running = max(0.0, each - (time.monotonic() - self._started[-1]))
         left = running + each * max(0, self._tests - len(self._started))
         return f"about {human_time(left)} left"
