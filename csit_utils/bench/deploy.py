@@ -116,7 +116,7 @@ def _figures(ours: list[Times], peer: list[Times]) -> dict[str, Any]:
 class _Ours:
     def __init__(self, plan: Plan, machine: MachineLock) -> None:
         self._fabric = Fabric(plan, machine)
-        self._parts = (self._fabric, LinuxBridge(plan, self._fabric), LinuxRouters(plan, self._fabric))
+        self._parts = (self._fabric, LinuxBridge(plan, self._fabric), LinuxRouters(plan.functions, self._fabric))
 
     def deploy(self) -> None:
         for part in self._parts:

@@ -70,7 +70,7 @@ def machine() -> Iterator[MachineLock]:
 @contextmanager
 def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBridge, LinuxRouters]]:
     fabric = Fabric(plan, machine)
-    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan, fabric)
+    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric)
     with ExitStack() as stack:
         for part in parts:
             stack.callback(part.stop)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.topology import Sizes
 from resources.libraries.python.model.trial import Direction
@@ -20,7 +20,7 @@ MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(512))
 
 def wired(service_type: str, rows: int, columns: int) -> Wiring:
     asked = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    return wire(asked, allocate(asked, MACHINE, 0, Sizes(), generator_cores=1))
+    return wire(asked, allocate(asked, MACHINE, 0, Sizes(), generator_cores=1), [NfKind.LINUX_ROUTER] * asked.nf_nodes)
 
 
 cells = st.tuples(st.sampled_from(["CSC", "CSP", "VSC"]), st.integers(1, 10), st.integers(1, 10))
@@ -102,7 +102,10 @@ def test_ports_are_spread_over_the_data_threads_they_have(asked: tuple[str, int,
     big = Cell(service_type=ServiceType(kind), nf_chains=rows, nf_nodes=columns, vs_dtc=4)
     cores = allocate(big, MACHINE, 0, Sizes(), generator_cores=1)
     load = Counter(
-        port.data_thread for link in wire(big, cores).links for port in (link.a, link.b) if port.owner == "vswitch"
+        port.data_thread
+        for link in wire(big, cores, [NfKind.LINUX_ROUTER] * big.nf_nodes).links
+        for port in (link.a, link.b)
+        if port.owner == "vswitch"
     )
     assert set(load) <= set(range(4))
     assert max(load.values()) - min(load.values()) <= 1 if len(load) == 4 else True
@@ -112,4 +115,4 @@ def test_more_instances_than_addresses_are_refused() -> None:
     asked = Cell(service_type=ServiceType.CSC, nf_chains=255, nf_nodes=1)
     big = layout((cpu, cpu, 0, 0) for cpu in range(1024))
     with pytest.raises(PlanError, match="255 service instances"):
-        wire(asked, allocate(asked, big, 0, Sizes()))
+        wire(asked, allocate(asked, big, 0, Sizes()), [NfKind.LINUX_ROUTER] * asked.nf_nodes)

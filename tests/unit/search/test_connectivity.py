@@ -3,7 +3,7 @@
 import pytest
 from search_fakes import FRAME
 
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.plan import CoreMap, Plan
@@ -21,7 +21,7 @@ NEIGHBOURS = 3
 def planned(service_type: str, rows: int, columns: int) -> Plan:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     cores: CoreMap = allocate(cell, MACHINE, 0, Sizes())
-    wiring = wire(cell, cores)
+    wiring = wire(cell, cores, [NfKind.LINUX_ROUTER] * cell.nf_nodes)
     return Plan(
         testbed="t",
         cell=cell,

@@ -49,6 +49,17 @@ class Deployment:
         """Counters of vSwitch and NFs by interface name."""
         return {**self.parts.switch.counters(), **self.parts.functions.counters()}
 
+    def facts(self) -> dict[str, dict[str, str]]:
+        """What was found out about the parts, by role."""
+        parts = self.parts
+        rows = (("vswitch", parts.switch), ("functions", parts.functions), ("generator", parts.generator))
+        return {role: dict(part.facts()) for role, part in rows if part.facts()}
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with any of the parts now."""
+        parts = self.parts
+        return (*parts.switch.problems(), *parts.functions.problems(), *parts.generator.problems())
+
     def affinity(self) -> tuple[Affinity, ...]:
         """Planned and real placement of every data thread of the system under test."""
         actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}

@@ -65,6 +65,7 @@ class Experiment:
         self._deployment = deployment
         self.draft.deploy_s = deployment.deploy_s
         self.draft.affinity = deployment.affinity()
+        self.draft.facts = deployment.facts()
         return deployment.deploy_s or 0.0
 
     @property

@@ -1,12 +1,13 @@
 """The local world: one machine, network namespaces, real packets through the real kernel."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.generator.ring.driver import RingGenerator
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.fabric import Fabric
@@ -14,10 +15,12 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import check
 from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.roles.function import NetworkFunctions
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
@@ -32,7 +35,7 @@ class LocalWorld:
         self.drivers: Mapping[str, str] = {
             "generator": topology.tg.generator.driver,
             "vswitch": topology.dut.vswitch,
-            "functions": topology.dut.containers,
+            "containers": ", ".join(topology.dut.containers),
         }
         self.simulation: Mapping[str, Any] | None = None
         self._machine = MachineLock()
@@ -58,10 +61,19 @@ class LocalWorld:
         return Parts(
             cables=(fabric,),
             switch=LinuxBridge(plan, fabric),
-            functions=LinuxRouters(plan, fabric),
+            functions=Several(self._functions(plan, fabric)),
             generator=_OwnedGenerator(RingGenerator(plan), self._machine),
             clock=time.monotonic,
         )
+
+    def _functions(self, plan: Plan, fabric: Fabric) -> Iterator[NetworkFunctions]:
+        for kind in dict.fromkeys(function.kind for function in plan.functions):
+            group = [function for function in plan.functions if function.kind is kind]
+            match kind:
+                case NfKind.LINUX_ROUTER:
+                    yield LinuxRouters(group, fabric)
+                case _:
+                    raise Unsupported(f"the local world has no driver for NFs of kind {kind}")
 
     def close(self) -> None:
         """Release the machine."""
@@ -87,6 +99,12 @@ class _OwnedGenerator:
 
     def maximum_pps(self, trial: Trial) -> float:
         return self._generator.maximum_pps(trial)
+
+    def facts(self) -> Mapping[str, str]:
+        return self._generator.facts()
+
+    def problems(self) -> tuple[str, ...]:
+        return self._generator.problems()
 
     def stop(self) -> None:
         self._generator.stop()

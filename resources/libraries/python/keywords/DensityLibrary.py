@@ -18,6 +18,7 @@ from resources.libraries.python.keywords.suite_rows import has_placeholders, put
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.marker import RESULT_MARKER
@@ -107,6 +108,7 @@ class DensityLibrary:
         frame: str = "64B",
         nf_size: str = "1c",
         vswitch_cores: Literal[1, 2, 4] = 1,
+        nf_kinds: str = "",
     ) -> None:
         """Say what the test measures: a cell with its sizes, and a frame size.
 
@@ -121,7 +123,12 @@ class DensityLibrary:
         asked = Asked(
             test_type=test_type,
             cell=Cell(
-                service_type=service_type, nf_chains=nf_chains, nf_nodes=nf_nodes, nf_sizes=sizes, vs_dtc=vswitch_cores
+                service_type=service_type,
+                nf_chains=nf_chains,
+                nf_nodes=nf_nodes,
+                nf_sizes=sizes,
+                vs_dtc=vswitch_cores,
+                nf_kinds=parse_kinds(nf_kinds),
             ),
             frame=frame_named(frame),
             profile=chosen_profile(_variable),

@@ -12,7 +12,14 @@ from resources.libraries.python.model.selection import DRAFT_GRID, Selection, pa
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.search.profiles import profile
 
-DEFAULTS = {"CELLS": DRAFT_GRID, "NF_SIZES": "1c,0.5c", "VSWITCH": "1", "FRAMES": "64B", "SEARCH": "csit"}
+DEFAULTS = {
+    "CELLS": DRAFT_GRID,
+    "NF_SIZES": "1c,0.5c",
+    "VSWITCH": "1",
+    "FRAMES": "64B",
+    "SEARCH": "csit",
+    "NF_KINDS": "",
+}
 """Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
 
 Lookup = Callable[[str], object]
@@ -55,6 +62,7 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         nf_sizes=_value(lookup, "NF_SIZES"),
         vswitch=_value(lookup, "VSWITCH"),
         frames=_value(lookup, "FRAMES"),
+        nf_kinds=_value(lookup, "NF_KINDS"),
     )
     return SuiteChoice(TestType(str(test_type)), selection)
 

@@ -47,6 +47,18 @@ class NfSize(StrEnum):
         return float(self.value[:-1])
 
 
+class NfKind(StrEnum):
+    """What an NF runs in; the drivers behind `roles.function`."""
+
+    LINUX_ROUTER = "linux_router"
+    """IPv4 routing in the Linux kernel, a network namespace each."""
+    TESTPMD = "testpmd"
+    """DPDK's packet forwarder, a process each."""
+    QEMU = "qemu"
+    """A virtual machine that routes IPv4 in its Linux kernel."""
+    SIM = "sim"
+
+
 class Cell(Frozen):
     """One point of the density matrix with the sizes of its vSwitch and NFs."""
 
@@ -59,16 +71,25 @@ class Cell(Frozen):
     """One size for all NFs of an instance, or one per NF of an instance."""
     vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
     """Physical data cores of the vSwitch."""
+    nf_kinds: tuple[NfKind, ...] = ()
+    """What the NFs of an instance are: one kind for all, one per NF, or empty for the testbed's own kind."""
 
     @model_validator(mode="after")
-    def _a_size_for_each(self) -> Self:
-        if len(self.nf_sizes) not in (1, self.nf_nodes):
-            raise ValueError(f"{len(self.nf_sizes)} NF sizes for {self.nf_nodes} NFs; give one for all or one for each")
+    def _one_for_each(self) -> Self:
+        for what, row in (("NF sizes", self.nf_sizes), ("NF kinds", self.nf_kinds)):
+            if len(row) not in (0, 1, self.nf_nodes):
+                raise ValueError(f"{len(row)} {what} for {self.nf_nodes} NFs; give one for all or one for each")
         return self
 
     def size_of(self, node: int) -> NfSize:
         """The size of NF `node` (1-based) of every instance."""
         return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[node - 1]
+
+    def kind_of(self, node: int) -> NfKind | None:
+        """What NF `node` (1-based) of every instance is; None where the testbed decides."""
+        if not self.nf_kinds:
+            return None
+        return self.nf_kinds[0] if len(self.nf_kinds) == 1 else self.nf_kinds[node - 1]
 
     @property
     def nf_count(self) -> int:

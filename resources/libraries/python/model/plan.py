@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.cell import Cell, NfKind, NfSize
 from resources.libraries.python.model.trial import Direction
 
 
@@ -108,6 +108,7 @@ class NfPlan(Frozen):
     instance: int
     node: int
     size: NfSize
+    kind: NfKind
     left: NfInterface
     """Towards TG port 1."""
     right: NfInterface

@@ -12,7 +12,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 """Minor: a key was added. Major: a key changed its meaning or went away."""
 
 
@@ -40,6 +40,14 @@ class VerdictKind(StrEnum):
     """The search ended before its bounds were close enough."""
     NO_TRAFFIC = "no-traffic"
     """Packets of an instance and direction did not arrive; the evidence names the last hop that saw them."""
+    VSWITCH_BOUND = "vswitch-bound"
+    """The vSwitch drops what the NFs do not get to see, or its data threads have no time left."""
+    NF_BOUND = "nf-bound"
+    """An NF drops what the vSwitch delivered, or its data threads have no time left; the evidence names it."""
+    UNSTABLE = "unstable"
+    """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
+    EMULATED = "emulated"
+    """Virtual machines ran in software emulation (TCG): good for trying things out, not a density figure."""
     AFFINITY_LOST = "affinity-lost"
     """A data thread may run elsewhere than planned."""
     FAILED = "failed"
@@ -116,7 +124,7 @@ class DeploymentTimes(Frozen):
 class Result(Frozen):
     """One test. `simulated` is true for everything that did not come from real packets."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0", "1.1"] = "1.1"
     test_id: str
     """Robot's long name of the test."""
     test_name: str
@@ -140,6 +148,8 @@ class Result(Frozen):
     """Role to driver name."""
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system."""
+    facts: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """What was found out about the parts while they ran, by role: versions, accelerator, how frames were sent."""
     trials: tuple[TrialResult, ...]
     ndr: GoalResult | None = None
     pdr: GoalResult | None = None

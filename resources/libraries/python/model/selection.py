@@ -8,7 +8,7 @@ from pydantic import Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, Frame, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, NfKind, NfSize, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.ranges import expand
 
@@ -16,7 +16,7 @@ DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""
 
 
-Choice = TypeVar("Choice", ServiceType, NfSize)
+Choice = TypeVar("Choice", ServiceType, NfSize, NfKind)
 
 
 class Selection(Frozen):
@@ -28,18 +28,27 @@ class Selection(Frozen):
     nf_sizes: Annotated[tuple[tuple[NfSize, ...], ...], Field(min_length=1)]
     vs_dtcs: Annotated[tuple[int, ...], Field(min_length=1)]
     frames: Annotated[tuple[Frame, ...], Field(min_length=1)]
+    nf_kinds: Annotated[tuple[tuple[NfKind, ...], ...], Field(min_length=1)] = ((),)
+    """Empty for the testbed's own kind."""
 
     def cells(self) -> tuple[Cell, ...]:
         """All cells, small ones first, whether they fit or not.
 
-        A list of NF sizes for a service of a certain length is left out at other lengths.
+        A list of NF sizes or kinds for a service of a certain length is left out at other lengths.
         """
         return tuple(
-            Cell(service_type=service_type, nf_chains=rows, nf_nodes=columns, nf_sizes=sizes, vs_dtc=vs_dtc)
-            for service_type, vs_dtc, sizes, (rows, columns) in product(
-                self.service_types, self.vs_dtcs, self.nf_sizes, self.points
+            Cell(
+                service_type=service_type,
+                nf_chains=rows,
+                nf_nodes=columns,
+                nf_sizes=sizes,
+                vs_dtc=vs_dtc,
+                nf_kinds=kinds,
             )
-            if len(sizes) in (1, columns)
+            for service_type, kinds, vs_dtc, sizes, (rows, columns) in product(
+                self.service_types, self.nf_kinds, self.vs_dtcs, self.nf_sizes, self.points
+            )
+            if len(sizes) in (1, columns) and len(kinds) in (0, 1, columns)
         )
 
 
@@ -50,6 +59,7 @@ def parse_selection(
     nf_sizes: str = "1c,0.5c",
     vswitch: str = "1",
     frames: str = "64B",
+    nf_kinds: str = "",
 ) -> Selection:
     """Read a selection as people write it.
 
@@ -59,6 +69,8 @@ def parse_selection(
         nf_sizes: Such as `1c,0.5c`; `1c+0.5c` gives each NF of a two-NF service its own size.
         vswitch: Physical data cores of the vSwitch, such as `1,2,4` (or `1c,2c,4c`).
         frames: Names of frame sizes, such as `64B,IMIX`.
+        nf_kinds: Such as `linux_router,testpmd`; `linux_router+testpmd` gives each NF of a two-NF service its own kind;
+            empty for the testbed's own kind.
 
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.
@@ -71,7 +83,17 @@ def parse_selection(
         ),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
         frames=tuple(frame(word) for word in _words(frames)),
+        nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
+
+
+def parse_kinds(word: str) -> tuple[NfKind, ...]:
+    """Read the kinds of a service's NFs, such as `linux_router+testpmd`; an empty word is the testbed's own kind.
+
+    Raises:
+        ConfigError: There is no such kind.
+    """
+    return tuple(_one_of(kind, NfKind, "NF kind") for kind in word.split("+")) if word else ()
 
 
 def _words(text: str) -> list[str]:

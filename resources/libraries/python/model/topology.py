@@ -4,9 +4,10 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.cell import NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.ranges import expand
 
@@ -28,6 +29,15 @@ CpuList = Annotated[str, AfterValidator(_is_cpu_list)]
 MacAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")]
 PciAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+ContainerKind = Literal[NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.SIM]
+ContainerKinds = Annotated[tuple[ContainerKind, ...], BeforeValidator(_as_list), Field(min_length=1)]
+VmKind = Literal[NfKind.QEMU, NfKind.SIM]
 
 
 class CpuGroup(Frozen):
@@ -62,7 +72,8 @@ class Interface(Frozen):
 class Generator(Frozen):
     """The traffic generator of a TG node."""
 
-    driver: Literal["ring", "sim"]
+    driver: Literal["auto", "xdp", "ring", "sim"]
+    """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
     cores: Annotated[int, Field(ge=1, le=2)] = 1
     """Physical cores for sending, where the generator shares the machine with the system under test."""
 
@@ -84,16 +95,26 @@ class Sizes(Frozen):
     nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
 
 
+class Vm(Frozen):
+    """How virtual machines are made."""
+
+    memory_mb: Annotated[int, Field(ge=64)] = 128
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
+    boot_within_s: Annotated[float, Field(gt=0)] = 60.0
+
+
 class DutNode(Frozen):
     """The node that runs the vSwitch and the NFs."""
 
     type: Literal["DUT"]
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
-    vswitch: Literal["linux_bridge", "sim"]
-    containers: Literal["linux_router", "sim"]
-    """What an NF of a CSC or CSP is."""
-    vms: Literal["sim"] | None = None
+    vswitch: Literal["linux_bridge", "ovs", "sim"]
+    containers: ContainerKinds
+    """What an NF of a CSC or CSP can be; the first is the default."""
+    vms: VmKind | None = None
     """What an NF of a VSC is; None where the testbed has no VMs."""
+    vm: Vm = Vm()
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
@@ -117,6 +138,12 @@ class DutNode(Frozen):
             for group in self.cpus
             for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True)
         )
+
+    def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
+        """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it."""
+        if service_type is ServiceType.VSC:
+            return self.vms if asked in (None, self.vms) else None
+        return self.containers[0] if asked is None else asked if asked in self.containers else None
 
     @property
     def numa_node(self) -> int:

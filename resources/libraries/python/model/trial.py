@@ -24,8 +24,11 @@ class Trial(Frozen):
     frame: Frame
     probe_pps: float = 0.0
     """Latency probe frames per instance and direction, on top of the load."""
+    abort_loss_ratio: float | None = None
+    """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
+    first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, search, mrr, latency."""
+    """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate."""
 
 
 class FlowCount(Frozen):
@@ -67,6 +70,8 @@ class TrialResult(Frozen):
     """Wall time of the trial with all waiting and reading (virtual time in a simulated world)."""
     flows: tuple[FlowCount, ...]
     latency: tuple[FlowLatency, ...] = ()
+    aborted: bool = False
+    """Ended early by `Trial.abort_loss_ratio`; counts and `offered_duration_s` are of the part that was sent."""
     generator_limited: bool = False
     """The generator could not offer the intended load: the trial says nothing about the system under test."""
     note: str | None = None

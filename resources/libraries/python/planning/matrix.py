@@ -6,13 +6,13 @@ from math import ceil
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import CoreMap
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.cores import allocate, refusal
-from resources.libraries.python.planning.plan import generator_cores
+from resources.libraries.python.planning.plan import generator_cores, no_such_kind
 from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS
 
 
@@ -63,8 +63,8 @@ def candidate(topology: Topology, layout: CpuLayout, cell: Cell) -> Candidate:
 
 def unsupported(topology: Topology, cell: Cell) -> str | None:
     """Say why a testbed cannot run a cell however many cores it has; None when it can."""
-    if cell.service_type is ServiceType.VSC and topology.dut.vms is None:
-        return f"testbed {topology.metadata.name} has no driver for VMs"
+    if reason := no_such_kind(topology, cell):
+        return reason
     if cell.nf_chains > MOST_INSTANCES or cell.nf_count > MOST_NFS:
         return (
             f"needs addresses for {cell.nf_chains} instances and {cell.nf_count} NFs, "

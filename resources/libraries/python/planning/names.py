@@ -1,15 +1,20 @@
 """Names, tags and ids. Derived here and nowhere else: a typed name is a name that drifts."""
 
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Frame, NfKind, ServiceType, TestType
 from resources.libraries.python.model.topology import Topology
 
 GENERATOR = "generator"
 VSWITCH = "vswitch"
 
-_INTERFACE_WORDS = {"linux_bridge": "veth", "sim": "mif"}
+_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "sim": "mif"}
 """What the vSwitch's interfaces towards containers are, by vSwitch driver."""
-_APPLICATION_WORDS = {"linux_router": "lnxip4", "sim": "simip4"}
-"""What an NF runs, by its driver: `lnxip4` routes IPv4 in the Linux kernel."""
+_APPLICATION_WORDS = {
+    NfKind.LINUX_ROUTER: "lnxip4",
+    NfKind.TESTPMD: "testpmd",
+    NfKind.QEMU: "lnxip4",
+    NfKind.SIM: "simip4",
+}
+"""What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
 
 
 def nf_name(instance: int, node: int) -> str:
@@ -48,11 +53,13 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     vm = cell.service_type is ServiceType.VSC
     kind = "vh" if vm else _INTERFACE_WORDS[topology.dut.vswitch]
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
-    driver = topology.dut.vms if vm and topology.dut.vms else topology.dut.containers
+    kinds = (topology.dut.kind_of(cell.service_type, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
+    applications = [_APPLICATION_WORDS[kind] for kind in kinds if kind is not None]
+    application = applications[0] if len(set(applications)) == 1 else "+".join(applications)
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
-        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{_APPLICATION_WORDS[driver]}"
+        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}"
     )
 
 

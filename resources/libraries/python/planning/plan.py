@@ -2,7 +2,8 @@
 
 import hashlib
 
-from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology
@@ -23,6 +24,31 @@ def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
     return max(1, int(size.cores * per_core))
 
 
+def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
+    """What each NF of an instance is.
+
+    Raises:
+        PlanError: The testbed does not have it.
+    """
+    if reason := no_such_kind(topology, cell):
+        raise PlanError(reason)
+    row = (topology.dut.kind_of(cell.service_type, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
+    return tuple(kind for kind in row if kind is not None)
+
+
+def no_such_kind(topology: Topology, cell: Cell) -> str | None:
+    """Say which kind of NF a testbed lacks for a cell; None when it has all."""
+    name, dut = topology.metadata.name, topology.dut
+    if cell.service_type is ServiceType.VSC and dut.vms is None:
+        return f"testbed {name} has no driver for VMs"
+    for node in range(1, cell.nf_nodes + 1):
+        if dut.kind_of(cell.service_type, cell.kind_of(node)) is None:
+            has = (dut.vms,) if cell.service_type is ServiceType.VSC else dut.containers
+            lacks = f"testbed {name} has no NFs of kind {cell.kind_of(node)} for a {cell.service_type}"
+            return f"{lacks}; it has {', '.join(filter(None, has))}"
+    return None
+
+
 def make_plan(topology: Topology, cell: Cell, layout: CpuLayout) -> Plan:
     """Derive everything.
 
@@ -37,7 +63,7 @@ def make_plan(topology: Topology, cell: Cell, layout: CpuLayout) -> Plan:
     dut = topology.dut
     sharing, cores = dut.core_sharing, generator_cores(topology)
     core_map = allocate(cell, layout, dut.numa_node, sharing, generator_cores=cores, oversubscribe=dut.oversubscribe)
-    wiring = wire(cell, core_map)
+    wiring = wire(cell, core_map, kinds(topology, cell))
     threads = threads_per_nf(cell, layout, dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     reason = refusal(cell, layout, dut.numa_node, sharing, cores)

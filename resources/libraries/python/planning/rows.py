@@ -18,7 +18,7 @@ class Row:
     name: str
     tags: tuple[str, ...]
     arguments: tuple[str, ...]
-    """Of the suites' template keywords: service type, chains, nodes, frame, NF size, vSwitch cores."""
+    """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +81,6 @@ def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_t
             frame.name,
             cell.size_name,
             str(cell.vs_dtc),
+            *(["+".join(cell.nf_kinds)] if cell.nf_kinds else []),
         ),
     )

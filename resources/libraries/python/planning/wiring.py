@@ -7,11 +7,12 @@ own segments and its own subnets, so no packet can reach another instance by acc
 Addresses: instance j sends forward from 10.j.0.1.. to 20.j.0.1 and back; NF to NF links use 100.64.0.0/10 (RFC 6598).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.cell import Cell, NfKind
 from resources.libraries.python.model.plan import (
     CoreMap,
     Flow,
@@ -55,8 +56,13 @@ class Wiring:
     paths: tuple[Path, ...]
 
 
-def wire(cell: Cell, cores: CoreMap) -> Wiring:
+def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind]) -> Wiring:
     """Connect a cell.
+
+    Args:
+        cell: What to connect.
+        cores: Where its threads are.
+        kinds: What each NF of an instance is.
 
     Raises:
         PlanError: More instances or NFs than the address plan holds.
@@ -70,7 +76,9 @@ def wire(cell: Cell, cores: CoreMap) -> Wiring:
     return Wiring(
         links=tuple(link for instance in instances for link in _links(cell, instance, _RxPlacement(cores, cell))),
         segments=tuple(segment for instance in instances for segment in _segments(cell, instance)),
-        functions=tuple(_function(cell, i, node) for i in instances for node in range(1, cell.nf_nodes + 1)),
+        functions=tuple(
+            _function(cell, i, node, kinds[node - 1]) for i in instances for node in range(1, cell.nf_nodes + 1)
+        ),
         flows=tuple(_flow(cell, instance, direction) for instance in instances for direction in Direction),
         paths=tuple(_path(cell, instance, direction) for instance in instances for direction in Direction),
     )
@@ -169,7 +177,7 @@ def _segments(cell: Cell, instance: int) -> list[Segment]:
     ]
 
 
-def _function(cell: Cell, instance: int, node: int) -> NfPlan:
+def _function(cell: Cell, instance: int, node: int, kind: NfKind) -> NfPlan:
     def towards(neighbour: int, side: int) -> NfInterface:
         """The interface at `side`, with the neighbour one node further that way."""
         hop = node - 1 if side == 1 else node
@@ -191,6 +199,7 @@ def _function(cell: Cell, instance: int, node: int) -> NfPlan:
         instance=instance,
         node=node,
         size=cell.size_of(node),
+        kind=kind,
         left=towards(node - 1, 1),
         right=towards(node + 1, 2),
     )

@@ -36,6 +36,7 @@ class Draft:
     environment: Environment
     started_at: str = field(default_factory=utc_now)
     drivers: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
     simulation: dict[str, Any] | None = None
     plan: Plan | None = None
     trials: list[TrialResult] = field(default_factory=list)
@@ -71,6 +72,7 @@ class Draft:
             plan_digest=digest(self.plan) if self.plan else None,
             environment=self.environment,
             drivers=self.drivers,
+            facts=self.facts,
             simulation=self.simulation,
             trials=tuple(self.trials),
             ndr=self.ndr,

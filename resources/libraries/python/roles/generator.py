@@ -1,5 +1,6 @@
 """The traffic generator."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from resources.libraries.python.model.trial import Trial, TrialResult
@@ -16,6 +17,12 @@ class TrafficGenerator(Protocol):
 
     def maximum_pps(self, trial: Trial) -> float:
         """Highest aggregate load that can be offered, measured or known from the links (aggregate pps)."""
+
+    def facts(self) -> Mapping[str, str]:
+        """What it turned out to be, for the record: versions, how it works on this machine. After `start`."""
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with it now, a sentence each; empty when all is well. Cheap: asked after every test."""
 
     def stop(self) -> None:
         """Give the ports back. Safe to call after a failure."""

@@ -18,5 +18,11 @@ class VSwitch(Protocol):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface name."""
 
+    def facts(self) -> Mapping[str, str]:
+        """What the switch turned out to be, for the record: versions, how it works on this machine. After `start`."""
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the switch now, a sentence each; empty when all is well. Cheap: asked after every test."""
+
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failure."""

@@ -16,7 +16,11 @@ _ORDER = (
     VerdictKind.BELOW_RANGE,
     VerdictKind.INCOMPLETE,
     VerdictKind.AFFINITY_LOST,
+    VerdictKind.EMULATED,
     VerdictKind.OVERSUBSCRIBED,
+    VerdictKind.UNSTABLE,
+    VerdictKind.VSWITCH_BOUND,
+    VerdictKind.NF_BOUND,
     VerdictKind.MEASURED,
 )
 """Most important first: no number at all, a number about something else, part of a number, a number with a flaw."""

@@ -26,6 +26,14 @@ class SimFunctions:
         """Counters by interface name, consistent with the traffic of all trials."""
         return self._system.counters(self._names)
 
+    def facts(self) -> Mapping[str, str]:
+        """Nothing to be found out."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Those that do not run."""
+        return tuple(f"simulated {name} does not run" for name in sorted(self._names - self._system.running))
+
     def stop(self) -> None:
         """Let no packets through."""
         self._system.running.difference_update(self._names)

@@ -1,5 +1,7 @@
 """A simulated traffic generator."""
 
+from collections.abc import Mapping
+
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.trial import Trial, TrialResult
@@ -29,6 +31,14 @@ class SimGenerator:
     def maximum_pps(self, trial: Trial) -> float:
         """Line rate of both directions together."""
         return self._system.maximum_pps(trial.frame)
+
+    def facts(self) -> Mapping[str, str]:
+        """Nothing to be found out."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Whether it runs."""
+        return () if GENERATOR in self._system.running else ("the simulated generator does not run",)
 
     def stop(self) -> None:
         """Give the ports back."""

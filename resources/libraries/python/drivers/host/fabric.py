@@ -1,7 +1,7 @@
 """The local world: a network namespace per owner, a veth pair per link, a pinned kernel thread per port."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -123,13 +123,17 @@ class Fabric:
 
     def _not_running(self) -> str:
         """Names of ports that do not pass packets yet: the kernel brings their carrier up in the background."""
-        left = [
+        left = self._down(self._owners)
+        return f"{len(left)} without carrier, {left[0]} among them" if left else ""
+
+    def _down(self, owners: Sequence[str]) -> list[str]:
+        """Ports of these owners that have no carrier."""
+        return [
             self._interface[index]
-            for owner in self._owners
+            for owner in owners
             for index, running in self._dump(owner, RTM_GETLINK, messages.GET_LINKS, messages.read_running)
             if index in self._interface and not running
         ]
-        return f"{len(left)} without carrier, {left[0]} among them" if left else ""
 
     def _place_threads(self) -> None:
         for owner, row in self._ports.items():
@@ -223,6 +227,15 @@ class Fabric:
             for index, counters in self._dump(owner, RTM_GETSTATS, messages.GET_COUNTERS, messages.read_counters)
             if index in self._interface
         }
+
+    def problems(self, owners: Sequence[str]) -> tuple[str, ...]:
+        """What is wrong with the ports of these owners: no data thread any more, no carrier, no namespace."""
+        found = [f"the data thread of {name} is gone" for name, cpus in self.affinity(owners).items() if not cpus]
+        try:
+            down = self._down(owners)
+        except CsitError as error:
+            return (*found, str(error))
+        return (*found, *(f"{name} has no carrier" for name in down))
 
     def _dump(self, owner: str, kind: int, body: bytes, read: Callable[[bytes], Result]) -> Iterator[Result]:
         return map(read, self._namespace(owner).netlink.dump(kind, body, f"read the links of {owner}"))

@@ -43,6 +43,14 @@ class LinuxBridge:
         """Counters by port."""
         return self._fabric.counters([VSWITCH])
 
+    def facts(self) -> Mapping[str, str]:
+        """The environment's fingerprint has the kernel, and with it the bridge."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Ports that have lost their data thread or their carrier."""
+        return self._fabric.problems([VSWITCH])
+
     def stop(self) -> None:
         """Nothing to do: bridges end with their namespace, which `Fabric.stop` removes.
 

@@ -26,6 +26,14 @@ class SimSwitch:
         """Counters by interface name, consistent with the traffic of all trials."""
         return self._system.counters(frozenset({VSWITCH}))
 
+    def facts(self) -> Mapping[str, str]:
+        """Nothing to be found out."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Whether it runs."""
+        return () if VSWITCH in self._system.running else ("the simulated vSwitch does not run",)
+
     def stop(self) -> None:
         """Let no packets through."""
         self._system.running.discard(VSWITCH)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -116,6 +116,14 @@ class RingGenerator:
         """
         unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, _MAXIMUM_S))
         return _HEADROOM * _offered_pps(self._trial(trial, unpaced_pps, 0.0, _MAXIMUM_S))
+
+    def facts(self) -> Mapping[str, str]:
+        """How frames are sent."""
+        return {"sending": "AF_PACKET TX ring"}
+
+    def problems(self) -> tuple[str, ...]:
+        """Workers that have ended."""
+        return tuple(f"generator worker {each.pid} has ended" for each in self._workers if each.ended)
 
     def stop(self) -> None:
         """End the workers. Safe to call at any time and more than once."""

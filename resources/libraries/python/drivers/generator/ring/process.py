@@ -51,6 +51,11 @@ class WorkerProcess:
         """Process id."""
         return self._process.pid
 
+    @property
+    def ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._process.poll() is not None
+
     def tell(self, record: object) -> None:
         """Send one line.
 
