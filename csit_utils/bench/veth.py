@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resources.libraries.python.drivers.generator.ring.kernel import enter_namespace
+from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.errors import CommandFailed, Unsupported
@@ -46,9 +46,15 @@ def set_feature(namespace: str, interface: str, request: int, value: int) -> Non
     aside(work)
 
 
+def receive_by_napi(namespace: str, interface: str) -> None:
+    """Without GRO a veth has no NAPI; and a frame goes past it as long as its sender has TSO."""
+    set_feature(namespace, interface, _ETHTOOL_STSO, 0)
+    set_feature(namespace, interface, _ETHTOOL_SGRO, 1)
+
+
 @contextmanager
 def veth_pair(
-    namespace: str, names: tuple[str, str], *, mtu: int = 9000, receive_cpu: int | None = None
+    namespace: str, names: tuple[str, str], *, mtu: int = 9000, receive_cpu: int | None = None, napi: bool = False
 ) -> Iterator[None]:
     """Two interfaces joined by a cable, both in one new namespace, gone afterwards.
 
@@ -57,6 +63,7 @@ def veth_pair(
         names: of the interfaces.
         mtu: in bytes.
         receive_cpu: where the data threads of both run; None leaves receiving to the sender's CPU.
+        napi: receive by NAPI without threads too, as XDP frames need it.
 
     Raises:
         Unsupported: not root, or this machine has no such thing.
@@ -73,10 +80,9 @@ def veth_pair(
         run(*inside, "link", "add", left, "mtu", str(mtu), "type", "veth", "peer", "name", right, "mtu", str(mtu))
         for name in names:
             run(*inside, "link", "set", name, "up")
+            if receive_cpu is not None or napi:
+                receive_by_napi(namespace, name)
             if receive_cpu is not None:
-                # without GRO a veth has no NAPI; and a frame goes past it as long as its sender has TSO
-                set_feature(namespace, name, _ETHTOOL_STSO, 0)
-                set_feature(namespace, name, _ETHTOOL_SGRO, 1)
                 switch = f"/sys/class/net/{name}/threaded"
                 run("ip", "netns", "exec", namespace, "sh", "-c", f"echo 1 >{switch}")
         if receive_cpu is not None:

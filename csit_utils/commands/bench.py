@@ -24,6 +24,7 @@ class Measure:
 
 MEASURES = (
     Measure("generator_pps", "csit_utils.bench.generator", "measure_pps"),
+    Measure("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99"),
     Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error"),
     Measure("search_time", "csit_utils.bench.search", "measure"),
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure"),

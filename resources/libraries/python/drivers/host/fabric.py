@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
@@ -92,7 +93,8 @@ class Fabric:
         _log.info("made %d namespaces with %d links", len(self._owners), len(self._plan.links))
 
     def _make(self) -> None:
-        wanted = [(name_of(owner), _settings(owner)) for owner in self._owners]
+        kinds = {function.name: function.kind for function in self._plan.functions}
+        wanted = [(name_of(owner), _settings(owner, kinds.get(owner))) for owner in self._owners]
         for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
             self._namespaces[owner] = namespace
         for owner, requests in self._link_requests().items():
@@ -101,6 +103,8 @@ class Fabric:
         for owner, row in self._ports.items():
             for port in row:
                 ports.receive_by_napi(self._namespaces[owner].netlink, port.interface)
+        # Only then: when a port comes up, the kernel looks once whether its peer will take XDP frames, by NAPI.
+        for owner in self._ports:
             self.change(owner, [up])
         ports.enable_threads(
             (self._namespaces[owner], [port.interface for port in row]) for owner, row in self._ports.items()
@@ -200,9 +204,18 @@ class Fabric:
         return self._index[interface]
 
     @property
+    def mtu(self) -> int:
+        """Of every port, in bytes."""
+        return self._mtu
+
+    @property
     def free_index(self) -> int:
         """The first of the interface indexes that no port has."""
         return _FIRST_INDEX + len(self._index)
+
+    def threads(self) -> dict[str, int]:
+        """Ids of the data threads by the port that they receive from."""
+        return dict(self._threads)
 
     def affinity(self, owners: Iterable[str]) -> dict[str, frozenset[int]]:
         """CPUs on which the data threads of these owners' ports may really run; empty for one that is gone."""
@@ -228,6 +241,15 @@ class Fabric:
             if index in self._interface
         }
 
+    def bridges(self, owner: str) -> dict[str, int | None]:
+        """Index of the bridge that each port of an owner is a member of; None for one that is of none.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        rows = self._dump(owner, RTM_GETLINK, messages.GET_LINKS, messages.read_master)
+        return {self._interface[index]: bridge for index, bridge in rows if index in self._interface}
+
     def problems(self, owners: Sequence[str]) -> tuple[str, ...]:
         """What is wrong with the ports of these owners: no data thread any more, no carrier, no namespace."""
         found = [f"the data thread of {name} is gone" for name, cpus in self.affinity(owners).items() if not cpus]
@@ -251,8 +273,9 @@ def _ends(link: Link) -> tuple[Port, Port]:
     return (link.b, link.a) if link.b.owner == VSWITCH else (link.a, link.b)
 
 
-def _settings(owner: str) -> Settings:
-    return _BRIDGE if owner == VSWITCH else _QUIET if owner == GENERATOR else _ROUTER
+def _settings(owner: str, kind: NfKind | None) -> Settings:
+    """Settings of an owner's namespace; only where the NF is the namespace itself does the namespace route."""
+    return _BRIDGE if owner == VSWITCH else _ROUTER if kind is NfKind.LINUX_ROUTER else _QUIET
 
 
 def _device_mac(port: Port) -> str:

@@ -28,6 +28,7 @@ from resources.libraries.python.model.counters import InterfaceCounters
 _RT_TABLE_MAIN = 254
 _RTEXT_FILTER_SKIP_STATS = 8
 _IFLA_STATS_LINK_64 = 1
+_IFLA_MASTER = 10
 _STATS = struct.Struct("=8Q")
 
 PORT_GROUP = 0xC51
@@ -100,6 +101,12 @@ def set_up(name: str, index: int) -> Request:
     return Request(RTM_SETLINK, 0, _encoded(ifinfmsg, {"index": index, **_UP}, []), f"bring {name} up")
 
 
+def set_mac(name: str, index: int, mac: str) -> Request:
+    """Give an interface another MAC."""
+    body = _encoded(ifinfmsg, {"index": index}, [("IFLA_ADDRESS", mac)])
+    return Request(RTM_SETLINK, 0, body, f"give {name} the MAC {mac}")
+
+
 def set_ports_up() -> Request:
     """Bring all ports of a namespace up together."""
     # Not in the message that makes a pair: the far end cannot go up before the near one is made (ENOTCONN).
@@ -167,6 +174,13 @@ def read_running(row: bytes) -> tuple[int, bool]:
     """Decode one row of a RTM_GETLINK dump as interface index and whether packets can pass."""
     index, flags = struct.unpack_from("=iI", row, 4)
     return index, bool(flags & IFF_RUNNING)
+
+
+def read_master(row: bytes) -> tuple[int, int | None]:
+    """Decode one row of a RTM_GETLINK dump as interface index and that of the bridge it is a member of."""
+    index = struct.unpack_from("=i", row, 4)[0]
+    master = next((data for kind, data in attributes(row, 16) if kind == _IFLA_MASTER), None)
+    return index, None if master is None else struct.unpack("=I", master)[0]
 
 
 def read_counters(row: bytes) -> tuple[int, InterfaceCounters]:

@@ -2,35 +2,28 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from resources.libraries.python.drivers.generator.builtin.abort import EVERY_S, LossWatch
+from resources.libraries.python.drivers.generator.builtin.schedule import GRACE_S, Schedule
+from resources.libraries.python.drivers.generator.builtin.sender import Sent
+from resources.libraries.python.drivers.generator.ring.pacer import Pacer
 from resources.libraries.python.drivers.generator.ring.probe import ProbeSender
-from resources.libraries.python.drivers.generator.ring.schedule import Pacer, Schedule
 from resources.libraries.python.drivers.generator.ring.tx_ring import TxRing
 
 _BURST = 127
 """Frames of one flow per system call at most: half a veth queue. On time it is what became due since the last round.
 Each call may have to wake up the receiver, which takes as long as 30 frames: small bursts are dear."""
 _NEVER_S = float("inf")
-_GRACE_S = 0.0008
-"""Sending goes on this long after the planned end if something is still due."""
 _SPIN_S = 120e-6
 """A sleep ends this much before the next packet is due: waking up takes up to that long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What a sending loop did."""
-
-    packets: tuple[int, ...]
-    """Per flow, probes not counted."""
-    offered_s: float
-    """From the first packet to the end of the last one's slot."""
-    worst_lag_s: float
-
-
 def send_paced(
-    rings: Sequence[TxRing], schedule: Schedule, probes: Sequence[ProbeSender], probe_schedule: Schedule
+    rings: Sequence[TxRing],
+    schedule: Schedule,
+    probes: Sequence[ProbeSender],
+    probe_schedule: Schedule,
+    watch: LossWatch,
 ) -> Sent:
     """Send load and probes when they are due.
 
@@ -39,6 +32,7 @@ def send_paced(
         schedule: of the load.
         probes: one per flow, or none.
         probe_schedule: of the probes.
+        watch: says when to end early.
 
     Raises:
         CsitError: an interface does not send.
@@ -53,7 +47,9 @@ def send_paced(
     probe_due_s = probe_offset if probe_total else _NEVER_S
     pacer = Pacer(schedule)
     first_s = last_s = 0.0
-    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + _GRACE_S
+    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + GRACE_S
+    look_s = EVERY_S if watch.needed else _NEVER_S
+    aborted = False
     start = clock()
     while sent < total or probes_sent < probe_total:
         elapsed = clock() - start
@@ -64,9 +60,17 @@ def send_paced(
             probes_sent += 1
             probe_due_s = probe_schedule.time_of(probes_sent) + probe_offset if probes_sent < probe_total else _NEVER_S
             continue
+        if elapsed >= look_s:
+            aborted = watch.ends_it(
+                [count + sender.sent for count, sender in zip(counts, probes, strict=True)] if probes else counts
+            )
+            if aborted:
+                break
+            look_s = elapsed + EVERY_S
+            continue
         allowed = pacer.allowed(elapsed, sent)
         if allowed <= sent:
-            idle_s = min(schedule.time_of(sent) if sent < total else end_s, probe_due_s) - elapsed - _SPIN_S
+            idle_s = min(schedule.time_of(sent) if sent < total else end_s, probe_due_s, look_s) - elapsed - _SPIN_S
             if idle_s > 0:
                 time.sleep(idle_s)
             continue
@@ -79,10 +83,12 @@ def send_paced(
                 sent += handed
                 last_s = elapsed
         current = current + 1 if current + 1 < flows else 0
-    if not total:  # probes only
-        return Sent(tuple(counts), clock() - start, 0.0)
     offered_s = last_s - first_s + schedule.time_of(1) if sent else 0.0
-    return Sent(tuple(counts), offered_s, pacer.worst_lag_s)
+    if not total:  # probes only
+        offered_s = clock() - start
+    probed = tuple(sender.sent for sender in probes) or (0,) * flows
+    stamps_ns = [sender.stamps_ns() for sender in probes]
+    return Sent(tuple(counts), probed, offered_s, pacer.worst_lag_s if total else 0.0, aborted, stamps_ns)
 
 
 def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
@@ -102,4 +108,4 @@ def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
     while clock() < end:
         for flow, ring in enumerate(rings):
             counts[flow] += ring.send(_BURST)
-    return Sent(tuple(counts), clock() - start, 0.0)
+    return Sent(tuple(counts), (0,) * len(rings), clock() - start, 0.0)

@@ -10,8 +10,8 @@ from ctypes import get_errno
 
 import numpy as np
 
-from resources.libraries.python.drivers.generator.ring import frames, kernel
-from resources.libraries.python.drivers.generator.ring.wire import FlowSpec
+from resources.libraries.python.drivers.generator.builtin import frames, kernel
+from resources.libraries.python.drivers.generator.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
 
 _PAGE = 4096
@@ -76,17 +76,11 @@ class TxRing:
             CsitError: the interface is not there or does not take such frames.
         """
         self.interface = flow.tx_interface
-        room = kernel.mtu_bytes(flow.tx_interface) + frames.ETHERNET_BYTES + frames.FCS_BYTES
-        if max(pattern) > room:
-            raise CsitError(
-                f"generator port {flow.tx_interface} takes frames up to {room} bytes, asked for {max(pattern)}"
-            )
+        frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
         slot = slot_bytes(max(pattern))
         self._slots = slot_count(slot, flow.sources, len(pattern))
         self._stride = slot // 4
         self._position = 0
-        self.refused = 0
-        """Frames that a full queue on the far side dropped while they were handed over."""
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._descriptor = self._socket.fileno()
         try:
@@ -157,7 +151,6 @@ class TxRing:
         if tail > start and self._words[(tail - 1) * self._stride] == _SEND_REQUEST:
             tail = self._withdraw(start, tail)
         self._position = tail % self._slots
-        self.refused += refused
         return tail - start + refused
 
     def _withdraw(self, start: int, tail: int) -> int:

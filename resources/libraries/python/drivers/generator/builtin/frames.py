@@ -8,21 +8,36 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generator.ring.wire import FlowSpec
+from resources.libraries.python.drivers.generator.builtin.wire import FlowSpec
+from resources.libraries.python.errors import CsitError
 
 FCS_BYTES = 4
 ETHERNET_BYTES = 14
+IPV4_BYTES = 20
 LOAD_PROTOCOL = 61
 """IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
 PROBE_PROTOCOL = 17
 PROBE_PORT = 49190
 """UDP destination port that tells a probe frame."""
-SEQUENCE_OFFSET = 46
-"""Where a probe frame carries its number, 8 bytes in network order, 4 bytes of mark before it."""
-_PROBE_MARK = b"csit"
+MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
+"""Where a probe frame carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
+it was sent in nanoseconds of TAI (8 bytes, else 0), all in network order. A frame of 64 bytes holds just that."""
+PROBE_BYTES = STAMP_OFFSET + 8
+PROBE_MARK = b"csit"
+DONT_FRAGMENT = 0x4000
+TTL = 64
 _HEADER = 34
-_DONT_FRAGMENT = 0x4000
-_TTL = 64
+
+
+def check_room(interface: str, mtu_bytes: int, largest_bytes: int) -> None:
+    """See that frames fit through a port.
+
+    Raises:
+        CsitError: they do not.
+    """
+    room = mtu_bytes + ETHERNET_BYTES + FCS_BYTES
+    if largest_bytes > room:
+        raise CsitError(f"generator port {interface} takes frames up to {room} bytes, asked for {largest_bytes}")
 
 
 def size_pattern(parts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -47,7 +62,8 @@ def size_pattern(parts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(pattern)
 
 
-def _mac(text: str) -> bytes:
+def mac(text: str) -> bytes:
+    """A MAC address as it is in a frame."""
     return bytes.fromhex(text.replace(":", ""))
 
 
@@ -66,14 +82,14 @@ def _headers(
         Shape (n, 34).
     """
     rows = np.zeros((len(lengths), _HEADER // 2), dtype=np.int64)
-    ethernet = _mac(flow.destination_mac) + _mac(flow.source_mac) + b"\x08\x00"
+    ethernet = mac(flow.destination_mac) + mac(flow.source_mac) + b"\x08\x00"
     rows[:, :7] = np.frombuffer(ethernet, dtype=">u2")
     source = int(ipaddress.IPv4Address(flow.source_ip)) + sources
     destination = int(ipaddress.IPv4Address(flow.destination_ip))
     rows[:, 7] = 0x4500
     rows[:, 8] = lengths - ETHERNET_BYTES
-    rows[:, 10] = _DONT_FRAGMENT
-    rows[:, 11] = _TTL << 8 | protocol
+    rows[:, 10] = DONT_FRAGMENT
+    rows[:, 11] = TTL << 8 | protocol
     rows[:, 13], rows[:, 14] = source >> 16, source & 0xFFFF
     rows[:, 15], rows[:, 16] = destination >> 16, destination & 0xFFFF
     total = rows[:, 7:].sum(axis=1)
@@ -114,7 +130,7 @@ class ProbeFrames:
             self._headers[size] = [row.tobytes() for row in rows]
             # a zero UDP checksum means that there is none
             udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - _HEADER, 0)
-            frame = bytes(_HEADER) + udp + _PROBE_MARK
+            frame = bytes(_HEADER) + udp + PROBE_MARK
             self._frames[size] = bytearray(frame.ljust(length, b"\0"))
 
     def frame(self, number: int) -> bytearray:
@@ -123,5 +139,5 @@ class ProbeFrames:
         frame = self._frames[size]
         headers = self._headers[size]
         frame[:_HEADER] = headers[number % len(headers)]
-        struct.pack_into("!Q", frame, SEQUENCE_OFFSET, number)
+        struct.pack_into("!I", frame, NUMBER_OFFSET, number)
         return frame

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.generator.ring import wire
+from resources.libraries.python.drivers.generator.builtin import wire
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 _LOG = logging.getLogger(__name__)
-_MODULE = "resources.libraries.python.drivers.generator.ring.worker"
+_MODULE = "resources.libraries.python.drivers.generator.builtin.worker"
 _ROOT = Path(__file__).resolve().parents[6]
 _TAIL_BYTES = 2000
 _END_S = 2.0
@@ -40,8 +41,9 @@ class WorkerProcess:
             bufsize=0,
             # numpy's threads would not be on the planned core, and are of no use here
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
-            # out of the terminal's group: an interrupt goes to the driver, which then stops the worker
-            process_group=0,
+            # out of the terminal's group: an interrupt goes to the driver, which then stops the worker. And a
+            # session of its own: the kernel shares a CPU among sessions first
+            start_new_session=True,
         )
         self._pending = b""
         _LOG.debug("generator worker %d started", self._process.pid)
@@ -55,6 +57,17 @@ class WorkerProcess:
     def ended(self) -> bool:
         """Whether it runs no more."""
         return self._process.poll() is not None
+
+    @property
+    def output(self) -> int:
+        """The descriptor of what it says."""
+        assert self._process.stdout is not None  # noqa: S101 - asked for above
+        return self._process.stdout.fileno()
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether a whole line of it waits here."""
+        return b"\n" in self._pending
 
     def tell(self, record: object) -> None:
         """Send one line.
@@ -80,13 +93,12 @@ class WorkerProcess:
             NotReady: no answer came in time, or the worker waited for something in vain.
             CsitError: the worker says what is wrong.
         """
-        assert self._process.stdout is not None  # noqa: S101 - asked for above
         deadline = time.monotonic() + within_s
         while b"\n" not in self._pending:
             left_s = deadline - time.monotonic()
-            if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+            if left_s <= 0 or not select.select([self.output], [], [], left_s)[0]:
                 raise NotReady(what, within_s, f"nothing from worker {self.pid}; its stderr: {self._tail()}")
-            part = os.read(self._process.stdout.fileno(), 1 << 20)
+            part = os.read(self.output, 1 << 20)
             if not part:
                 raise self._ended()
             self._pending += part
@@ -124,3 +136,13 @@ class WorkerProcess:
             self._process.wait()
         finally:
             self._stderr.close()
+
+
+def first_to_speak(workers: Sequence[WorkerProcess], within_s: float) -> WorkerProcess:
+    """The first of some workers that says something or ends; the first of all when none does in time."""
+    by_descriptor = {worker.output: worker for worker in workers}
+    spoken = [worker for worker in workers if worker.has_spoken]
+    if not spoken:
+        ready, _, _ = select.select(list(by_descriptor), [], [], max(0.0, within_s))
+        spoken = [by_descriptor[descriptor] for descriptor in ready]
+    return spoken[0] if spoken else workers[0]

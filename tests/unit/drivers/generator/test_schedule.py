@@ -3,7 +3,8 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generator.ring.schedule import Pacer, Schedule
+from resources.libraries.python.drivers.generator.builtin.schedule import Schedule
+from resources.libraries.python.drivers.generator.ring.pacer import Pacer
 
 RATES = st.floats(1.0, 5e6)
 FLOWS = st.integers(1, 40)

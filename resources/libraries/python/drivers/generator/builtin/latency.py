@@ -4,7 +4,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generator.ring.wire import LatencyReport
+from resources.libraries.python.drivers.generator.builtin.wire import LatencyReport
 
 _LONGEST_NS = 60_000_000_000
 _DIGITS = 3

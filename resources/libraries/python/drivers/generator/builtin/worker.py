@@ -1,18 +1,23 @@
 """The worker: a process in the generator's namespace, on the generator's CPU, that runs trials on request.
 
-`python -m resources.libraries.python.drivers.generator.ring.worker`. In comes its specification as a line of JSON, out
-goes `ready`; then per trial in comes `prepare`, out goes `ready` (rings filled, counters read), in comes `go`, and out
-goes the report. Instead of any answer there may be an error. The end of the input ends the worker.
+`python -m resources.libraries.python.drivers.generator.builtin.worker`. In comes its specification as a line of JSON,
+out goes how it will send; then per trial in comes `prepare`, out goes `ready` (frames made, counters read), in comes
+`go`, and out goes the report; `stop` in between ends the trial early. Instead of any answer there may be an error. The
+end of the input ends the worker.
 """
 
 import gc
 import json
 import os
+import select
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
 
-from resources.libraries.python.drivers.generator.ring import kernel, wire
-from resources.libraries.python.drivers.generator.ring.ports import Ports
+from resources.libraries.python.drivers.generator.builtin import kernel, wire
+from resources.libraries.python.drivers.generator.builtin.ports import Ports
+from resources.libraries.python.drivers.generator.xdp import running
 from resources.libraries.python.errors import CsitError, NotReady
 
 _HIGHEST = -20
@@ -42,6 +47,13 @@ class Exchange:
         line = self._source.readline()
         return json.loads(line) if line.endswith("\n") else None
 
+    def stop_asked(self) -> bool:
+        """Whether the driver has said something while a trial runs, which can only be that it is to end."""
+        if not select.select([self._source], [], [], 0)[0]:
+            return False
+        self.hear()
+        return True
+
     def ready(self) -> None:
         """Say so and wait for the word to go; without it there is no driver any more, and this process ends."""
         self.say({"ready": True})
@@ -59,23 +71,32 @@ def _open(exchange: Exchange) -> Ports | None:
             os.sched_setaffinity(0, spec.cpus)
         if spec.alone:
             # what else runs on this core is incidental; a time slice of it would be a stall of 4 ms
-            os.setpriority(os.PRIO_PROCESS, 0, _HIGHEST)
-        kernel.enter_namespace(spec.namespace)
-        ports = Ports(spec.flows)
+            _go_first()
+        if spec.namespace:
+            kernel.enter_namespace(spec.namespace)
+        ports = Ports(spec, exchange.stop_asked)
     except CsitError as error:
         exchange.fail(error)
         return None
     except OSError as error:
         exchange.fail(CsitError(f"the generator cannot run on CPUs {spec.cpus}: {error.strerror}"))
         return None
-    exchange.say({"ready": True})
+    exchange.say({"sending": ports.sending, "fallback": ports.fallback})
     return ports
+
+
+def _go_first() -> None:
+    """Before all ordinary threads, those of other sessions included: these the kernel weighs as groups (autogroup)."""
+    os.setpriority(os.PRIO_PROCESS, 0, _HIGHEST)
+    with suppress(OSError):  # there is no such file where the kernel does not group
+        Path("/proc/self/autogroup").write_text(str(_HIGHEST), encoding="ascii")
 
 
 def main() -> None:
     """Serve one driver."""
     kernel.die_with_parent()
     kernel.sharpen_timers()
+    running.listen()
     exchange = Exchange(sys.stdin, sys.stdout)
     ports = _open(exchange)
     if ports is None:
@@ -84,6 +105,8 @@ def main() -> None:
     gc.freeze()
     gc.disable()
     while request := exchange.hear():
+        if "prepare" not in request:  # the word to stop, when the trial had just ended
+            continue
         try:
             exchange.say(ports.trial(wire.trial_spec(request["prepare"]), exchange.ready))
         except CsitError as error:

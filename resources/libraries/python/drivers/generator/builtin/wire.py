@@ -2,7 +2,10 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
+
+Sending = Literal["auto", "xdp", "ring"]
+"""How to send: `xdp` by XDP live frames, `ring` out of a TX ring, `auto` by the former where the machine can do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,13 @@ class WorkerSpec:
     """What a worker is for."""
 
     namespace: str
+    """Network namespace with the ports; empty for the one it is started in, where physical ports are."""
     cpus: tuple[int, ...]
     """Logical CPUs to stay on; none means anywhere."""
     alone: bool
     """Whether nothing else that is under test has its place on these CPUs."""
     flows: tuple[FlowSpec, ...]
+    sending: Sending = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class TrialSpec:
     """L2 frame sizes with FCS, in the order in which they are sent, over and over."""
     probe_pps: float
     """Per flow."""
+    most_lost: int | None = None
+    """Sending ends early when more packets than this are lost for certain; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,12 @@ class TrialReport:
     settled: bool
     """Whether the counters had stopped moving when they were read."""
     flows: tuple[FlowReport, ...]
+    sending: str = ""
+    """How it was sent, in words."""
+    fallback: str | None = None
+    """Why it was not sent in the preferred way."""
+    aborted: bool = False
+    """Whether sending ended early for loss."""
 
 
 def encode(record: object) -> bytes:
@@ -101,7 +114,7 @@ def encode(record: object) -> bytes:
 def worker_spec(plain: dict[str, Any]) -> WorkerSpec:
     """A worker's specification from its line."""
     flows = tuple(FlowSpec(**flow) for flow in plain["flows"])
-    return WorkerSpec(namespace=plain["namespace"], cpus=tuple(plain["cpus"]), alone=plain["alone"], flows=flows)
+    return WorkerSpec(**{**plain, "cpus": tuple(plain["cpus"]), "flows": flows})
 
 
 def trial_spec(plain: dict[str, Any]) -> TrialSpec:

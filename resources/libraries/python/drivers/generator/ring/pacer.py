@@ -1,57 +1,11 @@
-"""When each packet is due: an even schedule over all flows, and how a sender that fell behind comes back. Pure."""
+"""How a sender in Python that fell behind its schedule comes back to it. Pure."""
 
 import math
-from dataclasses import dataclass
 
-_SLACK_S = 250e-6
-_SLACK_PACKETS = 32
-"""A lag up to this time, or this many packets per flow, is caught up at once: it fits a veth queue (256 packets)."""
+from resources.libraries.python.drivers.generator.builtin.schedule import Schedule
+
 _CATCH_UP = 1.1
 _CATCH_UP_LIMIT = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Packets at equal distances; packet `i` belongs to flow `i mod flows`."""
-
-    rate_pps: float
-    """Aggregate of all flows."""
-    flows: int
-    per_flow: int
-    """Packets of each flow, fixed before the first is sent."""
-
-    @classmethod
-    def of(cls, rate_pps: float, flows: int, duration_s: float) -> "Schedule":
-        """The schedule of a load.
-
-        Args:
-            rate_pps: aggregate rate.
-            flows: number of flows that share it equally.
-            duration_s: how long.
-        """
-        return cls(rate_pps, flows, round(rate_pps / flows * duration_s))
-
-    @property
-    def total(self) -> int:
-        """Packets of all flows."""
-        return self.per_flow * self.flows
-
-    @property
-    def length_s(self) -> float:
-        """From the first packet's slot to the end of the last one's."""
-        return self.total / self.rate_pps if self.total else 0.0
-
-    def due(self, elapsed_s: float) -> int:
-        """Packets whose time has come, in [0, total]."""
-        return min(self.total, math.floor(elapsed_s * self.rate_pps) + 1) if elapsed_s >= 0 else 0
-
-    def time_of(self, index: int) -> float:
-        """When packet `index` is due, in seconds after the start."""
-        return index / self.rate_pps
-
-    def share(self, flow: int, packets: int) -> int:
-        """How many of the first `packets` packets belong to a flow."""
-        return (packets - flow + self.flows - 1) // self.flows
 
 
 class Pacer:
@@ -64,7 +18,7 @@ class Pacer:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._slack = max(schedule.flows * _SLACK_PACKETS, math.ceil(schedule.rate_pps * _SLACK_S))
+        self._slack = schedule.slack
         self._speed_pps = 0.0
         self._anchor_s = 0.0
         self._anchor = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.drivers.generator.ring.wire import FlowReport, TrialReport
+from resources.libraries.python.drivers.generator.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
 
@@ -41,6 +41,7 @@ def trial_result(
             for flow, report in flows
         ),
         latency=tuple(_latency(flow, report) for flow, report in flows if trial.probe_pps > 0),
+        aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
     )
@@ -66,7 +67,7 @@ def _latency(flow: Flow, report: FlowReport) -> FlowLatency:
 
 def _limits(trial: Trial, reports: Sequence[TrialReport]) -> list[str]:
     """Why the intended load was not offered; nothing when it was."""
-    if not trial.load_pps:
+    if not trial.load_pps or any(report.aborted for report in reports):
         return []
     limits = []
     planned = sum(report.planned for report in reports)
@@ -89,8 +90,13 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
     refused = sum(report.refused for _, report in flows)
     if refused:
         remarks.append(f"{refused} packets met a full queue at the generator's ports")
+    for fallback in dict.fromkeys(report.fallback for report in reports if report.fallback):
+        remarks.append(f"sent by the TX ring: {fallback}")
     if not all(report.settled for report in reports):
         remarks.append("packets were still arriving when the counters were read")
+    surplus = sum(max(0, report.received - report.sent) for _, report in flows)
+    if surplus:
+        remarks.append(f"{surplus} packets more came back than were sent: they were late from an earlier trial")
     unstamped = sum(report.unstamped for _, report in flows)
     if trial.probe_pps > 0 and unstamped:
         remarks.append(f"{unstamped} received probes have no usable time stamps")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from resources.libraries.python.drivers.generator.ring import latency, wire
-from resources.libraries.python.drivers.generator.ring.counters import received_packets, settle
-from resources.libraries.python.drivers.generator.ring.results import trial_result
+from resources.libraries.python.drivers.generator.builtin import latency, wire
+from resources.libraries.python.drivers.generator.builtin.counters import interface_numbers, settle
+from resources.libraries.python.drivers.generator.builtin.results import trial_result
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial
@@ -34,7 +34,8 @@ FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 
 
 def test_counters_are_read_from_the_kernels_table() -> None:
-    assert received_packets(PROC_NET_DEV) == {"lo": 0, "tg-1": 100000}
+    rows = interface_numbers(PROC_NET_DEV)
+    assert {name: (row[1], row[11]) for name, row in rows.items()} == {"lo": ("0", "0"), "tg-1": ("100000", "3")}
 
 
 def test_settling_ends_at_once_when_all_came() -> None:

@@ -1,4 +1,4 @@
-"""The ring generator over real veth pairs."""
+"""The built-in generator over real veth pairs, sending in either way."""
 
 import os
 import signal
@@ -10,14 +10,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from csit_utils.bench.veth import run, veth_pair
-from resources.libraries.python.drivers.generator.ring.driver import RingGenerator
-from resources.libraries.python.drivers.generator.ring.kernel import enter_namespace
+from csit_utils.bench.veth import receive_by_napi, run, veth_pair
+from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generator.builtin.wire import Sending
+from resources.libraries.python.drivers.generator.xdp.machine import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.plan import CoreMap, Flow, Plan, Thread, ThreadRole
@@ -80,17 +84,25 @@ def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
     )
 
 
+@pytest.fixture(scope="module", params=["ring", "xdp"])
+def sending(request: pytest.FixtureRequest) -> Sending:
+    """How to send."""
+    if request.param == "xdp" and (reason := why_not()):
+        pytest.skip(reason)
+    return cast(Sending, request.param)
+
+
 @pytest.fixture(scope="module")
-def cable() -> Iterator[None]:
-    """Two ports; what arrives is taken in the sender's context, so nothing can be lost."""
-    with veth_pair(NAMESPACE, (LEFT, RIGHT)):
+def cable(sending: Sending) -> Iterator[None]:
+    """Two ports; what arrives is taken on the sender's CPU before it sends more, so nothing can be lost."""
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=sending == "xdp"):
         yield
 
 
 @pytest.fixture
-def generator(cable: None) -> Iterator[RingGenerator]:  # noqa: ARG001 - must be there first
+def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # noqa: ARG001 - must be there first
     """A started generator."""
-    ring = RingGenerator(plan(), NAMESPACE)
+    ring = BuiltInGenerator(plan(), NAMESPACE, sending)
     ring.start()
     yield ring
     ring.stop()
@@ -132,7 +144,7 @@ class Capture:
 
 
 @pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
-def test_every_packet_is_sent_on_time_and_counted(generator: RingGenerator, load_pps: float) -> None:
+def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
     results = [generator.run(trial) for _ in range(3)]
     result = next((result for result in results if not result.generator_limited), results[0])
@@ -145,7 +157,7 @@ def test_every_packet_is_sent_on_time_and_counted(generator: RingGenerator, load
     assert result.latency == ()
 
 
-def test_frames_on_the_wire(generator: RingGenerator) -> None:
+def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     with Capture(RIGHT) as capture:
         result = generator.run(Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64))
@@ -161,14 +173,14 @@ def test_frames_on_the_wire(generator: RingGenerator) -> None:
         assert frame[23] == 61
 
 
-def test_a_mix_of_sizes_keeps_its_ratio(generator: RingGenerator) -> None:
+def test_a_mix_of_sizes_keeps_its_ratio(generator: BuiltInGenerator) -> None:
     with Capture(RIGHT) as capture:
         generator.run(Trial(load_pps=24_000, duration_s=0.2, frame=IMIX))
     assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
 
 
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 4000, 9018])
-def test_frames_up_to_jumbo(generator: RingGenerator, frame_bytes: int) -> None:
+def test_frames_up_to_jumbo(generator: BuiltInGenerator, frame_bytes: int) -> None:
     frame = Frame(name="x", parts=(FramePart(frame_bytes=frame_bytes),))
     with Capture(LEFT) as capture:
         result = generator.run(Trial(load_pps=2000, duration_s=0.1, frame=frame, probe_pps=100))
@@ -177,9 +189,9 @@ def test_frames_up_to_jumbo(generator: RingGenerator, frame_bytes: int) -> None:
     assert len(capture.frames) == 110
 
 
-def test_a_frame_the_port_cannot_take_is_an_error(cable: None) -> None:  # noqa: ARG001
+def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending) -> None:  # noqa: ARG001
     run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "1500")
-    ring = RingGenerator(plan(), NAMESPACE)
+    ring = BuiltInGenerator(plan(), NAMESPACE, sending)
     ring.start()
     try:
         frame = Frame(name="9000B", parts=(FramePart(frame_bytes=9000),))
@@ -192,7 +204,7 @@ def test_a_frame_the_port_cannot_take_is_an_error(cable: None) -> None:  # noqa:
 
 
 @pytest.mark.parametrize("load_pps", [0.0, 10_000.0])
-def test_latency_of_every_probe(generator: RingGenerator, load_pps: float) -> None:
+def test_latency_of_every_probe(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64, probe_pps=200)
     for _ in range(2):  # the second time sockets and time stamp numbers go on
         result = generator.run(trial)
@@ -207,9 +219,9 @@ def test_latency_of_every_probe(generator: RingGenerator, load_pps: float) -> No
     assert result.received == result.sent == load_pps * 0.5
 
 
-@pytest.fixture
-def lossy() -> Iterator[str]:
-    """Ports joined by a bridge in another namespace, which drops every tenth packet that comes in from the left."""
+@contextmanager
+def dropping(every: int) -> Iterator[str]:
+    """Ports joined by a bridge in another namespace, which drops every n-th packet that comes in from the left."""
     ports, bridge = f"{NAMESPACE}-ports", f"{NAMESPACE}-bridge"
     try:
         for name in (ports, bridge):
@@ -221,10 +233,12 @@ def lossy() -> Iterator[str]:
             run("ip", "-n", ports, "link", "add", port, "type", "veth", "peer", "name", far, "netns", bridge)
             run("ip", "-n", bridge, "link", "set", far, "master", "ringbr", "up")
             run("ip", "-n", ports, "link", "set", port, "up")
+            receive_by_napi(bridge, far)
+            receive_by_napi(ports, port)
         rules = (
             "add table netdev ring; "
             "add chain netdev ring left { type filter hook ingress device ringfa priority 0; }; "
-            "add rule netdev ring left numgen inc mod 10 0 drop"
+            f"add rule netdev ring left numgen inc mod {every} 0 drop"
         )
         run("ip", "netns", "exec", bridge, "nft", rules)
         yield ports
@@ -233,8 +247,15 @@ def lossy() -> Iterator[str]:
             run("ip", "netns", "del", name)
 
 
-def test_loss_is_counted_per_direction(lossy: str) -> None:
-    ring = RingGenerator(plan(), lossy)
+@pytest.fixture
+def lossy() -> Iterator[str]:
+    """Every tenth packet is lost."""
+    with dropping(10) as ports:
+        yield ports
+
+
+def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
+    ring = BuiltInGenerator(plan(), lossy, sending)
     ring.start()
     try:
         result = ring.run(Trial(load_pps=20_000, duration_s=0.5, frame=B64))
@@ -251,11 +272,45 @@ def test_loss_is_counted_per_direction(lossy: str) -> None:
         ring.stop()
 
 
-def test_a_full_queue_is_loss_of_the_system_not_of_the_generator() -> None:
+def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
+    with dropping(2) as ports:
+        ring = BuiltInGenerator(plan(), ports, sending)
+        ring.start()
+        try:
+            trial = Trial(load_pps=20_000, duration_s=2.0, frame=B64, abort_loss_ratio=0.0)
+            result = ring.run(trial)
+            assert result.aborted and not result.generator_limited, result.note
+            assert 0.15 < result.offered_duration_s < 0.4
+            assert result.total_duration_s < 0.5
+            assert result.sent == pytest.approx(20_000 * result.offered_duration_s, rel=0.01)
+            forward, reverse = result.flows
+            assert forward.received == pytest.approx(forward.sent / 2, abs=1)
+            assert reverse.received == reverse.sent
+            # a quarter is lost: never more than a third, and more than a twentieth once a fifth has been sent
+            trial = trial.model_copy(update={"duration_s": 1.0})
+            whole = ring.run(trial.model_copy(update={"abort_loss_ratio": 0.33}))
+            assert not whole.aborted and whole.sent == 20_000
+            part = ring.run(trial.model_copy(update={"abort_loss_ratio": 0.05}))
+            assert part.aborted and 0.35 < part.offered_duration_s < 0.65
+            assert part.sent - part.received > 0.05 * 20_000
+        finally:
+            ring.stop()
+
+
+def test_a_clean_trial_is_not_ended_and_looking_costs_nothing(generator: BuiltInGenerator) -> None:
+    trial = Trial(load_pps=50_000, duration_s=1.0, frame=B64, abort_loss_ratio=0.0)
+    results = [generator.run(trial) for _ in range(3)]
+    result = next((result for result in results if not result.generator_limited), results[0])
+    assert not result.aborted and not result.generator_limited, result.note
+    assert result.received == result.sent == 50_000
+    assert result.offered_duration_s == pytest.approx(1.0, abs=0.0012)
+
+
+def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it
     with veth_pair(name, (LEFT, RIGHT), receive_cpu=0):
-        ring = RingGenerator(plan(), name)
+        ring = BuiltInGenerator(plan(), name, sending)
         ring.start()
         try:
             result = ring.run(Trial(load_pps=2e7, duration_s=0.3, frame=B64))
@@ -274,7 +329,7 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator() -> None:
     assert result.received == passed
 
 
-def test_asking_too_much_is_said(generator: RingGenerator) -> None:
+def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=5e7, duration_s=0.2, frame=B64))
     assert result.generator_limited
     assert "generator offered" in (result.note or "")
@@ -283,20 +338,20 @@ def test_asking_too_much_is_said(generator: RingGenerator) -> None:
     assert result.offered_duration_s == pytest.approx(0.2, abs=0.002)
 
 
-def test_the_maximum_can_be_measured(generator: RingGenerator) -> None:
+def test_the_maximum_can_be_measured(generator: BuiltInGenerator) -> None:
     assert generator.maximum_pps(Trial(load_pps=1, duration_s=10, frame=B64)) > 50_000
 
 
-def test_a_trial_costs_little_besides_sending(generator: RingGenerator) -> None:
+def test_a_trial_costs_little_besides_sending(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=10_000, duration_s=0.1, frame=B64)
     overheads_s = sorted(generator.run(trial).total_duration_s - 0.1 for _ in range(9))
     assert overheads_s[0] < 0.05
 
 
-def test_a_worker_per_direction_where_there_are_two_cpus(cable: None) -> None:  # noqa: ARG001
+def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: Sending) -> None:  # noqa: ARG001
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
-    ring = RingGenerator(plan(cpus=(0, 1)), NAMESPACE)
+    ring = BuiltInGenerator(plan(cpus=(0, 1)), NAMESPACE, sending)
     ring.start()
     try:
         assert [os.sched_getaffinity(pid) for pid in ring.pids()] == [{0}, {1}]
@@ -310,8 +365,8 @@ def test_a_worker_per_direction_where_there_are_two_cpus(cable: None) -> None:  
     assert [flow.received for flow in result.latency] == [flow.sent for flow in result.latency]
 
 
-def test_a_killed_worker_is_an_error_at_once(cable: None) -> None:  # noqa: ARG001
-    ring = RingGenerator(plan(), NAMESPACE)
+def test_a_killed_worker_is_an_error_at_once(cable: None, sending: Sending) -> None:  # noqa: ARG001
+    ring = BuiltInGenerator(plan(), NAMESPACE, sending)
     ring.start()
     (pid,) = ring.pids()
     killed_at = []
@@ -322,7 +377,7 @@ def test_a_killed_worker_is_an_error_at_once(cable: None) -> None:  # noqa: ARG0
 
     timer = threading.Timer(0.3, kill)
     timer.start()
-    with pytest.raises(CommandFailed, match=r"ring\.worker ended with -9"):
+    with pytest.raises(CommandFailed, match=r"builtin\.worker ended with -9"):
         ring.run(Trial(load_pps=10_000, duration_s=20, frame=B64))
     assert time.monotonic() - killed_at[0] < 1.0
     with pytest.raises(CommandFailed):
@@ -333,13 +388,13 @@ def test_a_killed_worker_is_an_error_at_once(cable: None) -> None:  # noqa: ARG0
         ring.run(Trial(load_pps=10_000, duration_s=1, frame=B64))
 
 
-def test_workers_do_not_outlive_a_killed_driver(cable: None) -> None:  # noqa: ARG001
+def test_workers_do_not_outlive_a_killed_driver(cable: None, sending: Sending) -> None:  # noqa: ARG001
     script = (
         "import sys\n"
-        "from resources.libraries.python.drivers.generator.ring.driver import RingGenerator\n"
+        "from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator\n"
         "from resources.libraries.python.model.plan import Plan\n"
         "from resources.libraries.python.model.trial import Trial\n"
-        f"ring = RingGenerator(Plan.model_validate_json(sys.stdin.readline()), {NAMESPACE!r})\n"
+        f"ring = BuiltInGenerator(Plan.model_validate_json(sys.stdin.readline()), {NAMESPACE!r}, {sending!r})\n"
         "ring.start()\n"
         "print(ring.pids()[0], flush=True)\n"
         "ring.run(Trial.model_validate_json(sys.stdin.readline()))\n"
@@ -359,12 +414,12 @@ def test_workers_do_not_outlive_a_killed_driver(cable: None) -> None:  # noqa: A
         assert time.monotonic() < deadline, "the worker lives on"
 
 
-def test_ports_that_are_not_ready(cable: None) -> None:  # noqa: ARG001
+def test_ports_that_are_not_ready(cable: None, sending: Sending) -> None:  # noqa: ARG001
     with pytest.raises(CsitError, match="namespace csit-ring-none cannot be opened"):
-        RingGenerator(plan(), "csit-ring-none").start()
+        BuiltInGenerator(plan(), "csit-ring-none").start()
     run("ip", "-n", NAMESPACE, "link", "set", RIGHT, "down")
     try:
-        ring = RingGenerator(plan(), NAMESPACE)
+        ring = BuiltInGenerator(plan(), NAMESPACE, sending)
         with pytest.raises(NotReady, match=f"carrier of the generator's ports not ready .* {LEFT}, {RIGHT} down"):
             ring.start()
         assert ring.pids() == ()

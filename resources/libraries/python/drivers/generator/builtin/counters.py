@@ -1,0 +1,96 @@
+"""Packets per interface, out of the kernel, and the wait until no more come."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from resources.libraries.python.errors import CsitError
+
+_POLL_S = 0.001
+_QUIET_S = 0.04
+"""A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
+machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
+_SETTLE_S = 2.0
+_RX_PACKETS, _TX_DROPPED = 1, 11
+
+
+def interface_numbers(text: str) -> dict[str, list[str]]:
+    """The columns of /proc/net/dev by interface."""
+    rows = (line.rpartition(":") for line in text.splitlines()[2:])
+    return {name.strip(): numbers.split() for name, _, numbers in rows}
+
+
+class Counters:
+    """Counters of some interfaces of this process's network namespace."""
+
+    table = "/proc/self/net/dev"
+    """Follows the namespace of the process, unlike a mounted sysfs."""
+
+    def __init__(self, receiving: Sequence[str], sending: Sequence[str] = ()) -> None:
+        """Open them.
+
+        Args:
+            receiving: interfaces whose received packets are wanted.
+            sending: interfaces whose packets that a full queue on the far side dropped are wanted.
+        """
+        self._file = os.open(self.table, os.O_RDONLY)
+        self._receiving = tuple(receiving)
+        self._sending = tuple(sending)
+
+    def received(self) -> tuple[int, ...]:
+        """Packets received so far, in the order of the interfaces.
+
+        Raises:
+            CsitError: an interface is gone.
+        """
+        return self._column(self._receiving, _RX_PACKETS)
+
+    def refused(self) -> tuple[int, ...]:
+        """Packets handed over and dropped at once so far, in the order of the interfaces.
+
+        Raises:
+            CsitError: an interface is gone.
+        """
+        return self._column(self._sending, _TX_DROPPED)
+
+    def _column(self, interfaces: Sequence[str], column: int) -> tuple[int, ...]:
+        parts = []
+        offset = 0
+        while part := os.pread(self._file, 1 << 16, offset):
+            parts.append(part)
+            offset += len(part)
+        rows = interface_numbers(b"".join(parts).decode())
+        try:
+            return tuple(int(rows[interface][column]) for interface in interfaces)
+        except KeyError as error:
+            raise CsitError(f"generator port {error.args[0]} is gone") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def settle(read: Callable[[], tuple[int, ...]], complete: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """Read counters until they are complete, or have not moved for 40 ms, or 2 s are over.
+
+    Args:
+        read: gives the counters.
+        complete: what they are when nothing was lost.
+
+    Returns:
+        The counters, and whether they had stopped.
+    """
+    started = changed = time.monotonic()
+    last = read()
+    while True:
+        if all(have >= want for have, want in zip(last, complete, strict=True)):
+            return last, True
+        now = time.monotonic()
+        if now - changed >= _QUIET_S:
+            return last, True
+        if now - started >= _SETTLE_S:
+            return last, False
+        time.sleep(_POLL_S)
+        seen = read()
+        if seen != last:
+            changed, last = time.monotonic(), seen

@@ -1,0 +1,147 @@
+"""When the generator sends by XDP live frames and when it does not, and every frame size through a service."""
+
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from csit_utils.bench.veth import run, veth_pair
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.deployment.local import LocalWorld
+from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generator.xdp.interface import takes_redirected
+from resources.libraries.python.drivers.generator.xdp.machine import why_not
+from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.planning.plan import make_plan
+from tests.integration.test_generator import B64, IMIX, LEFT, NAMESPACE, RIGHT, Capture, plan
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+ROOT = Path(__file__).parents[2]
+XDP, RING = "XDP live frames", "AF_PACKET TX ring"
+
+
+@pytest.fixture(autouse=True)
+def _works_here() -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def generator() -> Iterator[BuiltInGenerator]:
+    """Of the best kind, on a cable that takes XDP frames."""
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
+        built_in = BuiltInGenerator(plan(), NAMESPACE)
+        built_in.start()
+        yield built_in
+        built_in.stop()
+
+
+def test_it_is_chosen_where_it_works(generator: BuiltInGenerator) -> None:
+    assert generator.facts() == {"sending": XDP}
+
+
+def test_the_ring_is_taken_where_it_does_not_and_the_reason_is_said() -> None:
+    with veth_pair(NAMESPACE, (LEFT, RIGHT)):
+        built_in = BuiltInGenerator(plan(), NAMESPACE)
+        built_in.start()
+        try:
+            facts = built_in.facts()
+            assert facts["sending"] == RING
+            assert facts["not XDP"] == f"{LEFT} takes no XDP frames: its peer does not receive by NAPI (GRO is off)"
+            assert built_in.run(Trial(load_pps=1000, duration_s=0.1, frame=B64)).received == 100
+        finally:
+            built_in.stop()
+        with pytest.raises(CsitError, match=f"cannot send by XDP live frames: {LEFT} takes no XDP frames"):
+            BuiltInGenerator(plan(), NAMESPACE, "xdp").start()
+
+
+def test_frames_larger_than_a_page_are_sent_by_the_ring_and_it_is_said(generator: BuiltInGenerator) -> None:
+    large = generator.run(Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))
+    assert (large.sent, large.received) == (400, 400)
+    assert "sent by the TX ring: the kernel runs no XDP live frames of 8996 bytes" in (large.note or "")
+    assert [flow.received for flow in large.latency] == [10, 10]
+    small = generator.run(Trial(load_pps=2000, duration_s=0.2, frame=B64))
+    assert small.received == 400 and "ring" not in (small.note or "")
+
+
+def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: BuiltInGenerator) -> None:
+    with Capture(RIGHT) as capture:
+        result = generator.run(Trial(load_pps=24_000, duration_s=0.2, frame=IMIX, probe_pps=600))
+    assert result.latency[0].received == 120
+    for protocol, cycles in ((61, 200), (17, 10)):
+        data = [row for row in capture.frames if row[23] == protocol]
+        assert Counter(len(row) + 4 for row in data) == {size: n * cycles for size, n in ((64, 7), (570, 4), (1518, 1))}
+        for row in data:
+            assert sum(struct.unpack("!10H", row[14:34])) % 0xFFFF == 0
+            assert struct.unpack_from("!H", row, 16)[0] == len(row) - 14
+    numbers = [struct.unpack_from("!I", row, 46)[0] for row in capture.frames if row[23] == 17]
+    assert numbers == list(range(120))
+
+
+def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenerator) -> None:
+    result = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
+    for flow in result.latency:
+        assert flow.min_ns is not None and flow.p50_ns is not None
+        # a cable without threads: a few microseconds, of which the clock's reading is a part
+        assert 100 < flow.min_ns < 100_000
+        assert flow.p50_ns < 1_000_000
+
+
+def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
+    result = generator.run(Trial(load_pps=10_001, duration_s=0.5, frame=B64))
+    assert [flow.sent for flow in result.flows] == [2500, 2500]
+    assert result.offered_duration_s == pytest.approx(5000 / 10_001, abs=0.0012)
+
+
+@pytest.mark.usefixtures("generator")
+def test_the_kernel_is_asked_what_a_port_takes() -> None:
+    def ask() -> tuple[bool, bool]:
+        enter_namespace(NAMESPACE)
+        run("ethtool", "-K", RIGHT, "gro", "off")
+        return takes_redirected(LEFT), takes_redirected(RIGHT)
+
+    assert aside(ask) == (False, True)
+    with pytest.raises(CsitError, match="does not tell what XDP can do on none"):
+        takes_redirected("none")
+    assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
+
+
+@pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
+def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
+    topology = load_topology(ROOT / "topologies" / "local.yaml")
+    world = LocalWorld(topology)
+    world.open()
+    try:
+        cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+        whole = make_plan(topology, cell, world.layout)
+        asked: Any = SimpleNamespace(frame=frame(name))
+        with Deployment(whole, world.parts(whole, cast(Asked, asked))) as deployment:
+            trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
+            results = [deployment.measure(trial) for _ in range(3)]
+            result = next((each for each in results if each.received == each.sent), results[0])
+            facts = deployment.facts()["generator"]
+    finally:
+        world.close()
+    assert facts == {"sending": XDP}
+    assert ("sent by the TX ring" in (result.note or "")) is (name == "9000B")
+    assert [(flow.sent, flow.received) for flow in result.flows] == [(1200, 1200)] * 4, result.note
+    for flow in result.latency:
+        assert (flow.sent, flow.received) == (120, 120)
+        assert flow.min_ns is not None and flow.p99_ns is not None and flow.max_ns is not None
+        assert 1000 < flow.min_ns <= flow.p99_ns <= flow.max_ns < 1_000_000_000
