@@ -6,7 +6,7 @@ from random import Random
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import Model
 from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.goal import GoalResult, SearchProfile
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.profiles import CSIT
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
@@ -30,17 +30,34 @@ class Bench:
     def measure(self, trial: Trial) -> TrialResult:
         self.asked.append(trial)
         sent, received = self._forward(trial.load_pps, trial.duration_s)
-        self.clock.advance(trial.duration_s + self._overhead_s)
+        duration_s = _ends_s(trial, sent, received)
+        aborted = duration_s < trial.duration_s
+        if aborted:
+            lost = int((sent - received) * duration_s / trial.duration_s)
+            sent = round(sent * duration_s / trial.duration_s)
+            received = sent - lost
+        self.clock.advance(duration_s + self._overhead_s)
         return TrialResult(
             trial=trial,
             started_at=self.clock.timestamp(),
-            offered_duration_s=trial.duration_s,
-            total_duration_s=trial.duration_s + self._overhead_s,
+            offered_duration_s=duration_s,
+            total_duration_s=duration_s + self._overhead_s,
+            aborted=aborted,
             flows=(
                 FlowCount(instance=1, direction=Direction.FORWARD, sent=sent - sent // 2, received=received // 2),
                 FlowCount(instance=1, direction=Direction.REVERSE, sent=sent // 2, received=received - received // 2),
             ),
         )
+
+
+def _ends_s(trial: Trial, sent: int, received: int) -> float:
+    """When a trial ends that loses evenly and looks at its counters every 0.1 s."""
+    lost = sent - received
+    if trial.abort_loss_ratio is None or lost <= trial.abort_loss_ratio * sent:
+        return trial.duration_s
+    polls = (each / 10 for each in range(1, round(trial.duration_s * 10)))
+    limit = trial.abort_loss_ratio * sent
+    return next((now for now in polls if int(lost * now / trial.duration_s) > limit), trial.duration_s)
 
 
 def capped(capacity_pps: float) -> Forward:
@@ -70,8 +87,8 @@ def trial_result(load_pps: float, lost: int = 0, *, sent: int = 1000, duration_s
     )
 
 
-def search(bench: Bench, max_load_pps: float = LINE_PPS) -> SearchOutcome:
-    return search_throughput(bench.measure, CSIT, FRAME, max_load_pps, bench.clock.now)
+def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = CSIT) -> SearchOutcome:
+    return search_throughput(bench.measure, profile, FRAME, max_load_pps, bench.clock.now)
 
 
 def found(result: GoalResult | None) -> tuple[float, float]:

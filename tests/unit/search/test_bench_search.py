@@ -1,26 +1,97 @@
-"""The benchmark runs, compares like with like, and does not flatter."""
+"""The benchmark compares like with like, and the promises on search time and spread are kept."""
+
+from typing import Any
 
 import pytest
 
 from csit_utils.bench import search as bench
+from csit_utils.bench import searches
 from resources.libraries.python.drivers.sim.simulation import ModelName
 
+SEEDS = bench.SEEDS
+"""The benchmark's own sample. With 40 seeds a spread is known within 11 %, too little to hold 0.53 % against 0.60 %."""
 
-def test_the_benchmark_compares_equal_evidence() -> None:
-    found = bench.measure(seeds=3)
-    assert found["name"] == "search_time"
-    assert found["unit"] == "s"
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return bench.measure(SEEDS)
+
+
+def test_the_benchmark_compares_equal_evidence(found: dict[str, Any]) -> None:
+    assert (found["name"], found["unit"], found["seeds"]) == ("search_time", "s", SEEDS)
     assert found["ratio"] == pytest.approx(found["ours"] / found["peer"])
+    assert found["cold_ratio"] == pytest.approx(found["cold"] / found["peer"])
     assert set(found["detail"]) == set(ModelName)
-    for row in found["detail"].values():
-        assert set(row) == {"ours", "peer"}
+    for name, row in found["detail"].items():
+        assert set(row) == {"ours", "cold", "peer"}
         for who in row.values():
             assert who["mean_s"] <= who["p95_s"] * 1.01
-            assert abs(who["ndr_error_percent"]) < 3
+        assert name in found["note"]
 
 
-def test_the_peer_takes_the_time_that_it_is_known_to_take() -> None:
+def test_the_peer_takes_the_time_that_it_is_known_to_take(found: dict[str, Any]) -> None:
     """25 trials on a sharp system, by an earlier study of the library."""
-    sharp = bench.measure(seeds=3)["detail"]["sharp"]["peer"]
+    sharp = found["detail"]["sharp"]["peer"]
     assert sharp["trials"] == 25
     assert sharp["mean_s"] == pytest.approx(37.5)
+
+
+def test_no_promise_is_broken(found: dict[str, Any]) -> None:
+    assert bench.broken_promises(found) == []
+    assert "failed" not in found
+
+
+def test_the_stretch_goal_is_reached_warm(found: dict[str, Any]) -> None:
+    """Seeds that nothing was chosen by had 0.644 warm and 0.757 cold."""
+    assert found["ratio"] <= 0.72
+    assert found["cold_ratio"] <= 0.85
+
+
+@pytest.mark.parametrize("name", ModelName)
+def test_no_system_pays_for_the_others(found: dict[str, Any], name: ModelName) -> None:
+    row = found["detail"][name]
+    for who in ("ours", "cold"):
+        assert row[who]["mean_s"] <= row["peer"]["mean_s"]
+        assert row[who]["p95_s"] <= row["peer"]["p95_s"] * 1.05
+
+
+@pytest.mark.parametrize("name", ModelName)
+def test_bounds_are_as_right_as_the_librarys(found: dict[str, Any], name: ModelName) -> None:
+    """Half a width of bias, by construction; the error of one search not above MLRsearch's."""
+    row = found["detail"][name]
+    for goal in ("ndr", "pdr"):
+        assert abs(row["ours"][f"{goal}_error_percent"] + 0.25) < 0.25
+        assert row["ours"][f"{goal}_rms_error_percent"] <= row["peer"][f"{goal}_rms_error_percent"] * 1.2 + 0.05
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("ratio",), 0.81, "a warm search takes 0.810"),
+        (("cold_ratio",), 1.01, "a cold search takes 1.010"),
+        (("detail", "noisy", "ours", "ndr_spread_percent"), 0.61, "NDR on noisy spreads by 0.61 %"),
+        (("detail", "two_band", "ours", "pdr_spread_percent"), 0.21, "PDR on two_band spreads by 0.21 %"),
+        (("detail", "stall", "ours", "ndr_spread_percent"), 0.16, "NDR on stall"),
+        (("detail", "sag", "ours", "pdr_spread_percent"), 0.01, "PDR on sag spreads by 0.01 %, more than 0 %"),
+        (("detail", "sag", "ours", "mean_s"), 99.0, "sag takes 99.0 s"),
+    ],
+)
+def test_a_broken_promise_is_told(found: dict[str, Any], path: tuple[str, ...], value: float, message: str) -> None:
+    def changed(row: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+        return {**row, keys[0]: changed(row[keys[0]], keys[1:]) if keys[1:] else value}
+
+    (line,) = bench.broken_promises(changed(found, path))
+    assert message in line
+
+
+def test_the_prior_of_a_warm_search_is_what_a_cold_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the truth, and not of the same random numbers."""
+    seen = []
+    search = searches.with_prior
+    monkeypatch.setattr(
+        searches, "with_prior", lambda model, rng, prior: seen.append(prior) or search(model, rng, prior)
+    )
+    bench.figures(searches.warm, ModelName.NOISY, 6)
+    assert [prior is None for prior in seen] == [True, False] * 12
+    # The truth would be the same prior for all searches at the fixed capacity.
+    assert len({prior.lower_pps["NDR"] for prior in seen[12:] if prior}) > 1

@@ -6,6 +6,7 @@ import pytest
 from search_fakes import FRAME, Bench
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search.profiles import CSIT, QUICK, profile
 from resources.libraries.python.search.throughput import search_throughput
 
@@ -44,6 +45,54 @@ def test_quick_is_quick_on_a_rough_machine() -> None:
     assert 25 < sum(times) / len(times) < 45
 
 
+def test_the_reference_differs_from_csit_in_the_algorithm_alone() -> None:
+    assert profile("reference").model_copy(update={"name": "csit", "algorithm": CSIT.algorithm}) == CSIT
+    assert (profile("reference").algorithm, CSIT.algorithm, QUICK.algorithm) == ("mlrsearch", "ladder", "ladder")
+
+
+def test_results_from_before_there_were_algorithms_were_searched_by_mlrsearch() -> None:
+    old = CSIT.model_dump(exclude={"algorithm"})
+    assert SearchProfile.model_validate(old).algorithm == "mlrsearch"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("csit,width=0.01", "relative_width", 0.01),
+        ("rfc2544,trial=120", "final_trial_duration_s", 120.0),
+        ("rfc2544,trial=120", "duration_sum_s", 120.0),
+        ("rfc2544,trial=120", "initial_trial_duration_s", 10.0),
+        ("csit,sum=42", "duration_sum_s", 42.0),
+        ("csit,trial=2", "initial_trial_duration_s", 2.0),
+        ("csit,trial=2", "duration_sum_s", 21.0),
+    ],
+)
+def test_settings_may_follow_a_profiles_name(text: str, field: str, value: float) -> None:
+    chosen = profile(text)
+    assert chosen.name == text
+    assert {getattr(goal, field) for goal in chosen.goals} == {value}
+    assert SearchProfile.model_validate_json(chosen.model_dump_json()) == chosen
+
+
+def test_the_time_limit_is_a_setting() -> None:
+    assert profile("csit,time=60").duration_max_s == 60.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("csit,speed=9", "unknown setting 'speed=9'; there are width, loss, trial, sum, time"),
+        ("csit,width=2", "'width=2' does not fit: .*less than 1"),
+        ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
+        ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),
+        ("csit,time", "'time' does not fit"),
+    ],
+)
+def test_a_wrong_setting_is_told(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        profile(text)
+
+
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no search profile 'slow'; there are csit, quick"):
+    with pytest.raises(ConfigError, match="no search profile 'slow'; there are csit, quick, reference, rfc2544, soak"):
         profile("slow")

@@ -12,16 +12,18 @@ from search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
+from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.profiles import CSIT, QUICK
+from resources.libraries.python.search.profiles import CSIT, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
 
 
+@pytest.mark.parametrize("profile", [CSIT, REFERENCE], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("name", ModelName)
 @pytest.mark.parametrize("share", [0.06, 0.37, 0.9])
-def test_the_truth_of_each_model_is_found(name: ModelName, share: float) -> None:
+def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelName, share: float) -> None:
     model = make_model(Simulation(model=name), share * LINE_PPS)
-    outcome = search(Bench(of_model(model)))
+    outcome = search(Bench(of_model(model)), profile=profile)
     # Random systems: a load is decided wrongly now and then, by chance of 14 trials.
     slack = {ModelName.NOISY: 0.025, ModelName.TWO_BAND: 0.1}.get(name, 0.0)
     for result in outcome.goals:
@@ -59,11 +61,13 @@ def test_rates_are_aggregates_of_both_directions() -> None:
     assert lower <= 3e6 <= upper
 
 
-def test_the_csit_profile_takes_the_trials_that_mlrsearch_is_known_to_take() -> None:
+def test_the_reference_takes_the_trials_that_mlrsearch_is_known_to_take() -> None:
     """21 s of 1 s trials with 0.5 s overhead are 14; a sharp system takes 25 trials, 37.5 s."""
-    outcome = search(Bench(capped(0.4 * LINE_PPS)))
+    outcome = search(Bench(capped(0.4 * LINE_PPS)), profile=REFERENCE)
     assert len(outcome.trials) == 25
     assert outcome.elapsed_s == pytest.approx(37.5)
+    assert all(result.trial.abort_loss_ratio is None for result in outcome.trials)
+    assert (outcome.record.algorithm, outcome.record.prior, outcome.record.aborted_trials) == ("mlrsearch", None, 0)
 
 
 def test_the_search_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Search goals: what NDR and PDR mean in a result is stored with the result."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -11,7 +12,7 @@ class Goal(Frozen):
     """One goal of a throughput search, in the terms of draft-ietf-bmwg-mlrsearch."""
 
     name: str
-    """`NDR` or `PDR`."""
+    """`NDR`, `PDR` or `SOAK`."""
     loss_ratio: Annotated[float, Field(ge=0, lt=1)]
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
     relative_width: Annotated[float, Field(gt=0, lt=1)] = 0.005
@@ -20,10 +21,48 @@ class Goal(Frozen):
     duration_sum_s: Annotated[float, Field(gt=0)] = 21.0
 
 
+class Algorithm(StrEnum):
+    """How loads are chosen and decided; see docs/search.md."""
+
+    MLRSEARCH = "mlrsearch"
+    """The library of that name with nothing added: no early abort, no warm start."""
+    LADDER = "ladder"
+    """Our own choice of loads on a fixed ladder, with MLRsearch's classification of loads."""
+    RFC2544 = "rfc2544"
+    """Binary search; one trial of full length decides a load."""
+    SOAK = "soak"
+    """A long series of trials at one load decides it."""
+
+
+class Prior(Frozen):
+    """What an earlier search of the same cell on the same testbed found."""
+
+    test_id: str
+    started_at: str
+    """UTC, ISO 8601."""
+    lower_pps: dict[str, float]
+    """Goal name to relevant lower bound, aggregate."""
+
+
+class SearchRecord(Frozen):
+    """How the search of a test went about it."""
+
+    algorithm: Algorithm
+    prior: Prior | None = None
+    """What it started from; None for a cold start."""
+    prior_refuted: bool = False
+    """The trials contradicted the prior, so the search went on without it."""
+    trials: int
+    aborted_trials: int
+    elapsed_s: float
+
+
 class SearchProfile(Frozen):
     """A named set of goals with the time a search may take."""
 
     name: str
+    algorithm: Algorithm = Algorithm.MLRSEARCH
+    """Results without this key were searched by MLRsearch."""
     goals: tuple[Goal, ...]
     duration_max_s: Annotated[float, Field(gt=0)]
     """Wall time after which a search ends with the bounds it has."""

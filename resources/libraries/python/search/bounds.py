@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from resources.libraries.python.model.goal import Goal, GoalResult
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.trial import Trial, TrialResult
 
 _ROUNDING_S = 1e-6
 """Durations that differ by less are equal."""
@@ -24,9 +24,28 @@ def effective_s(result: TrialResult) -> float:
     """Seconds that a trial counts towards a duration sum (the draft's Trial Effective Duration).
 
     The trial's whole time, overhead included, as in CSIT: so our evidence per load is CSIT's, and search time hardly
-    depends on overhead. The price: a generator with less overhead takes more trials for the same decision.
+    depends on overhead. The price: a generator with less overhead takes more trials for the same decision. A trial that
+    was ended early counts as if it had run to its end: it is as bad as it would have been, and must not weigh less.
     """
-    return max(result.total_duration_s, result.trial.duration_s)
+    return max(result.total_duration_s + _cut_s(result), result.trial.duration_s)
+
+
+def overhead_s(result: TrialResult) -> float:
+    """What a trial took besides sending."""
+    return max(0.0, result.total_duration_s + _cut_s(result) - result.trial.duration_s)
+
+
+def _cut_s(result: TrialResult) -> float:
+    """Seconds that an early end has saved."""
+    return max(0.0, result.trial.duration_s - result.offered_duration_s) if result.aborted else 0.0
+
+
+def informs(trial: Trial, goal: Goal) -> bool:
+    """Whether a trial could show what a goal asks: not one that was to end before the goal's loss ratio was exceeded.
+
+    Decided by what was intended, never by what came out. Else good trials at a load would count and bad ones not.
+    """
+    return trial.abort_loss_ratio is None or trial.abort_loss_ratio >= goal.loss_ratio
 
 
 class Reading(Enum):
@@ -107,17 +126,18 @@ class Bounds:
         """Whether both are there and as close as the goal asks (width relative to the upper bound)."""
         if self.lower is None or self.upper is None:
             return False
-        return self.lower.load_pps >= self.upper.load_pps * (1 - goal.relative_width)
+        return self.lower.load_pps >= self.upper.load_pps * (1 - goal.relative_width) * (1 - 1e-9)
 
 
 def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
     """Sort trials by load for one goal. Trials that say nothing about the system under test are left out.
 
-    So are trials shorter than the goal's final duration, once there is one long enough at the same load.
+    So are trials that were to end too early for this goal (see `informs`), and trials shorter than the goal's final
+    duration, once there is one long enough at the same load.
     """
     by_load: dict[float, list[TrialResult]] = defaultdict(list)
     for result in results:
-        if not result.generator_limited and result.loss_ratio is not None:
+        if informs(result.trial, goal) and not result.generator_limited and result.loss_ratio is not None:
             by_load[result.trial.load_pps].append(result)
     rows = []
     for load_pps, group in sorted(by_load.items()):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import ceil, log, log2
 
 from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.search.bounds import LoadEvidence, likely_bounds
+from resources.libraries.python.search.bounds import LoadEvidence, likely_bounds, proven_bounds
 
 _DECISION = 0.6
 """Share of a duration sum that deciding one load takes: just above a half when all trials agree."""
@@ -22,6 +22,8 @@ def remaining_s(rows: Sequence[LoadEvidence], goal: Goal) -> float:
         rows: Loads with their trials, ascending; the highest load that can be offered is among them.
         goal: What is searched.
     """
+    if proven_bounds(rows, goal).narrow(goal):
+        return 0.0
     bounds = likely_bounds(rows, goal)
     decision_s = goal.duration_sum_s * _DECISION
     if bounds.lower is None:

@@ -1,13 +1,23 @@
-"""Search profiles by name: `csit` measures like FD.io CSIT, `quick` looks around on a small machine."""
+"""Search profiles by name.
+
+`csit` asks what FD.io CSIT asks, `reference` searches as it does as well; `quick` looks around on a small machine;
+`rfc2544` and `soak` ask other questions.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.goal import Goal, SearchProfile
+from resources.libraries.python.model.goal import Algorithm, Goal, SearchProfile
 
 NDR = "NDR"
 PDR = "PDR"
+SOAK_GOAL = "SOAK"
 
 CSIT = SearchProfile(
     name="csit",
+    algorithm=Algorithm.LADDER,
     goals=(Goal(name=NDR, loss_ratio=0.0), Goal(name=PDR, loss_ratio=0.005)),
     duration_max_s=1200.0,
     latency_duration_s=5.0,
@@ -17,7 +27,11 @@ CSIT = SearchProfile(
 )
 """FD.io CSIT's settings (TrafficGenerator.perform_mlr_search, performance_utils.robot): trials of 1 s, a load decided
 by 21 s of them, bounds 0.5 % apart, 1200 s at most; MRR of 10 trials of 1 s. Latency trials of 5 s: CSIT's stream of
-9000 probes per second is one per direction, ours is one per direction *and instance*, so each may be thinner."""
+9000 probes per second is one per direction, ours is one per direction *and instance*, so each may be thinner. Loads are
+chosen by our own search, see docs/search.md."""
+
+REFERENCE = CSIT.model_copy(update={"name": "reference", "algorithm": Algorithm.MLRSEARCH})
+"""The same goals searched by plain MLRsearch."""
 
 _QUICK = {
     "relative_width": 0.02,
@@ -27,6 +41,7 @@ _QUICK = {
 }
 QUICK = SearchProfile(
     name="quick",
+    algorithm=Algorithm.LADDER,
     goals=(Goal(name=NDR, loss_ratio=0.0, **_QUICK), Goal(name=PDR, loss_ratio=0.005, **_QUICK)),
     duration_max_s=58.0,
     latency_duration_s=2.0,
@@ -44,15 +59,92 @@ either. The time limit is kept before each trial, so a search stays below a minu
 not close enough.
 """
 
-_PROFILES = {each.name: each for each in (CSIT, QUICK)}
+_FULL_TRIAL = {
+    "exceed_ratio": 0.0,
+    "initial_trial_duration_s": 10.0,
+    "final_trial_duration_s": 60.0,
+    "duration_sum_s": 60.0,
+}
+RFC2544 = CSIT.model_copy(
+    update={
+        "name": "rfc2544",
+        "algorithm": Algorithm.RFC2544,
+        "goals": tuple(goal.model_copy(update=_FULL_TRIAL) for goal in CSIT.goals),
+        "duration_max_s": 3600.0,
+    }
+)
+"""Trials of 60 s decide, 10 s on the way; bounds 0.5 % apart. NDR is RFC 2544's throughput."""
+
+SOAK = CSIT.model_copy(
+    update={
+        "name": "soak",
+        "algorithm": Algorithm.SOAK,
+        "goals": (
+            Goal(
+                name=SOAK_GOAL,
+                loss_ratio=1e-7,
+                exceed_ratio=0.0,
+                initial_trial_duration_s=10.0,
+                final_trial_duration_s=10.0,
+                duration_sum_s=300.0,
+            ),
+        ),
+        "duration_max_s": 1800.0,
+    }
+)
+"""The load that loses at most one packet of ten million over five minutes. CSIT's soak tests have the same loss ratio
+and the same time limit."""
+
+_PROFILES = {each.name: each for each in (CSIT, QUICK, REFERENCE, RFC2544, SOAK)}
+
+_SETTINGS = {
+    "width": ("relative_width",),
+    "loss": ("loss_ratio",),
+    "trial": ("final_trial_duration_s",),
+    "sum": ("duration_sum_s",),
+}
+"""What may be said after a profile's name: fields of all its goals."""
 
 
-def profile(name: str) -> SearchProfile:
-    """The profile of that name.
+def profile(text: str) -> SearchProfile:
+    """The profile of a name, with other settings where they are said: `rfc2544,width=0.001`, `soak,loss=1e-6,sum=600`.
+
+    Its name is then the whole text, so that its results are not taken for those of the plain profile.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is none of that name, or a setting is unknown or does not fit.
     """
+    name, *settings = text.split(",")
     if name not in _PROFILES:
         raise ConfigError(f"no search profile '{name}'; there are {', '.join(_PROFILES)}")
-    return _PROFILES[name]
+    found = _PROFILES[name]
+    for setting in settings:
+        found = _with_setting(found, setting)
+    return found.model_copy(update={"name": text})
+
+
+def _with_setting(found: SearchProfile, setting: str) -> SearchProfile:
+    key, _, value = setting.partition("=")
+    if key == "time":
+        return _checked(found, setting, {**found.model_dump(), "duration_max_s": value})
+    if key not in _SETTINGS:
+        raise ConfigError(f"search {found.name}: unknown setting '{setting}'; there are {', '.join(_SETTINGS)}, time")
+    if key == "loss" and len(found.goals) > 1:
+        raise ConfigError(f"search {found.name}: '{setting}' fits a profile with one goal, such as soak")
+    goals = [{**goal.model_dump(), **dict.fromkeys(_SETTINGS[key], value)} for goal in found.goals]
+    if key == "trial":
+        # Shorter trials on the way stay as they are; where one trial decides, it is still one.
+        for goal, before in zip(goals, found.goals, strict=True):
+            whole = before.duration_sum_s == before.final_trial_duration_s
+            goal["duration_sum_s"] = value if whole else before.duration_sum_s
+            shorter = before.initial_trial_duration_s < before.final_trial_duration_s
+            goal["initial_trial_duration_s"] = before.initial_trial_duration_s if shorter else value
+    return _checked(found, setting, {**found.model_dump(), "goals": goals})
+
+
+def _checked(found: SearchProfile, setting: str, fields: dict[str, Any]) -> SearchProfile:
+    try:
+        return SearchProfile.model_validate(fields)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise ConfigError(f"search {found.name}: '{setting}' does not fit: {reason}") from error

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.bounds import effective_s
+from resources.libraries.python.search.bounds import effective_s, overhead_s
 
 OFFERED_TOLERANCE = 0.01
 """A trial that offered less than its load by more than this share says nothing about the system under test, whether its
@@ -90,7 +90,7 @@ class Session:
             )
         result = judged(self._measure(trial))
         # The last overhead, not the mean: it follows a machine that gets slower.
-        self._overhead_s = max(0.0, result.total_duration_s - trial.duration_s)
+        self._overhead_s = overhead_s(result)
         self.trials.append(result)
         self._report(result)
         return result
@@ -100,7 +100,7 @@ def judged(result: TrialResult) -> TrialResult:
     """The result, marked where less was offered than intended."""
     trial = result.trial
     # Each flow may round its share of the packets down.
-    slack_pps = len(result.flows) / trial.duration_s
+    slack_pps = len(result.flows) / ((result.aborted and result.offered_duration_s) or trial.duration_s)
     if result.generator_limited or result.offered_pps + slack_pps >= trial.load_pps * (1 - OFFERED_TOLERANCE):
         return result
     note = f"offered {result.offered_pps:.0f} pps of {trial.load_pps:.0f} pps"

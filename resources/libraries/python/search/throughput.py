@@ -1,42 +1,34 @@
-"""NDR and PDR in one search, by MLRsearch (draft-ietf-bmwg-mlrsearch, the library of that name).
+"""NDR and PDR in one search; which algorithm searches is said by the profile.
 
-Units: our trials and results carry aggregate rates of both directions, the library's loads are per port, one
-direction. They are converted in `_Measurer.measure` and `_goal_result`, by `DIRECTIONS`, and nowhere else.
+What all of them share:
 
-Decisions where the library leaves a choice:
-
-- A trial counts towards a duration sum with its overhead, as in CSIT (see `bounds.effective_s`).
-- The library tells long trials from short ones by the *intended* duration, so that is what it is given, whatever the
-  generator made of it.
-- The library derives its grid of loads from the lowest and highest load. Both stay fixed within a search; a restart
-  with a lower maximum has a new grid and starts from nothing, since no load of the old grid would be met again.
-- Loss is what was sent and did not come back. What the generator did not send is no loss of the system under test:
-  such a trial is repeated, and where that does not help the search is restarted below the rate that was reached.
-- Bounds are the library's; the conditional throughput at the lower bound is our own (see `bounds.LoadEvidence`).
+- Loss is what was sent and did not come back. What the generator did not send is no loss of the system under test: such
+  a trial is repeated, and where that does not help the search is restarted below the rate that was reached.
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
-- The library's time limit is real time and discards all results, so it is set out of reach. Ours is kept by the
-  injected clock before each trial, and ends the search with the bounds that are known by then.
+- The time limit is kept by the injected clock before each trial, and ends the search with the bounds that are known by
+  then.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
-
-from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
-from MLRsearch import GoalResult as LibraryResult
+from functools import partial
+from typing import Protocol
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior, SearchProfile, SearchRecord
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search import profiles
-from resources.libraries.python.search.bounds import best_known, gather, likely_bounds
+from resources.libraries.python.search.bounds import best_known, gather, likely_bounds, proven_bounds
 from resources.libraries.python.search.eta import remaining_s
+from resources.libraries.python.search.laddersearch import LadderSearch
+from resources.libraries.python.search.reference import DIRECTIONS, search_by_library
+from resources.libraries.python.search.rfc2544 import binary_search
 from resources.libraries.python.search.session import GeneratorTooSlow, Session, TimeUp
+from resources.libraries.python.search.soak import Soak
 
 Measure = Callable[[Trial], TrialResult]
 
-DIRECTIONS = 2
 MIN_LOAD_PPS = DIRECTIONS * 9001.0
 """CSIT's lowest load, 9001 pps per direction."""
 MOST_RESTARTS = 3
@@ -57,6 +49,7 @@ class SearchOutcome(Frozen):
     max_load_pps: float
     """The highest load of the last search, after restarts."""
     elapsed_s: float
+    record: SearchRecord
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
@@ -94,17 +87,19 @@ def search_throughput(
     clock: Callable[[], float],
     *,
     min_load_pps: float = MIN_LOAD_PPS,
+    prior: Prior | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> SearchOutcome:
     """Search the throughput for all goals of a profile at once.
 
     Args:
         measure: Runs one trial; whatever it raises ends the search.
-        profile: Goals and time limit.
+        profile: Goals, algorithm and time limit.
         frame: Of all trials.
         max_load_pps: Highest load that can be offered, aggregate.
         clock: Seconds; virtual in a simulated world.
         min_load_pps: Lowest load to try, aggregate; lower still where the highest is not 10 times as much.
+        prior: What an earlier search found; verified, never trusted. Only `Algorithm.LADDER` uses it.
         on_progress: Called after each trial.
 
     Raises:
@@ -123,10 +118,11 @@ def search_throughput(
     notes: list[str] = []
     ceiling_pps = max_load_pps
     found: tuple[GoalResult, ...] | None = None
+    runner = _runner(session, profile, frame, prior)
     gave_up = False
     for restart in range(MOST_RESTARTS + 1):
         try:
-            found = _search(session, profile, frame, min(min_load_pps, ceiling_pps / _LEAST_SPAN), ceiling_pps)
+            found = runner.run(min(min_load_pps, ceiling_pps / _LEAST_SPAN), ceiling_pps)
         except TimeUp as limit:
             notes.append(str(limit))
         except GeneratorTooSlow as limit:
@@ -136,7 +132,7 @@ def search_throughput(
                 ceiling_pps = min(limit.reachable_pps, ceiling_pps)
                 continue
         break
-    results = found or tuple(best_known(session.trials, goal) for goal in profile.goals)
+    results = found or runner.known(ceiling_pps)
     unbounded = [result for result in results if found and result.upper_pps is None]
     notes += [
         f"{result.goal.name}: loss ratio {result.goal.loss_ratio:g} was still met at {ceiling_pps:.0f} pps, "
@@ -152,72 +148,61 @@ def search_throughput(
         evidence=tuple(notes),
         max_load_pps=ceiling_pps,
         elapsed_s=session.elapsed_s,
+        record=SearchRecord(
+            algorithm=profile.algorithm,
+            prior=runner.prior,
+            prior_refuted=runner.prior_refuted,
+            trials=len(session.trials),
+            aborted_trials=sum(result.aborted for result in session.trials),
+            elapsed_s=session.elapsed_s,
+        ),
     )
 
 
-class _Measurer(AbstractMeasurer):  # type: ignore[misc]
-    """Trials in the library's terms: load per port, counts of all ports."""
+class _Runner(Protocol):
+    """An algorithm in the middle of a search."""
 
-    def __init__(self, session: Session, frame: Frame) -> None:
-        self._session = session
-        self._frame = frame
+    prior: Prior | None
+    """What it started from."""
+    prior_refuted: bool
 
-    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """Run one trial at a load per port."""
-        trial = Trial(load_pps=intended_load * DIRECTIONS, duration_s=intended_duration, frame=self._frame)
-        result, counted_s = self._session.run(trial)
-        # A packet that came twice must not hide nor count as a lost one.
-        lost = max(0, result.sent - result.received)
-        return MeasurementResult(
-            intended_duration,
-            intended_load,
-            offered_count=result.sent,
-            loss_count=lost,
-            duration_with_overheads=counted_s,
-        )
+    def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
+        """Search up to a highest load; called again with a lower one where the generator is too slow."""
+
+    def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:
+        """What the trials so far tell."""
 
 
-def _search(
-    session: Session, profile: SearchProfile, frame: Frame, min_load_pps: float, max_load_pps: float
-) -> tuple[GoalResult, ...]:
-    """Run the library once."""
-    wanted = {goal.name: _library_goal(goal) for goal in profile.goals}
-    config = Config()
-    # Equal goals are one to the library, whatever we call them.
-    config.goals = list(dict.fromkeys(wanted.values()))
-    # The highest load is refused below the lowest one, which is 9001 pps until it is set.
-    config.min_load, config.max_load = min_load_pps / DIRECTIONS, max_load_pps / DIRECTIONS
-    config.search_duration_max = inf
-    config.warmup_duration = 0.0
-    found = MultipleLossRatioSearch(config).search(_Measurer(session, frame))
-    return tuple(_goal_result(goal, found[wanted[goal.name]], session.trials) for goal in profile.goals)
+class _Plain:
+    """An algorithm that keeps nothing but trials."""
+
+    def __init__(
+        self, session: Session, profile: SearchProfile, search: Callable[[float, float], tuple[GoalResult, ...]]
+    ) -> None:
+        self._session, self._profile, self._search = session, profile, search
+        self.prior: Prior | None = None
+        self.prior_refuted = False
+
+    def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
+        """Search up to a highest load."""
+        return self._search(min_load_pps, max_load_pps)
+
+    def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - loads above it count as well
+        """By trials at all loads."""
+        return tuple(best_known(self._session.trials, goal) for goal in self._profile.goals)
 
 
-def _library_goal(goal: Goal) -> SearchGoal:
-    return SearchGoal(
-        loss_ratio=goal.loss_ratio,
-        exceed_ratio=goal.exceed_ratio,
-        relative_width=goal.relative_width,
-        initial_trial_duration=goal.initial_trial_duration_s,
-        final_trial_duration=goal.final_trial_duration_s,
-        duration_sum=goal.duration_sum_s,
-        fail_fast=False,
-    )
-
-
-def _goal_result(goal: Goal, found: LibraryResult, trials: Sequence[TrialResult]) -> GoalResult:
-    """The library's bounds for one goal in aggregate rates, and our throughput at the lower one."""
-    per_port = (found.relevant_lower_bound, found.relevant_upper_bound)
-    lower_pps, upper_pps = (None if load is None else float(load) * DIRECTIONS for load in per_port)
-    throughput_pps = next((row.throughput_pps(goal) for row in gather(trials, goal) if row.load_pps == lower_pps), None)
-    return GoalResult(
-        goal=goal,
-        lower_pps=lower_pps,
-        upper_pps=upper_pps,
-        throughput_pps=throughput_pps,
-        complete=True,
-        lowest_tried_pps=upper_pps if lower_pps is None else None,
-    )
+def _runner(session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None) -> _Runner:
+    """The profile's algorithm."""
+    match profile.algorithm:
+        case Algorithm.MLRSEARCH:
+            return _Plain(session, profile, partial(search_by_library, session, profile, frame))
+        case Algorithm.LADDER:
+            return LadderSearch(session, profile, frame, prior)
+        case Algorithm.RFC2544:
+            return _Plain(session, profile, partial(binary_search, session, profile, frame))
+        case Algorithm.SOAK:
+            return Soak(session, profile, frame)
 
 
 def _progress(session: Session, profile: SearchProfile, last: TrialResult) -> Progress:
@@ -225,7 +210,8 @@ def _progress(session: Session, profile: SearchProfile, last: TrialResult) -> Pr
     left_s = 0.0
     for goal in profile.goals:
         rows = gather(session.trials, goal)
-        bounds[goal.name] = likely_bounds(rows, goal).pair
+        proven = proven_bounds(rows, goal)
+        bounds[goal.name] = (proven if proven.narrow(goal) else likely_bounds(rows, goal)).pair
         left_s += remaining_s(rows, goal)
     return Progress(
         trials=len(session.trials),

@@ -78,6 +78,11 @@ class Stall:
         lost = _poisson(self.stall_hz * duration_s, rng) * self.stall_packets
         return sent, max(0, received - lost)
 
+    def stalls(self, load_pps: float, duration_s: float, lost: int) -> int:
+        """How many stalls a trial had that lost so many packets, overload included."""
+        sent, received = _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
+        return max(0, lost - (sent - received)) // self.stall_packets
+
     def truth_pps(self, loss_ratio: float) -> float:
         """See Model."""
         return self.capacity_pps / (1 - loss_ratio)

@@ -1,0 +1,163 @@
+"""Which load to try next: for goals that are searched together, on one ladder.
+
+The way of a search, see docs/search.md:
+
+1. Orientation. Without a prior a few trials at the highest load, which end early, tell what the system forwards.
+2. For each goal the likely threshold t is estimated anew after every trial. Rung t has to be proven a lower bound and
+   rung t + 1 an upper bound; the trial goes to an undecided one of them.
+3. Trials end early as soon as they are decided for all goals that may need their load.
+4. A goal is complete when its relevant bounds are neighbours. The estimate only chooses loads; bounds are read from
+   trials at each load alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.search.bounds import Reading, effective_s, informs
+from resources.libraries.python.search.ladder import Ladder
+from resources.libraries.python.search.orientation import Point, at_overload, crossing_pps
+from resources.libraries.python.search.standing import Guess, Range, Standing
+
+PRIOR_WEIGHT, PRIOR_PER_RUNG = 2.0, 0.5
+"""Two contradicted trials more than another threshold would have refute a prior."""
+HINT_WEIGHT, HINT_PER_RUNG = 1.0, 0.25
+"""Hints from overload are less certain: systems forward less in overload, or a little more."""
+ORIENTATION_TRIALS = 5
+"""So many that hardly ever all of them meet the low band of a system that runs in two bands."""
+NEAR = 3
+"""Rungs around a goal's likely threshold that the goal may come to need."""
+_WIDE = 4
+"""Rungs; a range that is wider is halved, a narrower one is climbed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The next trial."""
+
+    load_pps: float
+    duration_s: float
+    abort_loss_ratio: float
+
+
+class Controller:
+    """Chooses loads and takes in results.
+
+    Args:
+        goals: What is searched; their order does not matter.
+        ladder: The loads.
+        prior_pps: Goal name to a lower bound found earlier; goals without one are searched as if there were no prior.
+    """
+
+    def __init__(self, goals: Sequence[Goal], ladder: Ladder, prior_pps: dict[str, float] | None = None) -> None:
+        self._ladder = ladder
+        self._standings = [Standing(goal, ladder) for goal in goals]
+        self._points: list[Point] = []
+        self._orienting = not prior_pps
+        self._with_prior = bool(prior_pps)
+        self._guesses: dict[str, Guess] = {
+            name: Guess(ladder.below(load_pps), PRIOR_WEIGHT, PRIOR_PER_RUNG)
+            for name, load_pps in (prior_pps or {}).items()
+        }
+        self.prior_refuted = False
+
+    def add(self, result: TrialResult) -> None:
+        """Take in a trial that the generator did not limit. Loads that are not on the ladder are left out."""
+        trial, loss_ratio = result.trial, result.loss_ratio
+        rung = self._ladder.below(trial.load_pps)
+        if loss_ratio is None or self._ladder.load_pps(rung) != trial.load_pps:
+            return
+        self._points.append(Point(trial.load_pps, result.forwarded_pps, lossy=loss_ratio > 0))
+        for standing in self._standings:
+            if informs(trial, standing.goal) and trial.duration_s >= standing.goal.final_trial_duration_s:
+                standing.add(rung, loss_ratio, effective_s(result))
+
+    def next(self) -> Choice | None:
+        """The next trial; None when all goals are complete."""
+        open_goals = [standing for standing in self._standings if not standing.complete]
+        if not open_goals:
+            return None
+        if self._with_prior and any(self._refutes(standing) for standing in open_goals):
+            self._with_prior, self._orienting, self.prior_refuted, self._guesses = False, True, True, {}
+        if self._orienting:
+            if self._needs_orientation():
+                return Choice(
+                    self._ladder.load_pps(self._ladder.top),
+                    max(standing.goal.initial_trial_duration_s for standing in self._standings),
+                    max(standing.goal.loss_ratio for standing in self._standings),
+                )
+            self._orient()
+        return self._choose(open_goals)
+
+    def _refutes(self, standing: Standing) -> bool:
+        """Whether the trials speak for thresholds far from the prior."""
+        guess = self._guesses.get(standing.goal.name)
+        return guess is not None and all(each.guessed is None for each in standing.likely(guess))
+
+    def _needs_orientation(self) -> bool:
+        at_top = [point for point in self._points if point.load_pps == self._ladder.load_pps(self._ladder.top)]
+        return len(at_top) < ORIENTATION_TRIALS and all(point.lossy for point in at_top)
+
+    def _orient(self) -> None:
+        self._orienting = False
+        top_pps = self._ladder.load_pps(self._ladder.top)
+        for standing in self._standings:
+            hint_pps = at_overload(self._points, top_pps, standing.goal.loss_ratio)
+            if hint_pps is not None:
+                rung = self._ladder.below(hint_pps)
+                self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
+
+    def _choose(self, open_goals: Sequence[Standing]) -> Choice:
+        thresholds = {standing.goal.name: self._threshold(standing) for standing in open_goals}
+        wanted: dict[int, list[Standing]] = {}
+        for standing in open_goals:
+            threshold = thresholds[standing.goal.name]
+            for rung in (threshold, threshold + 1):
+                if standing.reading(rung) is Reading.OPEN:
+                    wanted.setdefault(rung, []).append(standing)
+        rung = min(wanted, key=lambda each: _urgency(each, wanted[each]))
+        needing = [
+            standing.goal
+            for standing in open_goals
+            if standing in wanted[rung] or -NEAR <= rung - thresholds[standing.goal.name] <= NEAR + 1
+        ]
+        return Choice(
+            self._ladder.load_pps(rung),
+            max(standing.goal.final_trial_duration_s for standing in wanted[rung]),
+            max(goal.loss_ratio for goal in needing),
+        )
+
+    def _threshold(self, standing: Standing) -> int:
+        """The likely threshold, one of those that contradict fewest trials."""
+        ranges = standing.likely(self._guesses.get(standing.goal.name))
+        guessed = [each.guessed for each in ranges if each.guessed is not None]
+        if guessed:
+            return guessed[0]
+        hint_pps = crossing_pps(self._points, standing.goal.loss_ratio)
+        hint = None if hint_pps is None else self._ladder.below(hint_pps)
+        target = self._ladder.top if hint is None else hint
+        return min((self._inside(each, hint) for each in ranges), key=lambda rung: abs(rung - target))
+
+    def _inside(self, each: Range, hint: int | None) -> int:
+        """A threshold in a range: the hint where it is in it, else one that halves a wide range."""
+        if hint is None:
+            return (each.lowest + each.highest + 1) // 2
+        if hint >= each.lowest:
+            return min(hint, each.highest)
+        return (each.lowest + each.highest) // 2 if each.highest - each.lowest > _WIDE else each.lowest
+
+
+def _urgency(rung: int, standings: Sequence[Standing]) -> tuple[bool, float, int, int]:
+    """What comes first among rungs that goals need; the smallest is most urgent.
+
+    1. Rungs without any trial: one there may move the threshold.
+    2. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
+       which are there for other goals, end at the first lost packet and cannot shake it.
+    3. Rungs on the brink, where good and bad trials differ least.
+    4. Higher rungs: their trials end earlier, and from above an accident is told from a bound by fewer of them.
+    """
+    margins = [standing.margin(rung) for standing in standings]
+    tried = [margin for margin in margins if margin is not None]
+    loss_ratio = max(standing.goal.loss_ratio for standing in standings)
+    return len(tried) == len(margins), -loss_ratio, min(tried, default=0), -rung

@@ -1,0 +1,95 @@
+"""Plain MLRsearch (draft-ietf-bmwg-mlrsearch, the library of that name), bound to our trials and results.
+
+Units: our trials and results carry aggregate rates of both directions, the library's loads are per port, one direction.
+They are converted in `_Measurer.measure` and `_goal_result`, by `DIRECTIONS`, and nowhere else.
+
+Decisions where the library leaves a choice:
+
+- A trial counts towards a duration sum with its overhead, as in CSIT (see `bounds.effective_s`).
+- The library tells long trials from short ones by the *intended* duration, so that is what it is given, whatever the
+  generator made of it.
+- The library derives its grid of loads from the lowest and highest load. Both stay fixed within a search; a restart
+  with a lower maximum has a new grid and starts from nothing, since no load of the old grid would be met again.
+- Bounds are the library's; the conditional throughput at the lower bound is our own (see `bounds.LoadEvidence`).
+- A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
+- The library's time limit is real time and discards all results, so it is set out of reach; `Session` keeps ours.
+"""
+
+from collections.abc import Sequence
+from math import inf
+
+from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+from MLRsearch import GoalResult as LibraryResult
+
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.search.bounds import gather
+from resources.libraries.python.search.session import Session
+
+DIRECTIONS = 2
+
+
+class _Measurer(AbstractMeasurer):  # type: ignore[misc]
+    """Trials in the library's terms: load per port, counts of all ports."""
+
+    def __init__(self, session: Session, frame: Frame) -> None:
+        self._session = session
+        self._frame = frame
+
+    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        """Run one trial at a load per port."""
+        trial = Trial(load_pps=intended_load * DIRECTIONS, duration_s=intended_duration, frame=self._frame)
+        result, counted_s = self._session.run(trial)
+        # A packet that came twice must not hide nor count as a lost one.
+        lost = max(0, result.sent - result.received)
+        return MeasurementResult(
+            intended_duration,
+            intended_load,
+            offered_count=result.sent,
+            loss_count=lost,
+            duration_with_overheads=counted_s,
+        )
+
+
+def search_by_library(
+    session: Session, profile: SearchProfile, frame: Frame, min_load_pps: float, max_load_pps: float
+) -> tuple[GoalResult, ...]:
+    """Run the library once."""
+    wanted = {goal.name: _library_goal(goal) for goal in profile.goals}
+    config = Config()
+    # Equal goals are one to the library, whatever we call them.
+    config.goals = list(dict.fromkeys(wanted.values()))
+    # The highest load is refused below the lowest one, which is 9001 pps until it is set.
+    config.min_load, config.max_load = min_load_pps / DIRECTIONS, max_load_pps / DIRECTIONS
+    config.search_duration_max = inf
+    config.warmup_duration = 0.0
+    found = MultipleLossRatioSearch(config).search(_Measurer(session, frame))
+    return tuple(_goal_result(goal, found[wanted[goal.name]], session.trials) for goal in profile.goals)
+
+
+def _library_goal(goal: Goal) -> SearchGoal:
+    return SearchGoal(
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=goal.relative_width,
+        initial_trial_duration=goal.initial_trial_duration_s,
+        final_trial_duration=goal.final_trial_duration_s,
+        duration_sum=goal.duration_sum_s,
+        fail_fast=False,
+    )
+
+
+def _goal_result(goal: Goal, found: LibraryResult, trials: Sequence[TrialResult]) -> GoalResult:
+    """The library's bounds for one goal in aggregate rates, and our throughput at the lower one."""
+    per_port = (found.relevant_lower_bound, found.relevant_upper_bound)
+    lower_pps, upper_pps = (None if load is None else float(load) * DIRECTIONS for load in per_port)
+    throughput_pps = next((row.throughput_pps(goal) for row in gather(trials, goal) if row.load_pps == lower_pps), None)
+    return GoalResult(
+        goal=goal,
+        lower_pps=lower_pps,
+        upper_pps=upper_pps,
+        throughput_pps=throughput_pps,
+        complete=True,
+        lowest_tried_pps=upper_pps if lower_pps is None else None,
+    )

@@ -1,0 +1,85 @@
+"""The variables SEARCH and PRIORS, on the simulated testbed."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.result import Result
+from tests.integration.robot_runs import results, run_robot
+
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "CELLS:2x1", "-v", "NF_SIZES:1c", "--suite", "csc-ndrpdr")
+
+
+def run(output: Path, *options: str) -> Result:
+    done = run_robot(output, *SIM, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(output)
+    return row
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("cold")
+    return folder, run(folder)
+
+
+def test_a_search_says_how_it_went_about_it(cold: tuple[Path, Result]) -> None:
+    search = cold[1].search
+    assert search is not None
+    assert (search.algorithm, search.prior, search.prior_refuted) == ("ladder", None, False)
+    assert 0 < search.aborted_trials < search.trials
+    assert cold[1].asked.profile.algorithm == "ladder"
+
+
+def test_a_search_starts_from_an_earlier_run(cold: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, earlier = cold
+    warm = run(tmp_path, "-v", f"PRIORS:{folder}")
+    assert warm.search is not None
+    assert warm.search.prior is not None
+    assert warm.search.prior.test_id == earlier.test_id
+    assert earlier.ndr is not None
+    assert warm.search.prior.lower_pps["NDR"] == earlier.ndr.lower_pps
+    searched = [trial for trial in warm.trials if trial.trial.purpose == "search"]
+    # No orientation at line rate, at least not before trials have refuted the prior.
+    assert searched[0].trial.load_pps < 1.1 * (earlier.ndr.lower_pps or 0)
+
+
+def test_the_reference_is_plain_mlrsearch(cold: tuple[Path, Result], tmp_path: Path) -> None:
+    row = run(tmp_path, "-v", "SEARCH:reference", "-v", f"PRIORS:{cold[0]}")
+    assert row.search is not None
+    assert (row.search.algorithm, row.search.prior, row.search.aborted_trials) == ("mlrsearch", None, 0)
+    searched = [trial for trial in row.trials if trial.trial.purpose == "search"]
+    assert all(trial.trial.abort_loss_ratio is None for trial in searched[: row.search.trials])
+
+
+def test_rfc_2544_fills_ndr_and_pdr(tmp_path: Path) -> None:
+    row = run(tmp_path, "-v", "SEARCH:rfc2544,width=0.01")
+    assert row.search is not None
+    assert row.search.algorithm == "rfc2544"
+    assert row.ndr is not None
+    assert row.ndr.goal.exceed_ratio == 0
+    assert row.ndr.goal.relative_width == 0.01
+    assert max(trial.trial.duration_s for trial in row.trials) == 60.0
+
+
+def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
+    row = run(tmp_path, "-v", "SEARCH:soak,sum=60")
+    assert (row.ndr, row.pdr) == (None, None)
+    assert row.soak is not None
+    assert row.soak.goal.loss_ratio == 1e-7
+    held = [t for t in row.trials if t.trial.purpose == "soak" and t.trial.load_pps == row.soak.lower_pps]
+    assert sum(trial.trial.duration_s for trial in held) == pytest.approx(60.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-v", "PRIORS:nowhere"], "nowhere: there is no such folder with earlier results"),
+        (["-v", "SEARCH:csit,width=9"], "search csit: 'width=9' does not fit"),
+    ],
+)
+def test_a_wrong_choice_is_told_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
+    done = run_robot(tmp_path, *SIM, *options)
+    assert done.returncode != 0
+    assert expected in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
