@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | integration
+# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -16,8 +16,14 @@ need_network() {
     need netsniff-ng command -v trafgen
     need procps command -v sysctl
 }
+need_vm() { # the guests' own kernel and busybox are fetched when the first one boots, and not installed
+    need qemu-system-x86 command -v qemu-system-x86_64
+    if grep -qs '^ID=ubuntu' /etc/os-release; then # whose kernel modules are packed with it
+        need zstd command -v zstd
+    fi
+}
 
-purpose=${1:?the purpose: venv, bench or integration}
+purpose=${1:?the purpose: venv, bench, local, vm or integration}
 case $purpose in
 venv)
     python=${2:-python3}
@@ -25,9 +31,15 @@ venv)
     need "python$version-venv" "$python" -c 'import ensurepip, venv'
     ;;
 bench) need_network ;;
+local | vm) need_vm ;;
 integration)
     need_network
+    need_vm
     need nftables command -v nft
+    need openvswitch-switch command -v ovs-vswitchd
+    need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
+    need dpdk-dev command -v dpdk-testpmd
+    need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
         need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
     fi

@@ -1,0 +1,70 @@
+"""QEMU's command line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+QEMU = "qemu-system-x86_64"
+
+_NO_OFFLOADS = ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
+"""A frame stays the frame that was sent: nothing is merged, cut, or left for somebody else to sum up."""
+_RX_QUEUE_SIZE = 1024
+"""Frames for which a guest has room; the most that QEMU takes. Its default of 256 is 2.6 ms at 100,000 packets/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """A network card of a guest."""
+
+    mac: str
+    tap: int
+    """Descriptor of its tap device."""
+    mtu: int
+    vhost: int | None = None
+    """Descriptor of /dev/vhost-net, where the host's kernel copies the packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a guest runs on."""
+
+    accelerator: str
+    """`kvm` or `tcg`."""
+    memory_mb: int
+    vcpus: int
+    nics: tuple[Nic, ...] = ()
+
+
+def arguments(
+    name: str, hardware: Hardware, boot: tuple[Path, Path], command_line: str, monitor: int | None = None
+) -> tuple[str, ...]:
+    """The argument vector of one guest. Its console is QEMU's standard output.
+
+    Args:
+        name: Of the guest.
+        hardware: What it runs on.
+        boot: Files of the kernel and of its initramfs.
+        command_line: Of the kernel.
+        monitor: Descriptor of a connected socket for QMP; the guest then waits for `cont` before it boots.
+    """
+    kernel, initramfs = boot
+    kvm = hardware.accelerator == "kvm"
+    argv = [QEMU, "-name", f"{name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none"]
+    argv += ["-machine", "q35", "-m", str(hardware.memory_mb), "-smp", str(hardware.vcpus)]
+    # Measured under TCG: with `max` a guest forwards 75 kpps, with the default 92 kpps.
+    argv += ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi", "-cpu", "qemu64"]
+    argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
+    argv += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initramfs), "-append", command_line]
+    for number, nic in enumerate(hardware.nics, 1):
+        argv += _nic(number, nic)
+    if monitor is not None:
+        argv += ["-S", "-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"]
+    return tuple(argv)
+
+
+def _nic(number: int, nic: Nic) -> Sequence[str]:
+    vhost = "" if nic.vhost is None else f",vhost=on,vhostfd={nic.vhost}"
+    offloads = ",".join(f"{name}=off" for name in _NO_OFFLOADS)
+    device = f"virtio-net-pci,netdev=net{number},mac={nic.mac},host_mtu={nic.mtu},rx_queue_size={_RX_QUEUE_SIZE}"
+    # Without its ROM, which would try to boot from the network.
+    return ["-netdev", f"tap,id=net{number},fd={nic.tap}{vhost}", "-device", f"{device},{offloads},romfile="]

@@ -1,0 +1,200 @@
+"""Network functions as virtual machines that route IPv4 in their own Linux kernel."""
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.function.vm.accelerator import Choice, choose, try_kvm
+from resources.libraries.python.drivers.function.vm.arguments import Hardware, Nic, arguments
+from resources.libraries.python.drivers.function.vm.guest import Guest
+from resources.libraries.python.drivers.function.vm.image import Image, cache_folder, image
+from resources.libraries.python.drivers.function.vm.init import command_line
+from resources.libraries.python.drivers.function.vm.requirements import missing
+from resources.libraries.python.drivers.function.vm.taps import close_taps, join, open_taps
+from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.topology import Vm
+
+FOLDER = DIRECTORY / "vm"
+"""Consoles of the running guests; emptied by the next cell with VMs."""
+_TAPS = ("tap1", "tap2")
+_log = logging.getLogger(__name__)
+
+
+class VirtualMachines:
+    """Fulfils `roles.function.NetworkFunctions`: a guest per NF, behind the ports of the NF's namespace.
+
+    The fabric's ports stay as they are, with their data threads and counters: what a port receives goes to the guest's
+    tap, what the guest sends leaves through the port. So a packet that enters a guest counts as received at one port,
+    and one that leaves it as sent at the other.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[NfPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        settings: Vm,
+        *,
+        image_in: Callable[[Path], Image] = image,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: The NFs that are virtual machines.
+            plan: Has their cores and ports.
+            fabric: Has the ports; started before `start`.
+            machine: The machine's lock, held.
+            settings: Memory, accelerator and deadline of the guests.
+            image_in: Gives what guests boot from, kept in the cache of this path.
+        """
+        self._functions = functions
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._settings = settings
+        self._image_in = image_in
+        self._owners = tuple(function.name for function in functions)
+        self._threads = {port.interface: port.data_thread for name in self._owners for port in plan.ports(name)}
+        self._guests: dict[str, Guest] = {}
+        self._facts: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Boot all guests side by side and wait until every one routes.
+
+        Raises:
+            Unsupported: This machine has no QEMU, or guests cannot be made here.
+            NotReady: A guest does not come up; the text has the end of its console.
+            CsitError: A guest ended, or something else went wrong.
+        """
+        problems = missing()
+        if problems:
+            raise Unsupported("; ".join(map(str, problems)))
+        cache = cache_folder()
+        boot = self._image_in(cache)
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir(parents=True)
+        choice = choose(
+            self._settings.accelerator,
+            boot.description.kernel_version,
+            cache / "accelerator.json",
+            lambda: try_kvm(boot, FOLDER, self._machine),
+        )
+        begin = time.monotonic()
+        vhost = choice.accelerator == "kvm" and VHOST.exists()
+        for function in self._functions:
+            self._start(function, boot, choice, vhost=vhost)
+        self._wait_ready()
+        for guest in self._guests.values():
+            guest.make_realtime(emulator=not vhost)
+        if vhost:
+            for function in self._functions:
+                place_workers(self._guests[function.name].pid, self._plan.cores.cpus(function.name))
+        self._facts = {
+            "accelerator": choice.accelerator,
+            "why": choice.why,
+            "vhost": "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG",
+            "qemu": next(iter(self._guests.values())).qemu,
+            "guest kernel": boot.description.kernel_version,
+            "guest packages": ", ".join(" ".join(row) for row in sorted(boot.description.packages.items())),
+            "boot_s": f"{time.monotonic() - begin:.2f}",
+        }
+        _log.info("booted %d guests with %s in %s s", len(self._guests), choice.accelerator, self._facts["boot_s"])
+
+    def _start(self, function: NfPlan, boot: Image, choice: Choice, *, vhost: bool) -> None:
+        name, mtu = function.name, self._fabric.mtu
+        data = self._plan.cores.cpus(name)
+        main = self._plan.cores.cpus(name, ThreadRole.MAIN)
+        sides = (function.left, function.right)
+        guest = self._guests[name] = Guest(name, FOLDER / f"{name}.console", self._machine)
+        taps = self._fabric.run_inside(name, lambda: open_taps(_TAPS))
+        helpers: list[int] = []
+        try:
+            for tap, side in zip(taps, sides, strict=True):
+                self._fabric.change(name, join(tap, (side.name, self._fabric.index(side.name)), mtu))
+            helpers += open_vhost(len(taps)) if vhost else []
+            nics = tuple(
+                Nic(side.mac, tap.descriptor, mtu, helpers[number] if vhost else None)
+                for number, (tap, side) in enumerate(zip(taps, sides, strict=True))
+            )
+            hardware = Hardware(choice.accelerator, self._settings.memory_mb, len(data), nics)
+            words = command_line(function, mtu, [self._threads[side.name] for side in sides])
+            guest.start(
+                lambda monitor: arguments(name, hardware, (boot.kernel, boot.initramfs), words, monitor),
+                (*(tap.descriptor for tap in taps), *helpers),
+                data,
+                # Whoever copies packets is on the NF's data cores: they are what an NF of this size may use.
+                main if vhost else data,
+            )
+        finally:
+            close_taps(taps)
+            for helper in helpers:
+                os.close(helper)
+
+    def _wait_ready(self) -> None:
+        """Wait for all guests. The deadline counts from the last one that came up: on few cores they boot in turns."""
+        left = list(self._guests.values())
+        begin = time.monotonic()
+        while left:
+            still = [guest for guest in left if not guest.console.ready]
+            for guest in still:
+                if ended := guest.ended():
+                    raise CsitError(ended)
+            if len(still) < len(left):
+                left, begin = still, time.monotonic()
+            elif time.monotonic() - begin > self._settings.boot_within_s:
+                _log.error("the console of %s:\n%s", left[0].name, left[0].console.text())
+                what = f"virtual machine of {left[0].name}"
+                raise NotReady(what, self._settings.boot_within_s, f"\n{left[0].console.tail()}")
+            time.sleep(0.02)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each interface's packets may be handled: by its port's data thread and by its vCPU."""
+        return {
+            interface: cpus | own if cpus and (own := self._vcpu_affinity(interface)) else frozenset()
+            for interface, cpus in self._fabric.affinity(self._owners).items()
+        }
+
+    def _vcpu_affinity(self, interface: str) -> frozenset[int]:
+        owner = next(name for name in self._owners if interface in {port.interface for port in self._plan.ports(name)})
+        guest = self._guests.get(owner)
+        return guest.affinity(self._threads[interface]) if guest else frozenset()
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface."""
+        return self._fabric.counters(self._owners)
+
+    def facts(self) -> Mapping[str, str]:
+        """Accelerator and why, versions of QEMU and of what is in the guests, the time to boot them all."""
+        return self._facts
+
+    def problems(self) -> tuple[str, ...]:
+        """Guests that have ended or lost a vCPU, ports that have lost their data thread or their carrier."""
+        found: list[str] = []
+        for guest in self._guests.values():
+            if ended := guest.ended():
+                found.append(ended)
+            else:
+                found += [f"vCPU {number} of {guest.name} is gone" for number in guest.lost_vcpus()]
+        return (*found, *self._fabric.problems(self._owners))
+
+    def stop(self) -> None:
+        """End all guests: taps, rules and consoles go with them."""
+        guests, self._guests = self._guests, {}
+        for guest in guests.values():
+            guest.kill()
+        for guest in guests.values():
+            guest.wait()
+        if guests:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(FOLDER)
+        self._facts = {}

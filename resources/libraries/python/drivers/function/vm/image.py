@@ -1,0 +1,166 @@
+"""What a guest boots from: a kernel and an initramfs made of Debian's packages, kept in a cache.
+
+A cached image is used for as long as it is there and is what was written, so a second run needs no network and has the
+same kernel; removing the folder brings the newest. An image appears under its name complete or not at all.
+"""
+
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pydantic import ValidationError
+
+from resources.libraries.python.drivers.function.vm import packages
+from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder
+from resources.libraries.python.drivers.function.vm.init import render_init
+from resources.libraries.python.drivers.function.vm.modules import load_order, module_name, read_module
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen
+
+_MODULES = ("virtio_pci", "virtio_net")
+"""What a guest needs; where a kernel has them built in there is no file of that name."""
+_FOLDERS = ("bin", "dev", "modules", "proc", "sys")
+_BUILDING = ".building-"
+_log = logging.getLogger(__name__)
+
+
+class Description(Frozen):
+    """What an image is made of, kept beside it."""
+
+    kernel_version: str
+    packages: dict[str, str]
+    """Versions by name."""
+    modules: tuple[str, ...]
+    """In the order in which the guest loads them."""
+    digests: dict[str, str]
+    """SHA-256 of its files by name."""
+
+
+class Image:
+    """An image in a folder."""
+
+    def __init__(self, place: Path) -> None:
+        """Read the description.
+
+        Raises:
+            CsitError: It is not a complete image.
+        """
+        self.kernel = place / "vmlinuz"
+        self.initramfs = place / "initramfs.cpio"
+        try:
+            self.description = Description.model_validate_json((place / "image.json").read_text(encoding="utf-8"))
+            damaged = [name for name, digest in self.description.digests.items() if _digest(place / name) != digest]
+        except (OSError, ValidationError) as error:
+            raise CsitError(f"{place} is no image of a guest") from error
+        if damaged:
+            raise CsitError(f"{place / damaged[0]} is not what was written")
+
+
+def cache_folder() -> Path:
+    """Where images are kept: `XDG_CACHE_HOME`, or root's or the user's own cache."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "csit-density"
+    return Path("/var/cache/csit-density") if os.geteuid() == 0 else Path.home() / ".cache" / "csit-density"
+
+
+def cached(cache: Path) -> Image | None:
+    """The newest image in the cache that was made by the present recipe; None when there is none."""
+    found = cache.glob(f"guest-*-{recipe()}") if cache.is_dir() else ()
+    for place in sorted(found, key=lambda place: place.stat().st_mtime, reverse=True):
+        try:
+            return Image(place)
+        except CsitError as error:
+            _log.warning("%s; it is made anew", error)
+    return None
+
+
+def image(cache: Path) -> Image:
+    """The cached image, or a new one.
+
+    Raises:
+        Unsupported: It cannot be made on this system.
+        CsitError: It could not be made.
+    """
+    try:
+        with _alone(cache):
+            return cached(cache) or _make(cache)
+    except OSError as error:
+        raise CsitError(f"the image of a guest cannot be kept in {cache}: {error}") from error
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """One maker at a time; what a killed one left is removed."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache.glob(f"{_BUILDING}*"):
+            shutil.rmtree(left)
+        yield
+
+
+def _make(cache: Path) -> Image:
+    work = Path(mkdtemp(prefix=_BUILDING, dir=cache))
+    try:
+        (work / "packages").mkdir()
+        versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
+        made = work / "image"
+        made.mkdir()
+        description = _write(work / "root", versions, made)
+        place = cache / f"guest-{description.kernel_version}-{recipe()}"
+        if place.exists():  # damaged, or it would have been taken
+            shutil.rmtree(place)
+        made.rename(place)
+    finally:
+        shutil.rmtree(work)
+    _log.info("made %s", place)
+    return Image(place)
+
+
+def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
+    """Write kernel, initramfs and description of unpacked packages."""
+    kernel = _only(root, "boot/vmlinuz-*")
+    version = kernel.name.removeprefix("vmlinuz-")
+    found = {module_name(path): path for path in root.glob("**/modules/*/kernel/**/*.ko*") if path.is_file()}
+    # Only those that can matter are read: a kernel has thousands.
+    near = {name: read_module(path) for name, path in found.items() if "virtio" in name or "failover" in name}
+    order = load_order(_MODULES, near)
+    busybox = _only(root, "**/bin/busybox").read_bytes()
+    entries = [
+        *(folder(path) for path in _FOLDERS),
+        file("bin/busybox", busybox, executable=True),
+        *(file(f"modules/{name}.ko", near[name]) for name in order),
+        file("init", render_init(order).encode(), executable=True),
+    ]
+    (made / "initramfs.cpio").write_bytes(cpio(entries))
+    shutil.copyfile(kernel, made / "vmlinuz")
+    description = Description(
+        kernel_version=version,
+        packages=versions,
+        modules=tuple(order),
+        digests={name: _digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
+    )
+    (made / "image.json").write_text(description.model_dump_json(indent=2), encoding="utf-8")
+    return description
+
+
+def _only(root: Path, pattern: str) -> Path:
+    found = [path for path in root.glob(pattern) if path.is_file() and not path.is_symlink()]
+    if len(found) != 1:
+        raise CsitError(f"the packages have {len(found)} files {pattern}; one is needed")
+    return found[0]
+
+
+def recipe() -> str:
+    """Changes with whatever goes into an image besides the packages."""
+    return hashlib.sha256(repr((render_init([]), _MODULES, _FOLDERS)).encode()).hexdigest()[:12]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,62 @@
+"""What a guest does: the program that its kernel starts, and the words on the kernel's command line that it reads."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from resources.libraries.python.model.plan import NfInterface, NfPlan
+
+READY = "CSIT-GUEST-READY"
+"""The line on the console that says that a guest routes."""
+PROBE = "csit.probe"
+"""On the command line of a guest that is to end as soon as it is ready."""
+_TEMPLATES = Path(__file__).parents[5] / "templates"
+_QUIET = (
+    "console=ttyS0",
+    "quiet",
+    # A panic ends the guest, with its reason on the console, where it would otherwise stand still.
+    "panic=-1",
+    # A guest that gets no CPU during an overload is no fault of its kernel.
+    "nowatchdog",
+    # Neighbour discovery and MLD packets would be counted as test traffic.
+    "ipv6.disable=1",
+)
+
+
+def render_init(modules: Sequence[str]) -> str:
+    """The init script of an image, the same for all guests.
+
+    Args:
+        modules: Names of the kernel modules in `/modules`, in the order of loading.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - a shell script of names that this project chose
+    )
+    return environment.get_template("guest-init.sh.j2").render(modules=list(modules), ready=READY, probe=PROBE)
+
+
+def command_line(function: NfPlan, mtu: int, vcpus: Sequence[int]) -> str:
+    """The kernel's command line of a guest: all that it is told.
+
+    Args:
+        function: Has addresses, routes and neighbours of both ports.
+        mtu: Of the ports, in bytes.
+        vcpus: The vCPU that receives from the left port, and that of the right one.
+    """
+    sides = zip((function.left, function.right), vcpus, strict=True)
+    return " ".join([*_QUIET, *(_port(interface, mtu, vcpu) for interface, vcpu in sides)])
+
+
+def probe_command_line() -> str:
+    """The same of a guest without ports that ends as soon as it is ready."""
+    return " ".join([*_QUIET, PROBE])
+
+
+def _port(interface: NfInterface, mtu: int, vcpu: int) -> str:
+    hop = interface.route
+    words = (interface.name, interface.mac, interface.address, hop.prefix, hop.address, hop.mac, str(mtu), str(vcpu))
+    return f"csit.port={','.join(words)}"

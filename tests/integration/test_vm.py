@@ -1,0 +1,285 @@
+"""Virtual machines on this machine: real guests that boot, forward real packets, and tell why when they do not."""
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.function.vm import accelerator
+from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder
+from resources.libraries.python.drivers.function.vm.driver import FOLDER, VirtualMachines
+from resources.libraries.python.drivers.function.vm.image import Image, cache_folder, image
+from resources.libraries.python.drivers.function.vm.requirements import missing
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.model.topology import Vm
+from resources.libraries.python.planning.names import GENERATOR
+from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
+from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, plan_of, send  # noqa: F401
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(missing()), reason="; ".join(map(str, missing()))),
+]
+VICTIM = """
+import time
+from tests.integration.test_local_fabric import plan_of
+from tests.integration.test_vm import deployed
+from resources.libraries.python.drivers.host.ownership import MachineLock
+with MachineLock() as machine, deployed(plan_of("VSC", 1, 1), machine):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+STUCK = "#!/bin/busybox sh\necho 'no network card of mine anywhere'\nwhile :; do /bin/busybox sleep 9; done\n"
+ENDS = "#!/bin/busybox sh\necho 'I give up'\n"
+
+
+def send_large(flow: Flow, count: int, frame_bytes: int) -> None:
+    """Send frames of a size with FCS; the header's length and checksum are right."""
+    packet = bytearray(frame(flow)[:34])
+    packet[16:18] = struct.pack("!H", frame_bytes - 18)
+    packet[24:26] = bytes(2)
+    total = sum(struct.unpack("!10H", packet[14:34]))
+    packet[24:26] = struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+    udp = struct.pack("!HHHH", 9, 9, frame_bytes - 38, 0)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((flow.tx_interface, 0))
+        for _ in range(count):
+            port.send(bytes(packet) + udp + bytes(frame_bytes - 4 - 42))
+
+
+@contextmanager
+def deployed(
+    plan: Plan,
+    machine: MachineLock,  # noqa: F811
+    *,
+    frame_bytes: int = 1518,
+    settings: Vm | None = None,
+    image_in: Callable[[Path], Image] = image,
+) -> Iterator[tuple[Fabric, VirtualMachines]]:
+    fabric = Fabric(plan, machine, frame_bytes)
+    guests = VirtualMachines(plan.functions, plan, fabric, machine, settings or Vm(), image_in=image_in)
+    try:
+        fabric.start()
+        LinuxBridge(plan, fabric).start()
+        guests.start()
+        yield fabric, guests
+    finally:
+        guests.stop()
+        fabric.stop()
+
+
+def emulators() -> dict[int, str]:
+    """QEMU processes of this machine with their command lines."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if words[0].startswith("qemu-system"):
+                found[int(entry.name)] = " ".join(words)
+    return found
+
+
+def broken_image(init: str, tmp_path: Path) -> Callable[[Path], Image]:
+    """The real image with another init program."""
+
+    def made(cache: Path) -> Image:
+        good = image(cache)
+        boot = Image(good.kernel.parent)
+        boot.initramfs = tmp_path / "initramfs.cpio"
+        busybox = _busybox(good.initramfs.read_bytes())
+        entries = [folder("bin"), folder("dev"), file("bin/busybox", busybox, executable=True)]
+        boot.initramfs.write_bytes(cpio([*entries, file("init", init.encode(), executable=True)]))
+        return boot
+
+    return made
+
+
+def _busybox(archive: bytes) -> bytes:
+    begin = archive.index(b"bin/busybox\0") - 110
+    size = int(archive[begin + 54 : begin + 62], 16)
+    assert stat.S_ISREG(int(archive[begin + 14 : begin + 22], 16))
+    content = (begin + 110 + len(b"bin/busybox\0") + 3) // 4 * 4
+    return archive[content : content + size]
+
+
+def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:  # noqa: F811
+    before = network_state()
+    plan = plan_of("VSC", 1, 2)
+    with deployed(plan, machine) as (fabric, guests):
+        assert len(emulators()) == 2
+        assert guests.problems() == ()
+        for flow in plan.flows:
+            start = fabric.counters([GENERATOR])
+            wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+            wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 5.0)
+        # What enters a guest is received at one port, what leaves it is sent at the other; and nothing else ever is.
+        assert set(guests.counters().values()) == {InterfaceCounters(FRAMES, FRAMES, 0, 0)}
+        facts = guests.facts()
+        assert facts["accelerator"] in {"kvm", "tcg"}
+        assert facts["why"]
+        assert facts["qemu"][0].isdigit()
+        assert facts["guest kernel"]
+    assert network_state() == before
+    assert emulators() == {}
+    assert not FOLDER.exists()
+
+
+def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of("VSC", 1, 1)
+    (cpu,) = plan.cores.cpus("nf-1-1")
+    with deployed(plan, machine) as (_, guests):
+        assert guests.affinity() == {"csn1x1i1": {cpu}, "csn1x1i2": {cpu}}
+        ((pid, _),) = emulators().items()
+        threads = {
+            thread.name: (thread / "comm").read_text(encoding="utf-8").strip()
+            for thread in Path(f"/proc/{pid}/task").iterdir()
+        }
+        (vcpu,) = [int(thread) for thread, name in threads.items() if name.startswith("CPU 0/")]
+        assert os.sched_getaffinity(vcpu) == {cpu}
+        assert os.sched_getscheduler(vcpu) == os.SCHED_FIFO
+        if "off" in guests.facts()["vhost"]:
+            assert os.sched_getaffinity(pid) == {cpu}
+            assert os.sched_getscheduler(pid) == os.SCHED_FIFO
+        # Moved away behind the driver's back, it is seen elsewhere.
+        others = os.sched_getaffinity(0) - {cpu}
+        if others:
+            os.sched_setaffinity(vcpu, others)
+            assert guests.affinity()["csn1x1i1"] == others | {cpu}
+
+
+def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of("VSC", 1, 1)
+    flow = plan.flows[0]
+    with deployed(plan, machine, frame_bytes=9000) as (fabric, guests):
+        start = fabric.counters([GENERATOR])
+        wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
+        fabric.run_inside(GENERATOR, partial(send_large, flow, FRAMES, 9000))
+        wait_until("large frames", partial(difference, fabric, start, wanted), 5.0)
+        assert guests.counters()["csn1x1i2"] == InterfaceCounters(0, FRAMES, 0, 0)
+
+
+def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+    before = network_state()
+    begin = time.monotonic()
+    settings = Vm(boot_within_s=6.0, accelerator="tcg")
+    with (
+        pytest.raises(NotReady, match=r"virtual machine of nf-1-1 not ready after 6\.0 s") as caught,
+        deployed(plan_of("VSC", 1, 1), machine, settings=settings, image_in=broken_image(STUCK, tmp_path)),
+    ):
+        pass
+    assert "no network card of mine anywhere" in str(caught.value)
+    assert time.monotonic() - begin < 20.0
+    assert network_state() == before
+    assert emulators() == {}
+
+
+def test_a_guest_that_panics_tells_the_reason(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+    settings = Vm(accelerator="tcg")
+    with (
+        pytest.raises(CsitError, match="the virtual machine of nf-1-1 ended") as caught,
+        deployed(plan_of("VSC", 1, 1), machine, settings=settings, image_in=broken_image(ENDS, tmp_path)),
+    ):
+        pass
+    assert "Kernel panic - not syncing: Attempted to kill init!" in str(caught.value)
+    assert emulators() == {}
+
+
+def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:  # noqa: F811
+    with deployed(plan_of("VSC", 1, 2), machine) as (_, guests):
+        (victim,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
+        os.kill(victim, signal.SIGKILL)
+
+        def unnamed() -> str:
+            named = any(each.startswith("the virtual machine of nf-1-2 was killed by signal 9") for each in seen())
+            return "" if named else str(seen())
+
+        seen = guests.problems
+        wait_until("sentence about the victim", unnamed, 5.0)
+        assert not any("nf-1-1" in problem for problem in guests.problems())
+        assert guests.affinity()["csn1x2i1"] == frozenset()
+
+
+def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLock) -> None:  # noqa: F811
+    before = network_state()
+    machine.__exit__(None, None, None)
+    with subprocess.Popen(
+        [sys.executable, "-c", VICTIM], cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as victim:
+        assert victim.stdout
+        try:
+            assert victim.stdout.readline() == "deployed\n"
+        finally:
+            victim.kill()
+    machine.__enter__()
+    assert len(emulators()) == 1
+    removed = machine.remove_leftovers()
+    assert any("qemu-system" in sentence for sentence in removed)
+    wait_until("end of the guest", lambda: str(emulators()) if emulators() else "", 5.0)
+    wait_until("end of the links", lambda: "" if network_state() == before else "there", 5.0)
+
+
+def test_the_second_image_needs_no_network_and_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = image(cache_folder())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    second = image(cache_folder())
+    assert second.kernel == first.kernel
+    assert second.description == first.description
+    with pytest.raises(Unsupported, match="there is no apt-get here"):
+        image(tmp_path / "empty")
+    # A killed maker leaves a folder of work, and the next one removes it.
+    shutil.copytree(first.kernel.parent, tmp_path / "cache" / first.kernel.parent.name)
+    (tmp_path / "cache" / ".building-dead").mkdir()
+    assert image(tmp_path / "cache").description == first.description
+    assert not (tmp_path / "cache" / ".building-dead").exists()
+
+
+def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+    begin = time.monotonic()
+    reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine)
+    assert time.monotonic() - begin < 40.0
+    assert emulators() == {}
+    stuck = broken_image(STUCK, tmp_path)(cache_folder())
+    assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=3.0)
+    assert emulators() == {}
+    assert reason == "" or len(reason) > 10
+
+
+def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> None:
+    before = network_state()
+    done = run_robot(
+        tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1",
+        "--suite", "vsc-mrr",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert network_state() == before
+    assert emulators() == {}
+    (row,) = results(tmp_path)
+    assert row.mrr
+    assert row.mrr.mean_pps > 1000
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    facts = row.facts["functions"]
+    assert (VerdictKind.EMULATED in row.verdict.kinds) == (facts["accelerator"] == "tcg")
+    if facts["accelerator"] == "tcg":
+        assert any("software emulation (TCG)" in line and facts["why"] in line for line in row.verdict.evidence)
