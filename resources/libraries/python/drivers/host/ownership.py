@@ -9,7 +9,9 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -135,6 +137,13 @@ class MachineLock:
         """Say that a worker process has ended."""
         self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
 
+    def folder(self, name: str) -> Path:
+        """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
+        self._held()
+        path = self._directory / "run" / name
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
     def set_for_run(self, setting: str, value: str) -> str | None:
         """Change a kernel setting until the lock is released.
 
@@ -181,21 +190,46 @@ class MachineLock:
         earlier, self._inherited = self._inherited, None
         if earlier is None:
             return []
-        removed = [
-            f"killed worker process {worker.pid} of {earlier}: {worker.command}"
-            for worker in earlier.workers
-            if worker.kill()
-        ]
-        ours = [name for name, inode in earlier.namespaces.items() if _is_ours(name, inode)]
-        for name in ours:
-            namespaces.run_inside(name, _delete_ports)
-            namespaces.remove(name)
-            removed.append(f"removed network namespace {name} of {earlier}")
-        self.release_namespaces(earlier.namespaces)
-        self._change(workers=tuple(worker for worker in self._held().workers if worker not in earlier.workers))
+        removed = [f"{sentence} of {earlier}" for sentence in self._remove(earlier)]
         removed += [f"{sentence}, changed by {earlier}" for sentence in self._restore_settings()]
         for sentence in removed:
             _log.info(sentence)
+        return removed
+
+    def leftovers(self) -> list[str]:
+        """What this run has claimed, has not released, and is there."""
+        record = self._held()
+        return [
+            *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
+            *(f"process {worker.pid} ({worker.command})" for worker in record.workers if worker.alive),
+        ]
+
+    def remove_claimed(self) -> list[str]:
+        """Remove by force all that this run has claimed and not released.
+
+        Returns:
+            One sentence for each thing that was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        removed = self._remove(self._held())
+        for sentence in removed:
+            _log.info(sentence)
+        return removed
+
+    def _remove(self, record: Record) -> list[str]:
+        """Kill the workers of a record, remove its namespaces, take both off the record; say what was there."""
+        removed = [f"killed worker process {each.pid} ({each.command})" for each in record.workers if each.kill()]
+        shutil.rmtree(self._directory / "run", ignore_errors=True)
+        for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
+            # The name of a namespace that was not finished, or that somebody has taken away, cannot be entered.
+            with suppress(CsitError):
+                namespaces.run_inside(name, _delete_ports)
+            namespaces.remove(name)
+            removed.append(f"removed network namespace {name}")
+        self.release_namespaces(record.namespaces)
+        self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
         return removed
 
     @property

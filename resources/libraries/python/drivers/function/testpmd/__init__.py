@@ -1,0 +1,1 @@
+"""DPDK testpmd as an NF, a process each."""

@@ -1,0 +1,81 @@
+"""The command line of one testpmd: pure, from the plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resources.libraries.python.model.plan import CoreMap, NfPlan, ThreadRole
+
+PROGRAM = "dpdk-testpmd"
+_PLAIN_FRAME_BYTES = 1518
+_BLOCK_BYTES = 65536
+_RING_BYTES = 4 * 2**20
+"""Of each ring of a port: 2,048 frames of up to 1518 B, at 100 kpps the turns of others on an oversubscribed core."""
+_MBUFS = 16384
+_MEMORY_MB = 128
+"""Holds the mbufs of plain frames (36 MB) and what DPDK needs itself."""
+_JUMBO_MEMORY_MB = 320
+_HEADROOM_BYTES = 128
+_ETHERNET_BYTES = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Memif:
+    """Where to meet the vSwitch for shared-memory links, instead of kernel interfaces."""
+
+    socket: str
+    """Path of the Unix socket; the vSwitch listens."""
+    left_id: int
+    right_id: int
+
+
+def command(
+    function: NfPlan, cores: CoreMap, *, largest_frame_bytes: int = _PLAIN_FRAME_BYTES, memif: Memif | None = None
+) -> list[str]:
+    """The argument vector of an NF.
+
+    It forwards from port 0 (left) to port 1 (right) and back, writes its own MAC as source and the next hop's as
+    destination, and leaves the rest of a frame as it is.
+
+    Args:
+        function: Interfaces and next hops.
+        cores: Where its threads are.
+        largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        memif: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
+    """
+    data = cores.cpus(function.name)
+    main = cores.cpus(function.name, ThreadRole.MAIN)[0]
+    plain = largest_frame_bytes <= _PLAIN_FRAME_BYTES
+    devices = _by_memif(function, memif) if memif else _by_af_packet(function, 2048 if plain else 16384)
+    words = [PROGRAM, "-v", f"--lcores={_lcores(main, data)}", "--main-lcore=0"]
+    # No huge pages, which a laptop has not and ports of the kernel do not need; no PCI devices, which are not ours.
+    words += ["--no-huge", "-m", str(_MEMORY_MB if plain else _JUMBO_MEMORY_MB), "--no-pci", "--no-telemetry"]
+    words += ["--no-shconf", f"--file-prefix={function.name}"]
+    words += [f"--vdev={device}" for device in devices]
+    words += ["--", f"--nb-cores={min(2, len(data))}", "--rxq=1", "--txq=1", "--forward-mode=mac"]
+    words += [f"--eth-peer=0,{function.left.route.mac}", f"--eth-peer=1,{function.right.route.mac}"]
+    words += [f"--total-num-mbufs={_MBUFS}", "--no-mlockall"]
+    if not plain:
+        # AF_PACKET copies a frame into one mbuf and does not look whether it fits.
+        words += [f"--mbuf-size={largest_frame_bytes + _HEADROOM_BYTES + 64}"]
+        words += [f"--max-pkt-len={largest_frame_bytes}"]
+    return words
+
+
+def _lcores(main: int, data: Sequence[int]) -> str:
+    """DPDK's lcore 0 is the main thread, 1 and up the data threads in order: `0@4,1@6,2@7`."""
+    return ",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate((main, *data)))
+
+
+def _by_af_packet(function: NfPlan, frame_bytes: int) -> list[str]:
+    ring = f"qpairs=1,qdisc_bypass=1,blocksz={_BLOCK_BYTES},framesz={frame_bytes},framecnt={_RING_BYTES // frame_bytes}"
+    sides = (function.left, function.right)
+    return [f"net_af_packet{port},iface={side.name},{ring}" for port, side in enumerate(sides)]
+
+
+def _by_memif(function: NfPlan, memif: Memif) -> list[str]:
+    sides = ((memif.left_id, function.left), (memif.right_id, function.right))
+    # A socket of the file system, not an abstract one: abstract names end at the network namespace.
+    return [
+        f"net_memif{port},role=client,id={identifier},socket={memif.socket},socket-abstract=no,mac={side.mac}"
+        for port, (identifier, side) in enumerate(sides)
+    ]

@@ -1,0 +1,161 @@
+"""Network functions as DPDK testpmd: a process per NF, polling the NF's ports on its planned cores."""
+
+import logging
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.function.testpmd import output
+from resources.libraries.python.drivers.function.testpmd.command import PROGRAM, command
+from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host.daemons import Daemon
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.messages import set_mac
+from resources.libraries.python.drivers.host.netlink import Request
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.polling import favour, threads_of
+from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
+
+_FOLDER = "testpmd"
+_READY_S = 30.0
+_READY_MORE_S = 2.0
+"""For each further NF: they start together, on as many cores as there are."""
+_END_S = 10.0
+_LCORE = re.compile(r"worker-?(\d+)$")
+"""Threads are called `rte-worker-1`; in other versions `lcore-worker-1` or `dpdk-worker1`."""
+_log = logging.getLogger(__name__)
+
+
+class Testpmds:
+    """Fulfils `roles.function.NetworkFunctions`: NFs that forward between their two ports in user space."""
+
+    def __init__(
+        self,
+        functions: Sequence[NfPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        *,
+        largest_frame_bytes: int = 1518,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            plan: Has their cores.
+            fabric: Has their namespaces, which do not forward by themselves; started before `start`.
+            machine: The machine's lock, held.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        """
+        self._functions = tuple(functions)
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._largest_frame_bytes = largest_frame_bytes
+        self._owners = tuple(function.name for function in self._functions)
+        self._folder: Path | None = None
+        self._daemons: dict[str, Daemon] = {}
+        self._lcores: dict[str, int] = {}
+        """Thread ids of the lcores by the port that they receive from."""
+
+    def start(self) -> None:
+        """Start all of them together, and wait until each says that it forwards.
+
+        Raises:
+            CsitError: One ended; the text has its last words.
+            NotReady: One does not forward in time.
+            Unsupported: Its threads cannot be given their place.
+        """
+        self._folder = self._machine.folder(_FOLDER)
+        for function in self._functions:
+            self._start(function, self._folder)
+        within_s = _READY_S + _READY_MORE_S * len(self._functions)
+        for function in self._functions:
+            daemon = self._daemons[function.name]
+            daemon.wait_for("forwarding", lambda daemon=daemon: output.not_ready(daemon.said()), within_s)  # type: ignore[misc]
+            self._find_threads(function)
+            self._fabric.change(function.name, self._foreign_macs(function))
+        for thread in set(self._lcores.values()):
+            favour(thread)
+        _log.info("%d testpmd forward", len(self._functions))
+
+    def _start(self, function: NfPlan, folder: Path) -> None:
+        argv = command(function, self._plan.cores, largest_frame_bytes=self._largest_frame_bytes)
+        daemon = Daemon(
+            f"testpmd of {function.name}",
+            # Into a file it would print when its buffer is full, and never that it is ready.
+            ["stdbuf", "-oL", *argv],
+            folder / f"{function.name}.log",
+            {"RUNTIME_DIRECTORY": str(folder)},
+        )
+        self._daemons[function.name] = daemon
+        main = self._plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
+        self._fabric.run_inside(function.name, partial(daemon.start, main, self._machine))
+
+    def _find_threads(self, function: NfPlan) -> None:
+        daemon = self._daemons[function.name]
+        running = threads_of(daemon.pid, _LCORE)
+        for port, lcore in output.receiving_lcores(daemon.said()).items():
+            if lcore in running:
+                self._lcores[(function.left, function.right)[port].name] = running[lcore]
+
+    def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
+        """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
+
+        The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
+        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
+        """
+        for side in (function.left, function.right):
+            yield set_mac(side.name, self._fabric.index(side.name), f"{int(side.mac[:2], 16) | 0x06:02x}{side.mac[2:]}")
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each port's two threads may really run: the kernel's that receives and the lcore that forwards.
+
+        Empty where one of them is gone.
+        """
+        received = self._fabric.affinity(self._owners)
+        polled = threads.affinity(self._lcores)
+        return {
+            name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
+            for name, cpus in received.items()
+        }
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface, of the kernel: every frame passes it."""
+        return self._fabric.counters(self._owners)
+
+    def facts(self) -> Mapping[str, str]:
+        """How frames get in and out, and its version."""
+        said = next((daemon.said() for daemon in self._daemons.values()), "")
+        return {"testpmd": f"DPDK {output.version(said)}, mac forwarding, net_af_packet"} if said else {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Those that have ended, ports that have lost their data thread or their carrier."""
+        ended = filter(None, (daemon.problem() for daemon in self._daemons.values()))
+        return (*ended, *self._fabric.problems(self._owners))
+
+    def stop(self) -> None:
+        """End all of them together. Safe to call at any time and more than once."""
+        daemons, self._daemons = self._daemons, {}
+        self._lcores = {}
+        for daemon in daemons.values():
+            daemon.tell_to_end(b"\n")
+        for daemon in daemons.values():
+            daemon.wait_end(_END_S)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def missing() -> Iterator[Problem]:
+    """What this machine lacks for testpmd."""
+    lacking = [program for program in (PROGRAM, "stdbuf") if shutil.which(program) is None]
+    if lacking:
+        yield Problem(
+            f"{', '.join(lacking)} missing for NFs of kind testpmd",
+            "install it: apt-get install dpdk-dev librte-net-af-packet23 coreutils",
+        )

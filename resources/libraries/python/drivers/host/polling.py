@@ -1,0 +1,58 @@
+"""Data threads of user space that poll without ever sleeping."""
+
+import ctypes
+import os
+import re
+import struct
+from pathlib import Path
+
+from resources.libraries.python.errors import Unsupported
+
+_SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
+_ATTRIBUTES = struct.Struct("=IIQiIQQQ")
+_MOST_FAVOURED = -20
+_SLICE_NS = 100_000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def favour(thread: int) -> None:
+    """Let a polling thread have nearly all of what real-time threads leave of its CPU, in turns of 0.1 ms.
+
+    In real time it would stop all others on its CPU for good, the receiving kernel threads of its own ports among them.
+    As an ordinary thread it waits for whoever else is there; so it gets the highest weight. Where a plan is
+    oversubscribed several of them share a CPU: with the turns of 3 ms that are usual, rings would overflow. The kernel
+    takes the length of a turn from 6.12 on (EEVDF) and ignores it before.
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    number = _SYS_SCHED_SETATTR.get(os.uname().machine)
+    if number is None:
+        os.setpriority(os.PRIO_PROCESS, thread, _MOST_FAVOURED)
+        return
+    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, _MOST_FAVOURED, 0, _SLICE_NS, 0, 0)
+    if _libc.syscall(number, thread, attributes, 0):
+        reason = os.strerror(ctypes.get_errno())
+        raise Unsupported(f"polling thread {thread} cannot be favoured by the scheduler: {reason}")
+
+
+def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -> dict[int, int]:
+    """Threads of a process by the number in their names.
+
+    Args:
+        pid: The process.
+        pattern: Matches a name; its first group is the number.
+        root: Where processes are; another one for tests.
+
+    Returns:
+        Number to thread id; empty when the process is gone.
+    """
+    found = {}
+    try:
+        for task in (root / str(pid) / "task").iterdir():
+            name = (task / "comm").read_text(encoding="utf-8", errors="replace").strip()
+            if match := pattern.search(name):
+                found[int(match[1])] = int(task.name)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return found

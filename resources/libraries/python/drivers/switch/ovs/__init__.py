@@ -1,0 +1,1 @@
+"""Open vSwitch with its userspace datapath, in daemons of its own."""

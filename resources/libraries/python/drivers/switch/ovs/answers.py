@@ -1,0 +1,53 @@
+"""What Open vSwitch answers, read."""
+
+import json
+import re
+
+from resources.libraries.python.errors import CsitError
+
+_THREAD = re.compile(r"pmd thread .*core_id (\d+):")
+_QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*\d+")
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*")
+_SLEEPS_FROM = (3, 1)
+
+
+def polling_cpus(shown: str) -> dict[str, frozenset[int]]:
+    """Read `dpif-netdev/pmd-rxq-show`: on which CPUs each port's queues are polled."""
+    cpu: int | None = None
+    found: dict[str, set[int]] = {}
+    for line in shown.splitlines():
+        if match := _THREAD.search(line):
+            cpu = int(match[1])
+        elif (match := _QUEUE.search(line)) and cpu is not None:
+            found.setdefault(match[1], set()).add(cpu)
+    return {port: frozenset(cpus) for port, cpus in found.items()}
+
+
+def version(said: str) -> str:
+    """The version in what `version` answers: `ovs-vswitchd (Open vSwitch) 3.1.0`."""
+    match = _VERSION.search(said)
+    return match[0] if match else "unknown version"
+
+
+def pmd_sleeps(version_text: str) -> bool:
+    """Whether PMD threads of this version can sleep when nothing comes."""
+    match = _VERSION.match(version_text)
+    return match is not None and (int(match[1]), int(match[2])) >= _SLEEPS_FROM
+
+
+def interface_types(printed: str) -> frozenset[str]:
+    """Read the column `iface_types` as `ovs-vsctl get` prints it: `[afxdp, dpdk, internal]`."""
+    return frozenset(word.strip(' "') for word in printed.strip().strip("[]").split(",") if word.strip())
+
+
+def interface_errors(printed: str) -> dict[str, str]:
+    """Read `ovs-vsctl --format=json --columns=name,error list Interface`: errors by interface, for those that have one.
+
+    Raises:
+        CsitError: It is not what was asked for.
+    """
+    try:
+        rows = json.loads(printed)["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CsitError(f"ovs-vsctl did not print a table: {printed[:100]!r}") from error
+    return {name: error for name, error in rows if isinstance(error, str) and error}

@@ -1,0 +1,109 @@
+"""How Open vSwitch takes packets from a port: three ways, one fact sheet each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import Unsupported
+
+_AF_XDP_PORT_BYTES = 76_000_000
+"""Memory that OVS 3.1 takes and touches for each AF_XDP port with one queue: 3,028 MB for 40 ports, measured."""
+_AF_XDP_LARGEST_FRAME_BYTES = 3498
+"""What native XDP on veth lets through: one page without the headroom and tailroom of a frame."""
+_DPDK_RING_FRAMES = 4096
+"""Frames that a port's ring holds: at 100 kpps 40 ms, the turns of other threads on an oversubscribed core."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortKind:
+    """One way."""
+
+    name: str
+    """As topologies write it."""
+    description: str
+    """For the record of a result."""
+    polled: bool
+    """Polled by PMD threads, which have planned cores; otherwise the daemon's main thread forwards."""
+    port_bytes: int = 0
+    """Memory that a port takes."""
+    largest_frame_bytes: int | None = None
+    """L2 with FCS; None where there is no bound of its own."""
+
+
+SYSTEM = PortKind("system", "AF_PACKET sockets, forwarding by the main thread", polled=False)
+AF_XDP = PortKind(
+    "af_xdp",
+    "AF_XDP sockets (native, copied), forwarding by PMD threads",
+    polled=True,
+    port_bytes=_AF_XDP_PORT_BYTES,
+    largest_frame_bytes=_AF_XDP_LARGEST_FRAME_BYTES,
+)
+DPDK = PortKind("dpdk", "DPDK net_af_packet, forwarding by PMD threads", polled=True)
+KINDS = {kind.name: kind for kind in (SYSTEM, AF_XDP, DPDK)}
+
+
+def choose(asked: str, offered: Iterable[str]) -> PortKind:
+    """Choose how to take packets.
+
+    Args:
+        asked: A name of `KINDS`, or `auto` for the one with the highest rate without loss on veth ports.
+        offered: Interface types that the running daemon has (`iface_types`).
+
+    Raises:
+        Unsupported: The daemon was built without it.
+    """
+    needed = {"af_xdp": "afxdp", "dpdk": "dpdk", "system": "system"}
+    types = set(offered)
+    if asked == "auto":
+        return AF_XDP if needed["af_xdp"] in types else SYSTEM
+    if needed[asked] not in types:
+        raise Unsupported(f"this ovs-vswitchd has no ports of type {asked}; it has {', '.join(sorted(types))}")
+    return KINDS[asked]
+
+
+def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_bytes: int) -> None:
+    """See whether ports of a kind can be had.
+
+    Args:
+        kind: How packets are taken.
+        ports: How many.
+        largest_frame_bytes: L2 with FCS.
+        available_bytes: Memory of the machine that is free to be used.
+
+    Raises:
+        Unsupported: They cannot; the text says what would do.
+    """
+    other = "say `ovs: {ports: system}` in the topology"
+    if kind.largest_frame_bytes is not None and largest_frame_bytes > kind.largest_frame_bytes:
+        raise Unsupported(
+            f"{kind.name} ports of Open vSwitch carry frames up to {kind.largest_frame_bytes} B, "
+            f"asked for are {largest_frame_bytes} B; {other}"
+        )
+    needed = ports * kind.port_bytes
+    if needed > available_bytes:
+        raise Unsupported(
+            f"{ports} {kind.name} ports of Open vSwitch need {needed / 1e9:.1f} GB of memory, "
+            f"{available_bytes / 1e9:.1f} GB are available; {other}"
+        )
+
+
+def columns(kind: PortKind, interface: str, cpu: int, mtu: int) -> tuple[str, ...]:
+    """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
+
+    Args:
+        kind: How packets are taken.
+        interface: Of the kernel; the row has the same name.
+        cpu: Where its receive queue is to be polled.
+        mtu: In bytes.
+    """
+    affinity = f"other_config:pmd-rxq-affinity=0:{cpu}"
+    if kind is AF_XDP:
+        # Not best-effort: a port that silently falls back would not be what the record says.
+        return ("type=afxdp", "options:xdp-mode=native", "options:n_rxq=1", affinity)
+    if kind is DPDK:
+        frame = 2048 if mtu <= 1500 else 16384
+        devargs = (
+            f"net_af_packet_{interface},iface={interface},qpairs=1,qdisc_bypass=1,"
+            f"blocksz=65536,framesz={frame},framecnt={_DPDK_RING_FRAMES * 2048 // frame}"
+        )
+        return ("type=dpdk", f"options:dpdk-devargs={devargs}", f"mtu_request={mtu}", affinity)
+    return ()

@@ -1,0 +1,141 @@
+"""Open vSwitch in the local world: real packets, planned cores, and nothing left whatever happens."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.ovs.programs import missing
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import NfKind
+from tests.integration.robot_runs import network_state, results, run_robot
+from tests.integration.user_space import (
+    LOCAL_OVS,
+    cell,
+    deployed,
+    planned,
+    prepared,
+    processes,
+    send_and_count,
+    topology_with,
+    victim,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
+]
+WITH_DPDK = pytest.mark.skipif(bool(list(missing("dpdk"))), reason="; ".join(map(str, missing("dpdk"))))
+VICTIM = """
+import time
+from tests.integration.user_space import cell, deployed, topology_with
+with deployed(topology_with(), cell("CSC", 1, 1)):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    before = network_state()
+    daemons = processes("ovs")
+    yield
+    assert processes("ovs") == daemons
+    assert network_state() == before
+    assert not (DIRECTORY / "run" / "ovs").exists()
+
+
+@pytest.mark.parametrize(
+    ("ports", "service_type", "rows", "columns"),
+    [
+        ("auto", "CSC", 1, 1),
+        ("auto", "CSC", 2, 2),
+        ("auto", "CSP", 1, 3),
+        ("system", "CSC", 2, 2),
+        pytest.param("dpdk", "CSC", 1, 2, marks=WITH_DPDK),
+    ],
+)
+def test_packets_pass_in_their_instance_only_on_planned_cores(
+    ports: str, service_type: str, rows: int, columns: int
+) -> None:
+    with deployed(topology_with(ports=ports), cell(service_type, rows, columns)) as deployment:
+        send_and_count(deployment)
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        assert deployment.problems() == ()
+        facts = deployment.facts()["vswitch"]
+        assert facts["vswitch"].startswith("Open vSwitch 3.") or facts["vswitch"].startswith("Open vSwitch 2.")
+        assert {"system": "AF_PACKET", "dpdk": "DPDK", "auto": "AF_"}[ports] in facts["datapath"]
+
+
+def test_no_packet_of_its_own_is_seen() -> None:
+    """Left alone, nobody sends: no ARP, no LLDP, no MLD, no flooded frame."""
+    with deployed(topology_with(), cell("CSC", 2, 1)) as deployment:
+        send_and_count(deployment)
+        before = deployment.counters()
+        with pytest.raises(CsitError, match="not ready"):
+            wait_until("a packet", lambda: "" if deployment.counters() != before else "none", 1.5, pause_s=0.1)
+
+
+@pytest.mark.parametrize("name", ["ovs-vswitchd", "ovsdb-server"])
+def test_a_killed_daemon_is_named(name: str) -> None:
+    with deployed(topology_with(), cell("CSC", 1, 1)) as deployment:
+        (pid,) = [each for each, line in processes(name).items() if str(DIRECTORY) in line]
+        os.kill(pid, signal.SIGKILL)
+        wait_until("end of the daemon", lambda: "" if deployment.problems() else "no problem", 2.0)
+        assert any(f"{name} was killed by SIGKILL" in problem for problem in deployment.problems())
+        if name == "ovs-vswitchd":
+            assert {row.actual_cpus for row in deployment.affinity() if row.owner == "vswitch"} == {()}
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next() -> None:
+    with victim(VICTIM) as run:
+        ours = {pid for pid, line in processes("ovs").items() if str(DIRECTORY) in line}
+        assert len(ours) == 2
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    assert ours <= set(processes("ovs"))
+    with MachineLock() as machine:
+        removed = machine.remove_leftovers()
+    assert sum("ovs" in sentence and "killed" in sentence for sentence in removed) == 2
+
+
+def test_a_port_that_it_cannot_use_is_named() -> None:
+    with pytest.raises(CsitError, match=r"Open vSwitch cannot use csv1p1: .*No such device"), ExitStack() as stack:
+        parts = stack.enter_context(prepared(topology_with(), cell("CSC", 1, 1)))
+        for cable in parts.cables:
+            stack.callback(cable.stop)
+            cable.start()
+        subprocess.run(["ip", "-n", "csit-vswitch", "link", "del", "csv1p1"], check=True)
+        stack.callback(parts.switch.stop)
+        parts.switch.start()
+
+
+def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, **where: None if name == "ovs-vsctl" else real(name, **where))
+    assert (
+        "ovs-vsctl missing for the vSwitch ovs; install it: apt-get install openvswitch-switch"
+        in world_of(topology_with()).problems()
+    )
+
+
+def test_the_suites_run_on_it(tmp_path: Path) -> None:
+    done = run_robot(
+        tmp_path,
+        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1"),
+        *("--suite", "csc-ndrpdr"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(tmp_path)
+    assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    assert "1ch-2ovs-1dcr" in row.test_name
+    assert NfKind.LINUX_ROUTER in (function.kind for function in row.plan.functions)

@@ -1,0 +1,129 @@
+"""DPDK testpmd as an NF, alone and beside Linux routers: real packets, planned cores, and nothing left."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.function.testpmd.driver import missing
+from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock, Record
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.ovs.programs import missing as missing_for_ovs
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import NfKind
+from tests.integration.robot_runs import network_state, results, run_robot
+from tests.integration.user_space import (
+    LOCAL_OVS,
+    cell,
+    deployed,
+    planned,
+    processes,
+    send_and_count,
+    topology_with,
+    victim,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
+]
+NO_OVS = "; ".join(map(str, missing_for_ovs("auto")))
+WITH_OVS = pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
+ROUTER, TESTPMD = NfKind.LINUX_ROUTER, NfKind.TESTPMD
+VICTIM = """
+import time
+from resources.libraries.python.model.cell import NfKind
+from tests.integration.user_space import cell, deployed, topology_with
+with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind.TESTPMD,))):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    before = network_state()
+    running = processes("testpmd")
+    yield
+    assert processes("testpmd") == running
+    assert network_state() == before
+    assert not (DIRECTORY / "run" / "testpmd").exists()
+
+
+@pytest.mark.parametrize(
+    ("vswitch", "service_type", "rows", "kinds"),
+    [
+        ("linux_bridge", "CSC", 2, (TESTPMD,)),
+        ("linux_bridge", "CSC", 1, (ROUTER, TESTPMD)),
+        ("linux_bridge", "CSP", 2, (TESTPMD, ROUTER, TESTPMD)),
+        pytest.param("ovs", "CSC", 2, (ROUTER, TESTPMD), marks=WITH_OVS),
+        pytest.param("ovs", "CSP", 1, (ROUTER, TESTPMD), marks=WITH_OVS),
+    ],
+)
+def test_nfs_of_one_or_two_kinds_forward_in_their_instance_only(
+    vswitch: str, service_type: str, rows: int, kinds: tuple[NfKind, ...]
+) -> None:
+    """Every hop sees each frame once: no kernel forwards beside testpmd, and next hops take its frames for theirs."""
+    with deployed(topology_with(vswitch=vswitch), cell(service_type, rows, len(kinds), kinds)) as deployment:
+        assert [function.kind for function in deployment.plan.functions] == list(kinds) * rows
+        send_and_count(deployment)
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        assert deployment.problems() == ()
+        assert deployment.facts()["functions"]["testpmd"].startswith("DPDK 2")
+
+
+def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
+    with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
+        (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
+        os.kill(pid, signal.SIGKILL)
+        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 2.0)
+        (problem,) = deployment.problems()
+        assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
+        assert "Press enter to exit" in problem
+        lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
+        assert lost == {"csn2x1i1", "csn2x1i2"}
+
+
+def test_a_killed_run_leaves_none() -> None:
+    """They are on the machine's record, and they end by themselves when nobody is at the other end any more."""
+    with victim(VICTIM) as run:
+        pids = {pid for pid, line in processes("testpmd").items() if "file-prefix=nf-" in line}
+        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
+        assert len(pids) == 2
+        assert pids <= {worker.pid for worker in record.workers}
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    with MachineLock() as machine:
+        machine.remove_leftovers()
+
+
+def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from resources.libraries.python.drivers.function.testpmd import driver
+
+    right = driver.command
+    monkeypatch.setattr(driver, "command", lambda *args, **options: [*right(*args, **options), "--no-such-option"])
+    with (
+        pytest.raises(CsitError, match=r"testpmd of nf-1-1 ended with \d+; it said last: .*Command line is incomplete"),
+        deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 1, 1, (TESTPMD,))),
+    ):
+        pass
+
+
+@WITH_OVS
+def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
+    done = run_robot(
+        tmp_path,
+        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x2"),
+        *("-v", "NF_KINDS:linux_router+testpmd", "--suite", "csp-mrr"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(tmp_path)
+    assert row.mrr is not None
+    # At overload a polling thread that shares its core may get nothing through; at a low rate nothing is lost.
+    (verified, *_) = row.trials
+    assert verified.trial.purpose == "connectivity"
+    assert {(flow.direction, flow.sent - flow.received) for flow in verified.flows} == {("forward", 0), ("reverse", 0)}
+    assert row.test_name.endswith("lnxip4+testpmd-mrr")
+    assert {each.owner for each in row.affinity} == {"vswitch", "nf-1-1", "nf-1-2"}

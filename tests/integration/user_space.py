@@ -1,0 +1,161 @@
+"""What the tests of vSwitches and NFs in user space share: a cell deployed through the drivers, frames sent by hand."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType, TestType
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.profiles import profile
+from tests.integration.robot_runs import PROJECT
+from tests.integration.test_local_fabric import send
+
+FRAMES = 20
+LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"
+_LOCK_S = 120.0
+
+
+def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
+    """The testbed `local-ovs`, with another vSwitch or other ports."""
+    topology = load_topology(LOCAL_OVS)
+    dut = topology.dut.model_copy(
+        update={"vswitch": vswitch, "ovs": topology.dut.ovs.model_copy(update={"ports": ports})}
+    )
+    names = {name: dut if node.type == "DUT" else node for name, node in topology.nodes.items()}
+    return topology.model_copy(update={"nodes": names})
+
+
+def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] = ()) -> Cell:
+    """A cell with NFs of one core."""
+    return Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns, nf_kinds=kinds)
+
+
+@contextmanager
+def prepared(topology: Topology, asked_cell: Cell) -> Iterator[Parts]:
+    """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
+    world = world_of(topology)
+
+    def busy() -> str:
+        try:
+            world.open()
+        except CsitError as error:
+            if "in use" not in str(error):
+                raise
+            return str(error)
+        return ""
+
+    wait_until("machine lock", busy, _LOCK_S, pause_s=0.1)
+    try:
+        plan = make_plan(topology, asked_cell, discover())
+        yield world.parts(
+            plan, Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame("64B"), profile=profile("quick"))
+        )
+    finally:
+        world.close()
+
+
+@contextmanager
+def deployed(topology: Topology, asked_cell: Cell) -> Iterator[Deployment]:
+    """A running cell."""
+    with (
+        prepared(topology, asked_cell) as parts,
+        Deployment(make_plan(topology, asked_cell, discover()), parts) as running,
+    ):
+        yield running
+
+
+def planned(plan: Plan) -> dict[str, tuple[int, ...]]:
+    """The CPU of every port of the system under test."""
+    return {
+        port.interface: (plan.cores.cpus(port.owner)[port.data_thread],)
+        for link in plan.links
+        for port in (link.a, link.b)
+        if port.owner != GENERATOR
+    }
+
+
+def send_and_count(deployment: Deployment) -> None:
+    """Send frames of every flow one after the other, and see exactly these at every hop of its path and nowhere else.
+
+    Raises:
+        NotReady: They do not arrive; the text has all counters that differ.
+    """
+    for flow in deployment.plan.flows:
+        before = counters(deployment)
+        wanted = {name: [0, 0] for name in before}
+        path = next(
+            path for path in deployment.plan.paths if (path.instance, path.direction) == (flow.instance, flow.direction)
+        )
+        for hop in path.hops:
+            wanted[hop.interface][hop.counter == "tx"] += FRAMES
+        namespaces.run_inside("csit-generator", partial(send, flow, FRAMES))
+        wait_until(f"{FRAMES} frames of {_name(flow)}", partial(_difference, deployment, before, wanted), 5.0)
+
+
+def counters(deployment: Deployment) -> Mapping[str, InterfaceCounters]:
+    """Counters of all ports, those of the generator among them."""
+    return {**deployment.counters(), **deployment.parts.generator_counters()}
+
+
+def _difference(
+    deployment: Deployment, before: Mapping[str, InterfaceCounters], wanted: Mapping[str, list[int]]
+) -> str:
+    now = counters(deployment)
+    found = {
+        name: [now[name].rx_packets - before[name].rx_packets, now[name].tx_packets - before[name].tx_packets]
+        for name in wanted
+    }
+    return ", ".join(
+        f"{name} rx, tx {found[name]}, not {wanted[name]}" for name in wanted if found[name] != wanted[name]
+    )
+
+
+def _name(flow: Flow) -> str:
+    return f"instance {flow.instance} {flow.direction}"
+
+
+def processes(word: str) -> dict[int, str]:
+    """Command lines of this machine's processes that have a word in them, by pid."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if word in Path(words[0]).name:
+                found[int(entry.name)] = " ".join(words)
+    return found
+
+
+@contextmanager
+def victim(source: str) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that says `deployed` and waits to be killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", source],
+        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "deployed\n"
+            yield process
+        finally:
+            process.kill()
