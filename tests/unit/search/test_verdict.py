@@ -4,11 +4,13 @@ import pytest
 from search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
 from test_connectivity import planned
 
+from resources.libraries.python.model.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.search.profiles import CSIT
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
-from resources.libraries.python.search.verdict import judge
+from resources.libraries.python.search.verdict import judge, verdict_text
 
 PLAN = planned("CSC", 1, 1)
 CROWDED = PLAN.model_copy(
@@ -33,7 +35,7 @@ def judged(plan: Plan = PLAN, **known: object) -> Verdict:
 @pytest.mark.parametrize(
     ("plan", "known", "kinds", "words"),
     [
-        (PLAN, {"outcome": outcome(4e6), "affinity": [RIGHT]}, [VerdictKind.MEASURED], "25 trials in 37.5 s"),
+        (PLAN, {"outcome": outcome(4e6), "affinity": [RIGHT]}, [VerdictKind.MEASURED], "none limited by the generator"),
         (PLAN, {}, [VerdictKind.MEASURED], "every service instance"),
         (PLAN, {"outcome": outcome(4e7)}, [VerdictKind.GENERATOR_BOUND], "still met at 29760000 pps"),
         (PLAN, {"outcome": outcome(0.0)}, [VerdictKind.BELOW_RANGE], "even at 18002 pps"),
@@ -75,6 +77,59 @@ def test_each_flaw_has_its_kind_and_its_numbers(
     assert list(verdict.kinds) == kinds
     assert words in "\n".join(verdict.evidence)
     assert len(set(verdict.evidence)) == len(verdict.evidence) >= len(kinds)
+
+
+def located(*lost: tuple[str, int], sent: int = 10_000, purpose: str = "mrr") -> Located:
+    hops = tuple(
+        HopLoss(
+            instance=1, direction=Direction.FORWARD, last="a", next="b", owner=owner, cause="queue", lost=count
+        )
+        for owner, count in lost
+    )  # fmt: skip
+    received = sent - sum(count for _, count in lost)
+    return Located(
+        purpose=purpose, load_pps=1e9, offered_pps=1e9, trials=1, sent=sent, received=received, hops=hops  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_who_loses_more_comes_first() -> None:
+    trials = [trial_result(1000.0, 500)] * 3
+    vswitch, nf = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
+    for lost, kinds in (
+        ((("nf-1-1", 1000), ("vswitch", 900)), (nf, vswitch)),
+        ((("nf-1-1", 900), ("vswitch", 1000)), (vswitch, nf)),
+    ):
+        assert judged(mrr_trials=trials, located=located(*lost)).kinds == kinds
+    crowded = judged(CROWDED, mrr_trials=trials, located=located(("nf-1-1", 1000)))
+    assert crowded.kinds == (VerdictKind.OVERSUBSCRIBED, nf)
+    assert crowded.of("MRR") == crowded.kinds
+    assert crowded.of("NDR") == (VerdictKind.OVERSUBSCRIBED,)
+
+
+def test_a_trial_beyond_the_bounds_that_meets_the_goal_speaks_against_the_bounds() -> None:
+    found = judged(outcome=outcome(4e6), located=located(("vswitch", 40), purpose="locate"))
+    assert found.kinds == (VerdictKind.UNSTABLE, VerdictKind.VSWITCH_BOUND)
+    assert "PDR: 40 of 10000 packets were lost in a later trial at 1000000000 pps" in found.evidence[0]
+    assert found.of("NDR") == (VerdictKind.VSWITCH_BOUND,)
+    assert judged(outcome=outcome(4e6), located=located(("vswitch", 60), purpose="locate")).kinds == (
+        VerdictKind.VSWITCH_BOUND,
+    )
+
+
+def test_what_goes_wrong_while_latency_is_measured_is_said_of_the_latency() -> None:
+    lossy = trial_result(2e6, 10)
+    found = judged(outcome=outcome(4e6), latency_trials=[lossy, trial_result(1e6, 5)])
+    assert found.kinds == (VerdictKind.UNSTABLE,)
+    assert found.of("LATENCY") == found.of("PDR") == (VerdictKind.UNSTABLE,)
+    assert found.of("NDR") == (VerdictKind.MEASURED,)
+    assert "1.00 % of the packets were lost at 2000000 pps" in found.evidence[0]
+    slow = lossy.model_copy(update={"generator_limited": True})
+    assert judged(outcome=outcome(4e6), latency_trials=[slow]).of("LATENCY") == (VerdictKind.GENERATOR_BOUND,)
+
+
+def test_the_verdicts_of_numbers_are_told_apart_where_they_differ() -> None:
+    assert verdict_text({"NDR": ["a", "b"], "PDR": ["a", "b"]}) == "a, b"
+    assert verdict_text({"NDR": ["a"], "PDR": ["a", "b"]}) == "NDR a; PDR a, b"
 
 
 def test_the_first_sentence_is_about_the_first_kind() -> None:

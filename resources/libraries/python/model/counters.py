@@ -1,6 +1,7 @@
-"""Interface counters, as the system under test keeps them."""
+"""Counters of the system under test, as it keeps them itself."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,35 @@ class InterfaceCounters:
             self.rx_dropped - earlier.rx_dropped,
             self.tx_dropped - earlier.tx_dropped,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTime:
+    """Nanoseconds of one thread since it began."""
+
+    running_ns: int
+    waiting_ns: int
+    """Ready to run, and another thread had the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """Nanoseconds of one logical CPU since boot."""
+
+    user_ns: int
+    system_ns: int
+    softirq_ns: int
+    """Hard interrupts included."""
+    stolen_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading of a sampler."""
+
+    threads: Mapping[str, ThreadTime] = field(default_factory=dict)
+    """By the interface that the data thread serves."""
+    cpus: Mapping[int, CpuTime] = field(default_factory=dict)
+    """By logical CPU."""
+    backlog_dropped: int = 0
+    squeezed: int = 0

@@ -3,20 +3,16 @@
 And if not, how far do they get? A search on a broken path would only report zero.
 """
 
-from collections.abc import Mapping
-
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.search.locate import Counters, count_at
 
 PACKETS_PER_FLOW = 200
 DURATION_S = 0.2
 LEAST_ARRIVAL = 0.9
 """Share of its packets that a flow has to deliver. A path that works loses nothing at this rate; a receiver that is
 still waking up may lose the first few."""
-
-Counters = Mapping[str, InterfaceCounters]
 
 
 def connectivity_trial(plan: Plan, frame: Frame) -> Trial:
@@ -54,25 +50,13 @@ def _sentence(plan: Plan, flow: FlowCount, path: Path, seen: Counters) -> str:
     head = f"{plan.cell.service_type} instance {flow.instance} {flow.direction}: {flow.sent} sent"
     if flow.sent == 0:
         return f"{head}, the generator sent nothing"
-    counts = [(hop, count) for hop in path.hops if (count := _count(hop, flow, path, seen)) is not None]
+    counts = [(hop, count) for hop in path.hops if (count := count_at(hop, flow, path, seen)) is not None]
     # Interfaces count other packets too (neighbour discovery), so a few do not mean that the flow was seen.
     enough = (flow.sent + flow.received) / 2
     last = max(index for index, (_, count) in enumerate(counts) if count >= enough)
     received = f", {flow.received} received" if flow.received else ""
     (hop, count), (next_hop, next_count) = counts[last], counts[last + 1]
     return f"{head}{received}, last seen at {_place(hop)} ({count}), not at {_place(next_hop)} ({next_count})"
-
-
-def _count(hop: Hop, flow: FlowCount, path: Path, seen: Counters) -> int | None:
-    """Packets at a hop. An interface belongs to one instance, and each direction has a counter of its own there."""
-    if hop is path.hops[0]:
-        return flow.sent
-    if hop is path.hops[-1]:
-        return flow.received
-    if hop.interface not in seen:
-        return None
-    counters = seen[hop.interface]
-    return counters.rx_packets if hop.counter == "rx" else counters.tx_packets
 
 
 def _place(hop: Hop) -> str:

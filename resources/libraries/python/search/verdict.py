@@ -1,14 +1,18 @@
 """May this number be trusted, and what limits it? From what was found to a verdict with its evidence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from resources.libraries.python.model.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.model.result import Affinity, Finding, Verdict, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.search.itemize import OVERLOAD
+from resources.libraries.python.search.limits import limits
+from resources.libraries.python.search.stability import of_bands, of_bounds, of_latency, of_repetition
 from resources.libraries.python.search.throughput import SearchOutcome
 
-Finding = tuple[VerdictKind, str]
+MRR = "MRR"
 
 _ORDER = (
     VerdictKind.NO_TRAFFIC,
@@ -24,6 +28,8 @@ _ORDER = (
     VerdictKind.MEASURED,
 )
 """Most important first: no number at all, a number about something else, part of a number, a number with a flaw."""
+_SAME_RANK = {VerdictKind.NF_BOUND: VerdictKind.VSWITCH_BOUND}
+"""Of the two, the one with more losses comes first, as `limits` orders them."""
 
 
 def judge(
@@ -31,8 +37,12 @@ def judge(
     *,
     outcome: SearchOutcome | None = None,
     mrr_trials: Sequence[TrialResult] = (),
+    latency_trials: Sequence[TrialResult] = (),
+    located: Located | None = None,
     affinity: Iterable[Affinity] = (),
+    affinity_after: Iterable[Affinity] = (),
     complaints: Sequence[str] = (),
+    facts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Verdict:
     """Judge a test by all that is known of it.
 
@@ -40,34 +50,76 @@ def judge(
         plan: What was deployed.
         outcome: Of the throughput search, if there was one.
         mrr_trials: Trials at the highest load, if there were any.
-        affinity: Planned and real placement of the data threads.
+        latency_trials: Trials in which latency was measured, if there were any.
+        located: Where packets are lost beyond the limit, if that was looked for.
+        affinity: Planned and real placement of the data threads after deployment.
+        affinity_after: The same after measuring.
         complaints: Flows that did not arrive, from `connectivity.diagnose`.
+        facts: What was found out about the parts, by role.
     """
-    findings: list[Finding] = [(VerdictKind.NO_TRAFFIC, complaint) for complaint in complaints]
+    findings = [Finding(kind=VerdictKind.NO_TRAFFIC, text=complaint) for complaint in complaints]
     if outcome is not None:
         findings += _of_search(outcome)
+        findings += of_bounds(outcome)
     findings += _of_mrr(mrr_trials)
-    findings += _of_affinity(affinity)
+    findings += of_latency(latency_trials, outcome)
+    if located is not None:
+        findings += _of_location(plan, located, outcome)
+    findings += _of_affinity(affinity, affinity_after)
+    findings += _of_accelerator(facts or {})
     findings += _of_cores(plan)
-    kinds = {kind for kind, _ in findings}
-    if not kinds:
-        findings.append((VerdictKind.MEASURED, _calm(outcome, mrr_trials)))
-        kinds = {VerdictKind.MEASURED}
-    # Remarks of a search that changed no kind come last.
-    remarks = [line for line in outcome.evidence if line not in {text for _, text in findings}] if outcome else []
-    ordered = [text for kind in _ORDER for found, text in findings if found is kind]
-    return Verdict(kinds=tuple(kind for kind in _ORDER if kind in kinds), evidence=(*ordered, *remarks))
+    if not findings:
+        findings.append(Finding(kind=VerdictKind.MEASURED, text=_calm(outcome, mrr_trials)))
+    if outcome is not None:
+        # Remarks of a search that changed no kind come last.
+        known = {finding.text for finding in findings}
+        names = tuple(result.goal.name for result in outcome.goals)
+        findings += [
+            Finding(kind=VerdictKind.MEASURED, text=line, numbers=names)
+            for line in outcome.evidence
+            if line not in known
+        ]
+    return verdict_of(findings)
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Findings in order of importance. `measured` is a verdict only where it is the only one."""
+    ordered = sorted(findings, key=lambda finding: _ORDER.index(_SAME_RANK.get(finding.kind, finding.kind)))
+    kinds = tuple(dict.fromkeys(finding.kind for finding in ordered))
+    return Verdict(
+        kinds=tuple(kind for kind in kinds if kind is not VerdictKind.MEASURED) or kinds,
+        evidence=tuple(dict.fromkeys(finding.text for finding in ordered)),
+        findings=tuple(ordered),
+    )
+
+
+def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:
+    """Verdicts of the numbers of a test in one line, told apart where they differ.
+
+    Args:
+        kinds: By number: NDR, PDR, MRR.
+    """
+    distinct = list(dict.fromkeys(tuple(row) for row in kinds.values()))
+    if len(distinct) == 1:
+        return ", ".join(distinct[0])
+    return "; ".join(f"{name} {', '.join(row)}" for name, row in kinds.items())
 
 
 def _of_search(outcome: SearchOutcome) -> list[Finding]:
     findings: list[Finding] = []
+    names = tuple(result.goal.name for result in outcome.goals)
+    unbounded = tuple(result.goal.name for result in outcome.goals if result.upper_pps is None)
     if outcome.generator_bound:
-        findings += [(VerdictKind.GENERATOR_BOUND, line) for line in outcome.evidence]
+        for line in outcome.evidence:
+            about = tuple(name for name in names if line.startswith(f"{name}:")) or unbounded or names
+            findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=about))
     for result in outcome.goals:
+        about = (result.goal.name,)
         if not result.complete:
-            findings.append((VerdictKind.INCOMPLETE, _incomplete(result, outcome)))
+            line = _incomplete(result, outcome)
+            findings.append(Finding(kind=VerdictKind.INCOMPLETE, text=line, numbers=about))
         elif result.lower_pps is None:
-            findings.append((VerdictKind.BELOW_RANGE, _below(result)))
+            findings.append(Finding(kind=VerdictKind.BELOW_RANGE, text=_below(result), numbers=about))
     return findings
 
 
@@ -92,6 +144,7 @@ def _below(result: GoalResult) -> str:
 
 
 def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
+    findings: list[Finding] = []
     limited = [trial for trial in trials if trial.generator_limited]
     if limited:
         worst = min(limited, key=lambda trial: trial.offered_pps)
@@ -99,29 +152,58 @@ def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
             f"MRR: the generator limited {len(limited)} of {len(trials)} trials, down to "
             f"{worst.offered_pps:.0f} pps of {worst.trial.load_pps:.0f} pps"
         )
-        return [(VerdictKind.GENERATOR_BOUND, line)]
-    if trials and all(trial.loss_ratio == 0 for trial in trials):
+        findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=(MRR,)))
+    elif trials and all(trial.loss_ratio == 0 for trial in trials):
         line = f"MRR: nothing was lost at {trials[0].trial.load_pps:.0f} pps, the highest load that can be offered"
-        return [(VerdictKind.GENERATOR_BOUND, line)]
-    return []
+        findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=(MRR,)))
+    return findings + of_bands(trials, (), (MRR,))
 
 
-def _of_affinity(rows: Iterable[Affinity]) -> list[Finding]:
+def _of_location(plan: Plan, located: Located, outcome: SearchOutcome | None) -> list[Finding]:
+    if located.purpose == "mrr":
+        return limits(plan, located, (MRR,))
+    goals = [
+        result for result in (outcome.goals if outcome else ()) if result.upper_pps is not None or not result.complete
+    ]
+    findings = limits(plan, located, (*(result.goal.name for result in goals), OVERLOAD)) if goals else []
+    return findings + of_repetition(located, goals)
+
+
+def _of_affinity(rows: Iterable[Affinity], rows_after: Iterable[Affinity]) -> list[Finding]:
     findings: list[Finding] = []
-    for row in rows:
-        if row.actual_cpus == (row.planned_cpu,):
-            continue
-        where = f"may run on CPUs {', '.join(map(str, row.actual_cpus))}" if row.actual_cpus else "was not found"
-        line = f"the data thread of {row.owner} {row.interface} is planned on CPU {row.planned_cpu} and {where}"
-        findings.append((VerdictKind.AFFINITY_LOST, line))
+    before = list(rows)
+    kept = {row.interface for row in before if row.actual_cpus == (row.planned_cpu,)}
+    for row in before:
+        if row.interface not in kept:
+            findings.append(Finding(kind=VerdictKind.AFFINITY_LOST, text=f"{_planned(row)} and {_placed(row)}"))
+    for row in rows_after:
+        if row.actual_cpus != (row.planned_cpu,) and row.interface in kept:
+            line = f"{_planned(row)}, was there after deployment, and after measuring {_placed(row)}"
+            findings.append(Finding(kind=VerdictKind.AFFINITY_LOST, text=line))
     return findings
+
+
+def _planned(row: Affinity) -> str:
+    return f"the data thread of {row.owner} {row.interface} is planned on CPU {row.planned_cpu}"
+
+
+def _placed(row: Affinity) -> str:
+    return f"may run on CPUs {', '.join(map(str, row.actual_cpus))}" if row.actual_cpus else "was not found"
+
+
+def _of_accelerator(facts: Mapping[str, Mapping[str, str]]) -> list[Finding]:
+    found = facts.get("functions", {})
+    if found.get("accelerator") != "tcg":
+        return []
+    line = f"virtual machines ran in software emulation (TCG): {found.get('why', 'the reason is not known')}"
+    return [Finding(kind=VerdictKind.EMULATED, text=line)]
 
 
 def _of_cores(plan: Plan) -> list[Finding]:
     if not plan.cores.oversubscribed:
         return []
     line = f"the plan needs {plan.cores.cores_needed} cores and {plan.cores.cores_there} are there: data threads share"
-    return [(VerdictKind.OVERSUBSCRIBED, line)]
+    return [Finding(kind=VerdictKind.OVERSUBSCRIBED, text=line)]
 
 
 def _calm(outcome: SearchOutcome | None, mrr_trials: Sequence[TrialResult]) -> str:

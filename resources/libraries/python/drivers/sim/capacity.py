@@ -25,11 +25,24 @@ _COPY_BYTES = 4000.0
 
 def capacity_pps(cell: Cell, frame: Frame) -> float:
     """Packets per second that a cell forwards, aggregate of all instances and both directions."""
+    return min(vswitch_pps(cell, frame), *(nfs_pps(cell, node) for node in range(1, cell.nf_nodes + 1)))
+
+
+def vswitch_pps(cell: Cell, frame: Frame) -> float:
+    """What the vSwitch forwards, aggregate of all instances and both directions."""
     crossing_us = _crossing_us(cell) * _crowding(cell) * (1 + max(0.0, frame.mean_bytes - 64) / _COPY_BYTES)
-    vswitch_pps: float = float(cell.vs_dtc) ** _CORES_EXPONENT / crossing_us * 1e6
-    nf_cores = min(size.cores for size in cell.nf_sizes)
-    nf_pps: float = _HALF_CORE_NF_PPS * (nf_cores / 0.5) ** _CORES_EXPONENT
-    return min(vswitch_pps, cell.nf_chains * nf_pps)
+    return float(float(cell.vs_dtc) ** _CORES_EXPONENT / crossing_us * 1e6)
+
+
+def nfs_pps(cell: Cell, node: int) -> float:
+    """What the NFs at place `node` (1-based) of all instances forward together."""
+    return float(cell.nf_chains * _HALF_CORE_NF_PPS * (cell.size_of(node).cores / 0.5) ** _CORES_EXPONENT)
+
+
+def limiting_node(cell: Cell, frame: Frame) -> int | None:
+    """The truth about what limits a cell: the place of the slowest NF, or None where it is the vSwitch."""
+    node = min(range(1, cell.nf_nodes + 1), key=lambda each: nfs_pps(cell, each))
+    return node if nfs_pps(cell, node) < vswitch_pps(cell, frame) else None
 
 
 def _crossing_us(cell: Cell) -> float:

@@ -63,6 +63,13 @@ class Simulation(Frozen):
     """Spread of losses among service instances and directions, relative; 0 loses the same of all."""
     drop_at: tuple[str, ...] = ()
     """Fault: names of owners or interfaces where all packets end, such as `nf-2-1`."""
+    limited_by: str | None = None
+    """Fault: the owner, such as `vswitch` or `nf-2-1`, that limits the system instead of the one that the calibration
+    says; with the same capacity."""
+    drops_inside: bool = False
+    """Fault: the owner that limits drops packets itself, as a policer does, and its receive queue never fills."""
+    moved: tuple[str, ...] = ()
+    """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 
 
 def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:

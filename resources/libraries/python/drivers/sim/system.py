@@ -1,19 +1,22 @@
 """The simulated testbed behind the three `sim` drivers: runs trials in virtual time and keeps per-hop counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
-from resources.libraries.python.drivers.sim.capacity import capacity_pps
+from resources.libraries.python.drivers.sim.abort import forward
+from resources.libraries.python.drivers.sim.capacity import capacity_pps, limiting_node, nfs_pps, vswitch_pps
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.latency import FlowShape, flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.drivers.sim.work import Work
 from resources.libraries.python.model.cell import Frame, TestType
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Flow, Path, Plan
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
-from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 
 _DIRECTIONS = 2
 _LATENCY_SPREAD = 0.02
@@ -28,8 +31,22 @@ class _FlowState:
     loss_weight: float
     shape: FlowShape
     offered: int = 0
-    forwarded: int = 0
-    """What the system under test would have delivered, were no hop broken."""
+    lost: dict[int, int] = field(default_factory=dict)
+    """What the system under test could not forward, by the index of the first hop that did not count it."""
+
+    @property
+    def forwarded(self) -> int:
+        """What the system under test would have delivered, were no hop broken."""
+        return self.offered - sum(self.lost.values())
+
+    def add(self, offered: int, lost: int, hop: int) -> None:
+        """Count packets; those that are lost are not counted at `hop` and beyond."""
+        self.offered += offered
+        self.lost[hop] = self.lost.get(hop, 0) + lost
+
+    def reaching(self, hop: int) -> int:
+        """Packets that a hop counts, were no hop broken."""
+        return self.offered - sum(lost for first, lost in self.lost.items() if first <= hop)
 
 
 class SimulatedSystem:
@@ -52,6 +69,8 @@ class SimulatedSystem:
         """Owners that have been started; packets end where they meet another."""
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}"
         self._rngs: dict[str, Random] = {}
+        self._work = Work(plan)
+        self._loaded = False
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
         paths = {(path.instance, path.direction): path for path in plan.paths}
         self._flows = [
@@ -76,6 +95,15 @@ class SimulatedSystem:
         """The system under test, which knows the truth for any loss ratio."""
         return make_model(self.simulation, self.capacity_pps(frame))
 
+    def limit_owners(self, frame: Frame) -> frozenset[str]:
+        """The truth: whose loss it is when more is offered than the cell can forward."""
+        if self.simulation.limited_by is not None:
+            return frozenset({self.simulation.limited_by})
+        node = limiting_node(self.plan.cell, frame)
+        if node is None:
+            return frozenset({VSWITCH})
+        return frozenset(nf_name(instance, node) for instance in range(1, self.plan.cell.nf_chains + 1))
+
     def run(self, trial: Trial) -> TrialResult:
         """Run one trial."""
         started_at = self.clock.timestamp()
@@ -84,13 +112,18 @@ class SimulatedSystem:
         limited = trial.load_pps > limit_pps * (1 + 1e-9)
         load_pps = min(trial.load_pps, limit_pps)
         rng = self._rng(trial.frame)
-        sent, received = self.model(trial.frame).forward(load_pps, trial.duration_s, rng)
+        done = forward(self.model(trial.frame), load_pps, trial.duration_s, rng, trial.abort_loss_ratio)
+        sent, received = done.sent, done.received
         sent_each = _split(sent, [1.0] * len(self._flows))
-        lost_each = _split(sent - received, [state.loss_weight for state in self._flows], sent_each)
+        owners = self.limit_owners(trial.frame)
+        weights = [state.loss_weight * _crosses(state.path, owners) for state in self._flows]
+        lost_each = _split(sent - received, weights, sent_each)
+        self._loaded |= trial.purpose in {"search", "mrr"}
+        for owner, rate_pps in self._rates(trial.frame, owners).items():
+            self._work.add(owner, load_pps / rate_pps, done.duration_s)
         counts = []
         for state, sent_here, lost_here in zip(self._flows, sent_each, lost_each, strict=True):
-            state.offered += sent_here
-            state.forwarded += sent_here - lost_here
+            state.add(sent_here, lost_here, self._limit_hop(state.path, owners))
             arrived = 0 if self._ends_at(state) < len(state.path.hops) else sent_here - lost_here
             counts.append(
                 FlowCount(
@@ -102,16 +135,17 @@ class SimulatedSystem:
             )
         arriving = received / sent if sent else 1.0
         probed = self._flows if trial.probe_pps > 0 else ()
-        latency = tuple(self._latency(state, trial, load_pps, arriving) for state in probed)
-        total_s = trial.duration_s + self.simulation.overhead_s
+        latency = tuple(self._latency(state, trial, done.duration_s, load_pps, arriving) for state in probed)
+        total_s = done.duration_s + self.simulation.overhead_s
         self.clock.advance(total_s)
         return TrialResult(
             trial=trial,
             started_at=started_at,
-            offered_duration_s=trial.duration_s,
+            offered_duration_s=done.duration_s,
             total_duration_s=total_s,
             flows=tuple(counts),
             latency=latency,
+            aborted=done.aborted,
             generator_limited=limited,
             note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,
         )
@@ -128,22 +162,48 @@ class SimulatedSystem:
             self._count(state, rows)
         return {name: InterfaceCounters(*row) for name, row in rows.items()}
 
-    def _count(self, state: _FlowState, rows: dict[str, list[int]]) -> None:
-        """Add a flow to the counters along its path.
+    def sample(self) -> Sample:
+        """How data threads and their CPUs have spent their time."""
+        return self._work.sample()
 
-        Packets that the system cannot forward are dropped where the vSwitch receives them first.
+    def moved(self) -> frozenset[str]:
+        """Interfaces whose data threads have left their planned CPU."""
+        return frozenset(self.simulation.moved if self._loaded else ())
+
+    def _rates(self, frame: Frame, limit: frozenset[str]) -> dict[str, float]:
+        """What each owner could forward, aggregate pps; endless for one that drops without being busy."""
+        cell, scale = self.plan.cell, self.simulation.capacity_scale
+        rates = {GENERATOR: self.maximum_pps(frame), VSWITCH: scale * vswitch_pps(cell, frame)}
+        rates |= {function.name: scale * nfs_pps(cell, function.node) for function in self.plan.functions}
+        if self.simulation.limited_by is not None:
+            rates = {owner: 2 * rate_pps for owner, rate_pps in rates.items()}
+        return rates | dict.fromkeys(limit, inf if self.simulation.drops_inside else self.capacity_pps(frame))
+
+    def _limit_hop(self, path: Path, owners: frozenset[str]) -> int:
+        """Index of the first hop that does not count what the limit loses.
+
+        That is where the owner of the limit receives. Between the vSwitch and NFs, and from NF to NF, the sender counts
+        the drops, as its ring to the receiver is full, so the sending hop before does not count them either.
         """
+        index = next((i for i, hop in enumerate(path.hops) if hop.owner in owners and hop.counter == "rx"), 1)
+        if self.simulation.drops_inside:
+            return index + 1
+        return index if index == 1 else index - 1
+
+    def _count(self, state: _FlowState, rows: dict[str, list[int]]) -> None:
+        """Add a flow to the counters along its path."""
         ends_at = self._ends_at(state)
         for index, hop in enumerate(state.path.hops[:ends_at]):
             row = rows.get(hop.interface)
             if row is None:
                 continue
-            reached = state.offered if index < 2 else state.forwarded
-            row[0 if hop.counter == "rx" else 1] += reached
-            if index == 1:
-                row[2] += state.offered - state.forwarded
-            if index == ends_at - 1 and hop.counter == "rx" and ends_at < len(state.path.hops):
-                row[2] += state.forwarded
+            reached = state.reaching(index)
+            received = hop.counter == "rx"
+            row[0 if received else 1] += reached
+            if not self.simulation.drops_inside:
+                row[2 if received else 3] += state.lost.get(index, 0)
+            if index == ends_at - 1 and received and ends_at < len(state.path.hops):
+                row[2] += reached
 
     def _ends_at(self, state: _FlowState) -> int:
         """Number of hops that see a flow's packets; all of them where nothing is broken."""
@@ -157,11 +217,12 @@ class SimulatedSystem:
                 return index + 1
         return len(state.path.hops)
 
-    def _latency(self, state: _FlowState, trial: Trial, load_pps: float, arriving: float) -> FlowLatency:
-        sent = round(trial.probe_pps * trial.duration_s)
+    def _latency(
+        self, state: _FlowState, trial: Trial, duration_s: float, load_pps: float, arriving: float
+    ) -> FlowLatency:
+        sent = round(trial.probe_pps * duration_s)
         received = round(sent * arriving)
-        state.offered += sent
-        state.forwarded += received
+        state.add(sent, sent - received, self._limit_hop(state.path, self.limit_owners(trial.frame)))
         if self._ends_at(state) < len(state.path.hops):
             received = 0
         pairs, mean_ns = simulate_latency(
@@ -174,6 +235,10 @@ class SimulatedSystem:
         if frame.name not in self._rngs:
             self._rngs[frame.name] = Random(f"{self._key}/{frame.name}")  # noqa: S311 (reproducible, not secret)
         return self._rngs[frame.name]
+
+
+def _crosses(path: Path, owners: frozenset[str]) -> bool:
+    return any(hop.owner in owners for hop in path.hops)
 
 
 def _shape(path: Path, scale: float) -> FlowShape:

@@ -1,0 +1,111 @@
+"""What the page shows behind the numbers of a test: shares of instances, losses by hop, time of threads."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.fairness import itemized
+from resources.libraries.python.model.evidence import Itemized, Located, ThreadLoad, Usage
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.search.locate import by_owner
+
+_CAUSES = {
+    "queue": "its receive queue was full",
+    "inside": "received and not sent on",
+    "link": "sent to it, not seen there",
+}
+_LISTED = 40
+"""Rows of a table of hops; CSV has all of them."""
+
+
+@dataclass(frozen=True)
+class OwnerLoss:
+    """Losses of one owner."""
+
+    owner: str
+    lost: int
+    share: float
+    """Of the packets lost at all."""
+    busy: float | None
+    """Share of the time in which its busiest data thread ran; None where that is not known."""
+    waiting: float | None
+
+
+@dataclass(frozen=True)
+class HopView:
+    """One line of a table of losses by hop."""
+
+    instance: int
+    direction: str
+    owner: str
+    cause: str
+    last: str
+    next: str
+    lost: int
+
+
+@dataclass(frozen=True)
+class LossView:
+    """Where packets were lost beyond the limit."""
+
+    heading: str
+    offered_pps: float
+    sent: int
+    lost: int
+    owners: tuple[OwnerLoss, ...]
+    hops: tuple[HopView, ...]
+    more: int
+    """Hops that are not listed."""
+    threads: tuple[ThreadLoad, ...]
+    usage: Usage | None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """One throughput figure per instance and direction."""
+
+    item: Itemized
+    verdict: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """For a heading."""
+        where = {"MRR": "MRR, in overload", "overload": "in overload"}.get(self.item.number)
+        return where or f"{self.item.number}, at its lower bound"
+
+
+def shares_of(result: Result) -> tuple[Shares, ...]:
+    """All throughput figures of a test, itemized."""
+    return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in itemized(result))
+
+
+def loss_view(found: Located | None) -> LossView | None:
+    """Losses by hop of a test; None where they were not looked for."""
+    if found is None:
+        return None
+    lost = found.sent - found.received
+    threads = found.usage.threads if found.usage else ()
+    owners = tuple(_owner(owner, count, lost, threads) for owner, count in by_owner(found.hops).items())
+    hops = tuple(
+        HopView(hop.instance, hop.direction, hop.owner, _CAUSES[hop.cause], hop.last, hop.next, hop.lost)
+        for hop in found.hops[:_LISTED]
+    )
+    which = "in the trials of MRR" if found.purpose == "mrr" else "in a trial beyond the bounds"
+    busiest = tuple(sorted(threads, key=lambda thread: -(thread.running + thread.waiting)))
+    more = max(0, len(found.hops) - _LISTED)
+    return LossView(which, found.offered_pps, found.sent, lost, owners, hops, more, busiest, found.usage)
+
+
+def _owner(owner: str, count: int, lost: int, threads: Iterable[ThreadLoad]) -> OwnerLoss:
+    own = [thread for thread in threads if thread.owner == owner]
+    return OwnerLoss(owner, count, count / max(1, lost), *_busiest_cpu(own))
+
+
+def _busiest_cpu(threads: Sequence[ThreadLoad]) -> tuple[float | None, float | None]:
+    """Running and waiting on the CPU where an owner does most; its kernel threads on a CPU are one data thread."""
+    if not threads:
+        return None, None
+    cpus = {thread.cpu for thread in threads}
+    running = {cpu: sum(thread.running for thread in threads if thread.cpu == cpu) for cpu in cpus}
+    cpu = max(cpus, key=lambda each: running[each])
+    wanted = max(thread.running + thread.waiting for thread in threads if thread.cpu == cpu)
+    return min(1.0, running[cpu]), max(0.0, min(1.0, wanted) - running[cpu])

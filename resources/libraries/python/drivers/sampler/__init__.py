@@ -1,0 +1,1 @@
+"""Use of CPUs, read from the system."""

@@ -1,0 +1,78 @@
+"""Use of CPUs by data threads, from the kernel's own accounts. See proc(5) and Documentation/scheduler/sched-stats."""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.model.counters import CpuTime, Sample, ThreadTime
+
+_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STOLEN = 0, 1, 2, 5, 6, 7
+"""Columns of a CPU in /proc/stat; 3 and 4 are idle times."""
+_DROPPED, _SQUEEZED = 1, 2
+"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal."""
+
+
+class HostSampler:
+    """Fulfils `roles.sampler.Sampler` on this machine.
+
+    Times of threads are exact to the nanosecond (schedstat), those of CPUs to a clock tick of 10 ms.
+    """
+
+    def __init__(
+        self, cpus: Collection[int], threads: Callable[[], Mapping[str, int]], root: Path = Path("/proc")
+    ) -> None:
+        """Prepare.
+
+        Args:
+            cpus: Logical CPUs to read.
+            threads: Gives thread ids by interface, asked at each reading: threads may come and go.
+            root: Where proc is mounted.
+        """
+        self._cpus = frozenset(cpus)
+        self._threads = threads
+        self._root = root
+        self._tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
+
+    def read(self) -> Sample:
+        """Times since boot. A thread that is gone is left out."""
+        threads: dict[str, ThreadTime] = {}
+        for interface, thread in self._threads().items():
+            with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no such account
+                running, waiting = self._text(f"{thread}/schedstat").split()[:2]
+                threads[interface] = ThreadTime(int(running), int(waiting))
+        dropped, squeezed = self._softnet()
+        return Sample(threads=threads, cpus=self._cpu_times(), backlog_dropped=dropped, squeezed=squeezed)
+
+    def _cpu_times(self) -> dict[int, CpuTime]:
+        times: dict[int, CpuTime] = {}
+        for line in self._text("stat").splitlines():
+            name, *columns = line.split()
+            if not name.startswith("cpu"):
+                break
+            if name != "cpu" and int(name[3:]) in self._cpus:
+                ns = [int(column) * self._tick_ns for column in columns]
+                times[int(name[3:])] = CpuTime(
+                    user_ns=ns[_USER] + ns[_NICE],
+                    system_ns=ns[_SYSTEM],
+                    softirq_ns=ns[_IRQ] + ns[_SOFTIRQ],
+                    stolen_ns=ns[_STOLEN],
+                )
+        return times
+
+    def _softnet(self) -> tuple[int, int]:
+        try:
+            rows = [line.split() for line in self._text("net/softnet_stat").splitlines()]
+        except OSError:
+            return 0, 0
+        return sum(int(row[_DROPPED], 16) for row in rows), sum(int(row[_SQUEEZED], 16) for row in rows)
+
+    def _text(self, path: str) -> str:
+        descriptor = os.open(f"{self._root}/{path}", os.O_RDONLY)
+        try:
+            parts = []
+            while part := os.read(descriptor, 1 << 16):
+                parts.append(part)
+            return b"".join(parts).decode()
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,198 @@
+"""What limits a rate: from located losses and the use of CPUs to findings.
+
+The place of the loss decides, the time of the data threads confirms or contradicts it, and either is said:
+
+- a thread that ran all the time (`FULL` of the time of sending): its owner is at its limit;
+- one that had work all the time and ran for part of it: the CPU is short, because others have it;
+- one that was idle for half of the time and more: the loss is no lack of CPU, but a limit that is set, or bursts;
+- in between, the time of threads decides nothing, and that is said.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.evidence import HopLoss, Located, Usage
+from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.result import Finding, VerdictKind
+from resources.libraries.python.search.locate import by_owner
+
+FULL = 0.9
+"""Share of the time from which on a thread or CPU counts as busy all the time: the rest is waking and settling."""
+IDLE = 0.5
+"""Share of the time with work below which nobody lacks CPU."""
+_ALONE = 0.8
+"""Share of its busy time in which a thread runs when nobody takes its CPU."""
+_SECOND = 0.25
+"""A second kind of owner with at least this share of the losses limits as well."""
+_MOST_LINES = 4
+_LEAST = 0.05
+"""Owners with less of the losses share a line."""
+_VSWITCH, _GENERATOR = "vswitch", "generator"
+_POLLING = frozenset({NfKind.TESTPMD})
+"""NFs whose data threads run all the time, with or without packets."""
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as percent."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def limits(plan: Plan, located: Located, numbers: tuple[str, ...]) -> list[Finding]:
+    """Findings about what limits some numbers.
+
+    Args:
+        plan: Of the test.
+        located: Losses of a trial beyond the limit.
+        numbers: Which numbers it is about.
+
+    Returns:
+        Nothing where nothing was lost that could be located.
+    """
+    owners = by_owner(located.hops)
+    total = sum(owners.values())
+    if not total:
+        return []
+    kinds: dict[VerdictKind, int] = {}
+    for owner, lost in owners.items():
+        kind = _kind(owner)
+        kinds[kind] = kinds.get(kind, 0) + lost
+    leading = max(kinds, key=lambda kind: kinds[kind])
+    findings = []
+    for kind, lost in sorted(kinds.items(), key=lambda item: -item[1]):
+        if kind is leading or lost >= _SECOND * total:
+            for line in _lines(plan, located, kind, total):
+                findings.append(Finding(kind=kind, text=line, numbers=numbers))
+    return findings
+
+
+def _kind(owner: str) -> VerdictKind:
+    if owner == _VSWITCH:
+        return VerdictKind.VSWITCH_BOUND
+    return VerdictKind.GENERATOR_BOUND if owner == _GENERATOR else VerdictKind.NF_BOUND
+
+
+def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int) -> Iterable[str]:
+    owners = {owner: lost for owner, lost in by_owner(located.hops).items() if _kind(owner) is kind}
+    shown = [owner for owner, lost in owners.items() if lost >= _LEAST * total][:_MOST_LINES] or list(owners)[:1]
+    for owner in shown:
+        hops = [loss for loss in located.hops if loss.owner == owner]
+        yield (
+            f"at {located.offered_pps:.0f} pps {located.sent - located.received} of {located.sent} packets were lost, "
+            f"{owners[owner]} of them at {owner}: {'; '.join(map(_where, hops[:_MOST_LINES]))}{_more(hops, 'place')}"
+        )
+        if located.usage is not None:
+            yield from _of_cpus(plan, owner, hops, located.usage)
+    if len(owners) > len(shown):
+        others = [owner for owner in owners if owner not in shown]
+        rest = sum(owners[owner] for owner in others)
+        yield f"{rest} of {total} packets were lost at {', '.join(others[:_MOST_LINES])}{_more(others, 'NF')}"
+
+
+def _more(rows: Sequence[object], what: str) -> str:
+    left = len(rows) - _MOST_LINES
+    return f"; {left} more {what}{'s' if left > 1 else ''}" if left > 0 else ""
+
+
+def _where(loss: HopLoss) -> str:
+    flow = f"instance {loss.instance} {loss.direction}"
+    match loss.cause:
+        case "queue":
+            return f"{loss.lost} met a full receive queue at {loss.next} ({flow})"
+        case "inside":
+            return f"{loss.lost} were received at {loss.last} and not sent at {loss.next} ({flow})"
+        case "link":
+            return f"{loss.lost} left {loss.last} and did not arrive at {loss.next} ({flow})"
+
+
+def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage) -> Iterable[str]:
+    """Whether the time of the owner's data threads agrees with the place of the loss."""
+    if _polls(plan, owner):
+        yield f"{owner}'s data threads poll: the time they run says nothing about their load"
+        return
+    places = {loss.last if loss.cause == "inside" else loss.next for loss in hops}
+    threads = [thread for thread in usage.threads if thread.owner == owner and thread.interface in places]
+    if not threads:
+        yield from _of_planned_cpus(plan, owner, usage)
+        return
+    cpu = max({thread.cpu for thread in threads}, key=lambda each: _wanted(owner, each, usage))
+    own, wanted = _own_share(owner, cpu, usage), _wanted(owner, cpu, usage)
+    names = [thread.interface for thread in threads if thread.cpu == cpu]
+    ports = f" ({', '.join(names[:_MOST_LINES])}{_more(names, 'port')})"
+    name = f"{owner}'s data thread on CPU {cpu}{ports}"
+    if wanted < IDLE:
+        yield (
+            f"{name} had work for {percent(wanted)} of the time only: packets are lost there by a limit or in bursts, "
+            "not for want of CPU"
+        )
+        yield from _others_at_their_limit(owner, usage)
+    elif own < _ALONE * wanted:
+        yield (
+            f"{name} had work for {percent(wanted)} of the time and ran for {percent(own)}; the CPU had "
+            f"{_sharers(cpu, usage)}: the place of the loss does not tell who is slow there"
+        )
+    elif wanted >= FULL:
+        yield f"{name} was busy for {percent(wanted)} of the time"
+    else:
+        yield (
+            f"{name} was busy for {percent(wanted)} of the time, which neither confirms nor rules out that it is "
+            "the limit"
+        )
+
+
+def _polls(plan: Plan, owner: str) -> bool:
+    return any(function.name == owner and function.kind in _POLLING for function in plan.functions)
+
+
+def _wanted(owner: str, cpu: int, usage: Usage) -> float:
+    """Share of the time in which an owner had work for a CPU.
+
+    It runs or waits; of several kernel threads of one owner on a CPU one waits while the other runs.
+    """
+    own = [thread for thread in usage.threads if (thread.owner, thread.cpu) == (owner, cpu)]
+    longest = max((thread.running + thread.waiting for thread in own), default=0.0)
+    return min(1.0, max(longest, sum(thread.running for thread in own)))
+
+
+def _own_share(owner: str, cpu: int, usage: Usage) -> float:
+    return sum(thread.running for thread in usage.threads if (thread.owner, thread.cpu) == (owner, cpu))
+
+
+def _sharers(cpu: int, usage: Usage) -> str:
+    """All that ran on a CPU, by owner."""
+    shares: dict[str, float] = {}
+    for each in usage.threads:
+        if each.cpu == cpu:
+            shares[each.owner] = shares.get(each.owner, 0.0) + each.running
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    parts = [f"{owner} {percent(share)}" for owner, share in ordered[:_MOST_LINES]]
+    if len(ordered) > _MOST_LINES:
+        parts.append(f"{len(ordered) - _MOST_LINES} others {percent(sum(share for _, share in ordered[_MOST_LINES:]))}")
+    foreign = _busy(usage, cpu) - sum(shares.values())
+    if foreign >= 1 - FULL:
+        parts.append(f"what is no data thread {percent(foreign)}")
+    return ", ".join(parts)
+
+
+def _busy(usage: Usage, cpu: int) -> float:
+    return sum(row.user + row.system + row.softirq for row in usage.cpus if row.cpu == cpu)
+
+
+def _others_at_their_limit(owner: str, usage: Usage) -> Iterable[str]:
+    places = {(thread.owner, thread.cpu) for thread in usage.threads if thread.owner not in {owner, _GENERATOR}}
+    shares = {place: _own_share(*place, usage) for place in sorted(places)}
+    (other, cpu), share = max(shares.items(), key=lambda item: item[1], default=(("", 0), 0.0))
+    if share >= FULL:
+        yield f"this contradicts the time of threads: {other}'s data thread on CPU {cpu} was busy for {percent(share)}"
+
+
+def _of_planned_cpus(plan: Plan, owner: str, usage: Usage) -> Iterable[str]:
+    """Where threads cannot be told apart, the CPUs that are planned for them."""
+    planned = {thread.cpu for thread in plan.cores.threads if (thread.owner, thread.role) == (owner, ThreadRole.DATA)}
+    known = [row.cpu for row in usage.cpus if row.cpu in planned]
+    if known:
+        busiest = max(known, key=lambda cpu: _busy(usage, cpu))
+        share = min(1.0, _busy(usage, busiest))
+        said = ""
+        if share < IDLE:
+            said = ": packets are lost there by a limit or in bursts, not for want of CPU"
+        yield f"CPU {busiest}, planned for {owner}, was busy for {percent(share)} of the time{said}"

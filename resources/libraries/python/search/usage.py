@@ -1,0 +1,57 @@
+"""From two readings of a sampler to shares of time."""
+
+from resources.libraries.python.model.counters import Sample
+from resources.libraries.python.model.evidence import CpuLoad, ThreadLoad, Usage
+from resources.libraries.python.model.plan import Plan
+
+
+def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
+    """How data threads and their CPUs spent the time of sending.
+
+    Readings enclose a little more than the sending: the time of preparing and of settling, in which data threads have
+    nothing to do. So their work is divided by the time of sending alone, and what exceeds it is cut off.
+
+    Args:
+        plan: Has the owners and the planned CPUs.
+        before: Reading before the trials.
+        after: Reading after them.
+        sending_s: Seconds of sending of all trials in between; above 0.
+    """
+    sending_ns = sending_s * 1e9
+
+    def share(ns: int) -> float:
+        return min(1.0, max(0.0, ns / sending_ns))
+
+    owners = {port.owner for link in plan.links for port in (link.a, link.b)}
+    planned = {owner: plan.cores.cpus(owner) for owner in owners}
+    threads: list[ThreadLoad] = []
+    for link in plan.links:
+        for port in (link.a, link.b):
+            if port.interface in before.threads and port.interface in after.threads:
+                one, other = before.threads[port.interface], after.threads[port.interface]
+                running = share(other.running_ns - one.running_ns)
+                threads.append(
+                    ThreadLoad(
+                        owner=port.owner,
+                        interface=port.interface,
+                        cpu=planned[port.owner][port.data_thread],
+                        running=running,
+                        waiting=min(1.0 - running, share(other.waiting_ns - one.waiting_ns)),
+                    )
+                )
+    cpus = tuple(
+        CpuLoad(
+            cpu=cpu,
+            user=share(after.cpus[cpu].user_ns - before.cpus[cpu].user_ns),
+            system=share(after.cpus[cpu].system_ns - before.cpus[cpu].system_ns),
+            softirq=share(after.cpus[cpu].softirq_ns - before.cpus[cpu].softirq_ns),
+            stolen=share(after.cpus[cpu].stolen_ns - before.cpus[cpu].stolen_ns),
+        )
+        for cpu in sorted(before.cpus.keys() & after.cpus.keys())
+    )
+    return Usage(
+        threads=tuple(threads),
+        cpus=cpus,
+        backlog_dropped=after.backlog_dropped - before.backlog_dropped,
+        squeezed=after.squeezed - before.squeezed,
+    )

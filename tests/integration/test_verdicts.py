@@ -1,0 +1,292 @@
+"""Verdicts of real packets: losses are made at a known place, and the verdict has to find it."""
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.parts import World
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.result import Asked, VerdictKind
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.locate import by_owner
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.throughput import Progress
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
+PROJECT = Path(__file__).parents[2]
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+BRIEF = profile("quick")
+BRIEF = BRIEF.model_copy(
+    update={
+        "goals": tuple(goal.model_copy(update={"duration_sum_s": 2.0, "relative_width": 0.1}) for goal in BRIEF.goals),
+        "duration_max_s": 15.0,
+        "mrr_trials": 12,
+        "mrr_duration_s": 0.3,
+    }
+)
+LIMIT_PPS = 8_000
+MOST_PPS = 40_000.0
+"""So little that even a busy machine neither loses packets nor fails to offer them."""
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+print("hogging", flush=True)
+while True:
+    end = time.monotonic() + 0.045
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.005)
+"""
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """The local world, waited for: other runs of this machine may hold it."""
+    found = world_of(TOPOLOGY)
+
+    def busy() -> str:
+        try:
+            found.open()
+        except CsitError as error:
+            if "in use" not in str(error):
+                raise
+            return str(error)
+        return ""
+
+    wait_until("machine lock", busy, 120.0, pause_s=0.2)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class Capped(Experiment):
+    """An experiment whose generator is said to reach a certain load and no more."""
+
+    most_pps = MOST_PPS
+    before_trial: Callable[[], None] = staticmethod(lambda: None)
+
+    def _max_load_pps(self) -> float:
+        return self.most_pps
+
+    def measure(self, trial: Trial) -> TrialResult:
+        if trial.purpose in {"search", "mrr"}:
+            self.before_trial()
+        return super().measure(trial)
+
+
+@contextmanager
+def running(
+    world: World,
+    service_type: str = "CSC",
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    change: Callable[[Plan], Plan] = lambda plan: plan,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Iterator[Capped]:
+    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=BRIEF)
+    experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
+    experiment.draft.plan = change(experiment.plan())
+    experiment.deploy()
+    try:
+        experiment.verify_traffic()
+        yield experiment
+    finally:
+        assert experiment.remove() is None
+
+
+def inside(owner: str, *argv: str) -> None:
+    subprocess.run(["ip", "netns", "exec", f"csit-{owner}", *argv], check=True)
+
+
+def limit_bridged(interface: str, pps: int = LIMIT_PPS) -> None:
+    """Drop what the vSwitch receives at an interface beyond a rate."""
+    rules = (
+        f"table netdev t {{ chain c {{ type filter hook ingress device {interface} priority 0; "
+        f"limit rate over {pps}/second burst 20 packets drop; }}; }};"
+    )
+    inside("vswitch", "nft", rules)
+
+
+def limit_routed(owner: str, pps: int = LIMIT_PPS) -> None:
+    """Drop what an NF routes beyond a rate, both directions together."""
+    rules = (
+        "table ip t { chain c { type filter hook forward priority 0; "
+        f"limit rate over {pps}/second burst 20 packets drop; }}; }};"
+    )
+    inside(owner, "nft", rules)
+
+
+@contextmanager
+def hogged(cpu: int) -> Iterator[None]:
+    """Nine tenths of a CPU are taken from everybody else, real-time threads included."""
+    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE, text=True) as hog:
+        try:
+            assert hog.stdout is not None
+            assert hog.stdout.readline() == "hogging\n"
+            yield
+        finally:
+            hog.kill()
+
+
+def verdict_kinds(experiment: Experiment, number: str) -> set[VerdictKind]:
+    """Kinds of one number, without what this machine's size adds to each of them."""
+    assert experiment.draft.verdict is not None
+    assert experiment.draft.plan is not None
+    kinds = set(experiment.draft.verdict.of(number))
+    # A machine with few cores says so of every number, and only it does.
+    assert (VerdictKind.OVERSUBSCRIBED in kinds) == experiment.draft.plan.cores.oversubscribed
+    return kinds - {VerdictKind.OVERSUBSCRIBED}
+
+
+def evidence(experiment: Experiment) -> str:
+    assert experiment.draft.verdict is not None
+    return "\n".join(experiment.draft.verdict.evidence)
+
+
+def test_a_limit_in_the_vswitch_is_found_there(world: World) -> None:
+    with running(world, "CSC", 1, 2) as experiment:
+        limit_bridged("csv1x1i2")
+        experiment.search(("PDR",))
+        assert VerdictKind.VSWITCH_BOUND in verdict_kinds(experiment, "PDR")
+        located = experiment.draft.located
+        assert located is not None
+        assert next(iter(by_owner(located.hops))) == "vswitch"
+        first = located.hops[0]
+        assert (first.direction, first.cause, first.last, first.next) == ("forward", "inside", "csv1x1i2", "csv1x2i1")
+        assert sum(hop.lost for hop in located.hops) == pytest.approx(located.sent - located.received, abs=10)
+        # How busy its thread was hangs on what else this machine does; that it is told does not.
+        assert "vswitch's data thread on CPU" in evidence(experiment)
+
+
+def test_a_limit_in_an_nf_is_found_in_that_nf_of_that_instance(world: World) -> None:
+    with running(world, "CSP", 2, 2) as experiment:
+        limit_routed("nf-2-1")
+        experiment.search(("PDR",))
+        assert VerdictKind.NF_BOUND in verdict_kinds(experiment, "PDR")
+        assert "of them at nf-2-1: " in evidence(experiment)
+        located = experiment.draft.located
+        assert located is not None
+        assert next(iter(by_owner(located.hops))) == "nf-2-1"
+        overload = next(item for item in experiment.draft.itemized if item.number == "overload")
+        assert overload.worst_instance == 2
+        assert overload.worst_loss_ratio > 0.05
+        assert overload.fairness is not None
+        assert overload.fairness < 0.9999
+        for owner in ("vswitch", "nf-1-1", "nf-2-2"):
+            assert by_owner(located.hops).get(owner, 0) < 0.1 * by_owner(located.hops)["nf-2-1"]
+
+
+def apart(victim: str) -> Callable[[Plan], Plan]:
+    """Data threads of one owner on CPU 1, all others on CPU 0."""
+
+    def change(plan: Plan) -> Plan:
+        placed = tuple(
+            thread.model_copy(update={"cpu": 1 if thread.owner.startswith(victim) else 0})
+            if thread.role is ThreadRole.DATA
+            else thread
+            for thread in plan.cores.threads
+        )
+        return plan.model_copy(update={"cores": plan.cores.model_copy(update={"threads": placed})})
+
+    return change
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize(("victim", "kind"), [("vswitch", VerdictKind.VSWITCH_BOUND), ("nf-1-1", VerdictKind.NF_BOUND)])
+def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
+    world: World, victim: str, kind: VerdictKind
+) -> None:
+    with running(world, change=apart(victim)) as experiment, hogged(1):
+        experiment.mrr()
+        assert kind in verdict_kinds(experiment, "MRR")
+        located = experiment.draft.located
+        assert located is not None
+        assert next(iter(by_owner(located.hops))) == victim
+        causes = {hop.cause: hop.lost for hop in reversed(located.hops) if hop.owner == victim}
+        # What still waits in a queue of 256 when the counters are read is neither received nor dropped.
+        assert causes.pop("queue") > 10 * max(causes.values(), default=0)
+        told = next(line for line in experiment.draft.verdict.evidence if "CPU 1" in line)  # type: ignore[union-attr]
+        assert told.startswith(f"{victim}'s data thread")
+        assert "what is no data thread" in told
+
+
+def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: World) -> None:
+    with running(world) as experiment:
+        experiment.most_pps = 4_000.0
+        experiment.search(("PDR",))
+        assert VerdictKind.GENERATOR_BOUND in verdict_kinds(experiment, "PDR")
+        assert "still met at 4000 pps" in evidence(experiment)
+
+
+def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world: World) -> None:
+    moved: list[int] = []
+
+    def move(progress: Progress) -> None:
+        if progress.trials == 2:
+            (thread,) = threads.find(["csn1x1i1"]).values()
+            os.sched_setaffinity(thread, {0})
+            moved.append(thread)
+
+    with running(world, on_progress=move) as experiment:
+        assert all(row.actual_cpus == (row.planned_cpu,) for row in experiment.draft.affinity)
+        (planned,) = {row.planned_cpu for row in experiment.draft.affinity if row.interface == "csn1x1i1"}
+        if planned == 0:
+            pytest.skip("the thread is planned on CPU 0")
+        experiment.search(("PDR",))
+        assert moved
+        assert VerdictKind.AFFINITY_LOST in verdict_kinds(experiment, "PDR")
+        assert f"nf-1-1 csn1x1i1 is planned on CPU {planned}, was there after deployment" in evidence(experiment)
+        assert [row.interface for row in experiment.draft.affinity if row.actual_cpus == (0,)] == ["csn1x1i1"]
+
+
+def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) -> None:
+    with running(world) as experiment:
+        numbers = itertools.count()
+
+        def toggle() -> None:
+            with suppress(subprocess.CalledProcessError):  # there is none the first time
+                inside("nf-1-1", "nft", "delete", "table", "ip", "t")
+            # A quarter of the trials in the low band.
+            limit_routed("nf-1-1", LIMIT_PPS if next(numbers) % 4 == 1 else 2 * LIMIT_PPS)
+
+        experiment.before_trial = toggle
+        experiment.mrr()
+        assert VerdictKind.UNSTABLE in verdict_kinds(experiment, "MRR")
+        assert VerdictKind.NF_BOUND in verdict_kinds(experiment, "MRR")
+        assert "two bands: of 12 trials at the highest load 3 forwarded" in evidence(experiment)
+
+
+def test_a_steady_limit_is_no_two_bands(world: World) -> None:
+    with running(world) as experiment:
+        limit_routed("nf-1-1", 2 * LIMIT_PPS)
+        experiment.mrr()
+        assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")
+
+
+def test_the_locating_trial_costs_little(world: World) -> None:
+    """One trial more than the search needs, of the length of an MRR trial."""
+    with ExitStack() as stack:
+        experiment = stack.enter_context(running(world))
+        experiment.search(("PDR",))
+        extra = [done for done in experiment.draft.trials if done.trial.purpose == "locate"]
+        assert [done.trial.duration_s for done in extra] == [BRIEF.mrr_duration_s]

@@ -1,0 +1,104 @@
+"""The page and the terminal give each number its verdict, with the evidence on demand."""
+
+import io
+import re
+import sys
+
+import pytest
+
+from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
+from csit_utils.report.page import render
+from csit_utils.report.terminal import print_table
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.evidence import HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
+from resources.libraries.python.model.trial import Direction
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.test_analysis import dataset_of
+from tests.unit.csit_utils.test_report import Page
+
+WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
+WHY_PDR = "still met at 9 pps"
+FINDINGS = (
+    Finding(kind=VerdictKind.GENERATOR_BOUND, text=WHY_PDR, numbers=("PDR",)),
+    Finding(kind=VerdictKind.NF_BOUND, text=WHY_NDR, numbers=("NDR", "overload")),
+)
+HOPS = (
+    HopLoss(
+        instance=2, direction=Direction.REVERSE, last="csv2p2", next="csn2x1i2", owner="nf-2-1", cause="queue",
+        lost=90,
+    ),
+    HopLoss(
+        instance=1, direction=Direction.FORWARD, last="csv1p1", next="csv1x1i1", owner="vswitch", cause="inside",
+        lost=10,
+    ),
+)  # fmt: skip
+LOCATED = Located(
+    purpose="locate", load_pps=1e5, offered_pps=1e5, trials=1, sent=50_000, received=49_900, hops=HOPS,
+    usage=Usage(threads=(ThreadLoad(owner="nf-2-1", interface="csn2x1i2", cpu=5, running=0.97, waiting=0.01),)),
+)  # fmt: skip
+
+
+def made(**changes: object) -> Result:
+    verdict = Verdict(
+        kinds=tuple(finding.kind for finding in FINDINGS),
+        evidence=tuple(finding.text for finding in FINDINGS),
+        findings=FINDINGS,
+    )
+    return result(ServiceType.CSC, 2, 1, verdict=verdict, located=LOCATED, **changes)  # type: ignore[arg-type]
+
+
+def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
+    html = render(dataset_of(made()))
+    ndr, pdr = re.findall(r'<tr><th scope="row">(?:NDR|PDR)</th>.*?</tr>', html, re.S)
+    assert "v-nf-bound" in ndr
+    assert WHY_NDR in ndr
+    assert "v-generator-bound" not in ndr
+    assert "v-generator-bound" in pdr
+    assert WHY_PDR in pdr
+    latency = re.search(r"<caption>[^/]*?Latency by load.*?</caption>", html, re.S)
+    assert latency
+    assert "v-measured" in latency[0]
+    # The same in the list of results and in the matrices.
+    row = re.search(r'<tr data-row="0">.*?</tr>', html, re.S)
+    assert row
+    assert [kind for kind in re.findall(r"v-([\w-]+)", row[0]) if kind != "-"][:3] == [
+        "nf-bound",
+        "generator-bound",
+        "measured",
+    ]
+    cells = re.findall(r'<small class="why">(.*?)</small>', html)
+    assert cells == ["NF", "TG"]
+
+
+def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
+    page = Page(render(dataset_of(made())))
+    assert "Jain's index" in page.text
+    assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50000 packets" in page.text
+    assert re.search(r"2 reverse csv2p2 csn2x1i2 90 nf-2-1 its receive queue was full", page.text)
+    assert re.search(r"1 forward csv1p1 csv1x1i1 10 vswitch received and not sent on", page.text)
+    assert re.search(r"nf-2-1 90 90 % 97 % 1\.0 %", page.text)
+
+
+def test_rows_for_tables_carry_them_too() -> None:
+    data = dataset_of(made())
+    assert [(row.owner, row.lost, row.lost_share) for row in hop_rows(data)] == [
+        ("nf-2-1", 90, 0.9),
+        ("vswitch", 10, 0.1),
+    ]
+    assert [(row.owner, row.cpu, row.running) for row in thread_rows(data)] == [("nf-2-1", 5, 0.97)]
+    assert {(row.number, row.verdict) for row in instance_rows(data)} == {
+        ("NDR", "nf-bound"),
+        ("PDR", "generator-bound"),
+    }
+    assert {row.verdict for row in latency_rows(data)} == {"measured"}
+
+
+@pytest.mark.parametrize("why", [False, True])
+def test_the_terminal_tells_numbers_apart(monkeypatch: pytest.MonkeyPatch, why: bool) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    print_table(dataset_of(made()), why=why)
+    _, line, *evidence = out.getvalue().splitlines()
+    assert line.endswith("NDR nf-bound; PDR generator-bound")
+    assert [sentence.strip() for sentence in evidence] == ([WHY_PDR, WHY_NDR] if why else [])

@@ -1,0 +1,89 @@
+"""Two bands are seen where they are, and only there: measured on the six simulated systems."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from search_fakes import FRAME, LINE_PPS, Bench, of_model, trial_result
+
+from resources.libraries.python.drivers.sim.models import make_model
+from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
+from resources.libraries.python.model.goal import Goal, GoalResult
+from resources.libraries.python.search.bands import LEAST_NDR, find_bands, ndr_share
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+
+CAPACITY_PPS = 5e6
+SEARCHES = 30
+
+
+def outcome(name: ModelName, seed: int, profile_name: str) -> SearchOutcome:
+    bench = Bench(
+        of_model(make_model(Simulation(model=name), CAPACITY_PPS), seed), 0.5 if profile_name == "csit" else 0.08
+    )
+    return search_throughput(bench.measure, profile(profile_name), FRAME, LINE_PPS, bench.clock.now)
+
+
+def flagged(found: SearchOutcome) -> bool:
+    bounds = [load for goal in found.goals for load in (goal.lower_pps, goal.upper_pps) if load is not None]
+    return find_bands(found.trials, bounds) is not None
+
+
+@pytest.mark.parametrize("profile_name", ["csit", "quick"])
+@pytest.mark.parametrize("name", ModelName)
+def test_bands_are_seen_in_the_two_band_system_and_in_no_other(name: ModelName, profile_name: str) -> None:
+    outcomes = [outcome(name, seed, profile_name) for seed in range(SEARCHES)]
+    share = sum(map(flagged, outcomes)) / SEARCHES
+    if name is ModelName.TWO_BAND:
+        assert share >= 0.8
+    else:
+        assert share == 0
+    assert not [each for each in outcomes if ndr_share(each.ndr, each.pdr) is not None]
+
+
+def bands(*losses: int) -> bool:
+    return find_bands([trial_result(1e6, lost) for lost in losses]) is not None
+
+
+def test_what_makes_two_bands() -> None:
+    assert bands(0, 0, 0, 100, 100, 100)
+    assert bands(0, 5, 10, 100, 105, 110)
+    assert not bands(0, 0, 0, 0, 0, 0)
+    assert not bands(0, 0, 0, 15, 15, 15), "closer than 2 %"
+    assert not bands(0, 0, 0, 0, 100, 100), "two trials are an accident"
+    assert not bands(0, 20, 40, 60, 80, 100, 120), "a spread, and no gap in it"
+    assert not bands(0, 0, 0, 60, 100, 140), "the gap is narrower than the group behind it"
+    assert not bands(*[0] * 40, 100, 100, 100), "less than a tenth of the trials"
+
+
+def test_loads_of_one_trial_and_loads_far_away_tell_nothing() -> None:
+    at = [
+        trial_result(1e6 * factor, 100 * (index % 2)) for index, factor in enumerate([1, 1.01, 1.02, 1.03, 1.04, 1.05])
+    ]
+    assert find_bands(at) is None
+    far = [trial_result(5e5, lost) for lost in (0, 0, 0, 100, 100, 100)]
+    assert find_bands(far) is not None
+    assert find_bands(far, [1e6]) is None
+
+
+def test_what_the_generator_limited_or_was_ended_at_once_does_not_count() -> None:
+    split = [trial_result(1e6, lost) for lost in (0, 0, 0, 100, 100, 100)]
+    for changes in ({"generator_limited": True}, {"offered_duration_s": 0.01}):
+        assert find_bands([trial.model_copy(update=changes) for trial in split]) is None
+
+
+@given(st.lists(st.floats(0.0, 0.3), min_size=6, max_size=30), st.floats(1e3, 1e8))
+def test_neither_order_nor_load_matter(losses: list[float], load_pps: float) -> None:
+    def found(values: list[float], load: float) -> bool:
+        return find_bands([trial_result(load, round(1e5 * loss), sent=10**5) for loss in values]) is not None
+
+    assert found(losses, load_pps) == found(losses[::-1], 1e6)
+
+
+@pytest.mark.parametrize(("ndr_upper", "expected"), [(None, None), (LEAST_NDR * 1e6, None), (5e5, 0.5)])
+def test_ndr_far_under_pdr(ndr_upper: float | None, expected: float | None) -> None:
+    def result(name: str, lower: float, upper: float | None) -> GoalResult:
+        goal = Goal(name=name, loss_ratio=0.0)
+        return GoalResult(goal=goal, lower_pps=lower, upper_pps=upper, throughput_pps=lower, complete=True)
+
+    assert ndr_share(result("NDR", 4e5, ndr_upper), result("PDR", 1e6, 1.1e6)) == expected
+    assert ndr_share(None, result("PDR", 1e6, 1.1e6)) is None

@@ -1,0 +1,124 @@
+"""What limits a rate: the place of the loss decides, the time of threads agrees or is said to contradict."""
+
+import pytest
+from test_connectivity import planned
+
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Finding, VerdictKind
+from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.search.limits import limits
+
+PLAN = planned("CSC", 2, 1)
+VSWITCH, NF, TG = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND, VerdictKind.GENERATOR_BOUND
+
+
+def loss(owner: str, lost: int, cause: str = "queue", instance: int = 1) -> HopLoss:
+    places = {
+        "vswitch": ("csg1p1", "csv1p1"),
+        "generator": ("csv1x1i2", "csg1p2"),
+        "nf-1-1": ("csv1p1", "csn1x1i1"),
+        "nf-2-1": ("csv2p1", "csn2x1i1"),
+    }
+    last, following = places[owner]
+    if cause == "inside":
+        last, following = following, f"{following[:-1]}2"
+    return HopLoss(
+        instance=instance, direction=Direction.FORWARD, last=last, next=following, owner=owner,
+        cause=cause, lost=lost,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def thread(owner: str, interface: str, running: float, waiting: float = 0.0, cpu: int = 3) -> ThreadLoad:
+    return ThreadLoad(owner=owner, interface=interface, cpu=cpu, running=running, waiting=waiting)
+
+
+def found(
+    *hops: HopLoss, threads: tuple[ThreadLoad, ...] = (), cpus: tuple[CpuLoad, ...] = (), plan: Plan = PLAN
+) -> list[Finding]:
+    lost = sum(hop.lost for hop in hops)
+    located = Located(
+        purpose="locate", load_pps=1e6, offered_pps=1e6, trials=1, sent=500_000, received=500_000 - lost,
+        hops=hops, usage=Usage(threads=threads, cpus=cpus),
+    )  # fmt: skip
+    return limits(plan, located, ("NDR",))
+
+
+def kinds(*hops: HopLoss) -> list[VerdictKind]:
+    return list(dict.fromkeys(finding.kind for finding in found(*hops)))
+
+
+def test_the_place_of_the_loss_decides() -> None:
+    assert kinds() == []
+    assert kinds(loss("vswitch", 1000)) == [VSWITCH]
+    assert kinds(loss("nf-2-1", 1000)) == [NF]
+    assert kinds(loss("generator", 1000)) == [TG]
+    assert kinds(loss("nf-1-1", 1000), loss("vswitch", 100)) == [NF]
+    assert kinds(loss("nf-1-1", 1000), loss("vswitch", 900)) == [NF, VSWITCH]
+    # Many NFs that lose a little each are NFs all the same.
+    assert kinds(loss("vswitch", 500), loss("nf-1-1", 400), loss("nf-2-1", 400)) == [NF, VSWITCH]
+
+
+def text(*hops: HopLoss, **more: object) -> str:
+    return "\n".join(finding.text for finding in found(*hops, **more))  # type: ignore[arg-type]
+
+
+def test_evidence_names_owner_place_and_numbers() -> None:
+    said = text(loss("nf-2-1", 900, "inside", 2), loss("nf-1-1", 100))
+    assert "at 1000000 pps 1000 of 500000 packets were lost, 900 of them at nf-2-1" in said
+    assert "900 were received at csn2x1i1 and not sent at csn2x1i2 (instance 2 forward)" in said
+    assert "100 met a full receive queue at csn1x1i1 (instance 1 forward)" in said
+    assert "10 of 1010 packets were lost at nf-1-1" in text(loss("nf-2-1", 1000), loss("nf-1-1", 10))
+    assert all(finding.numbers == ("NDR",) for finding in found(loss("vswitch", 9)))
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [
+        ((thread("nf-1-1", "csn1x1i1", 0.98),), "nf-1-1's data thread on CPU 3 (csn1x1i1) was busy for 98 % of the"),
+        ((thread("nf-1-1", "csn1x1i1", 0.12),), "had work for 12 % of the time only: packets are lost there by a"),
+        ((thread("nf-1-1", "csn1x1i1", 0.7),), "was busy for 70 % of the time, which neither confirms nor rules out"),
+        (
+            (thread("nf-1-1", "csn1x1i1", 0.2, 0.75), thread("vswitch", "csv1p1", 0.7, 0.2)),
+            "had work for 95 % of the time and ran for 20 %; the CPU had vswitch 70 %, nf-1-1 20 %: the place of the "
+            "loss does not tell who is slow there",
+        ),
+        (
+            (thread("nf-1-1", "csn1x1i1", 0.3), thread("vswitch", "csv1p1", 0.97, cpu=2)),
+            "this contradicts the time of threads: vswitch's data thread on CPU 2 was busy for 97 %",
+        ),
+        # Kernel threads of one data thread: one waits while the other runs.
+        (
+            (thread("nf-1-1", "csn1x1i1", 0.5, 0.45), thread("nf-1-1", "csn1x1i2", 0.48, 0.45)),
+            "nf-1-1's data thread on CPU 3 (csn1x1i1) was busy for 98 % of the time",
+        ),
+    ],
+)  # fmt: skip
+def test_the_time_of_threads_confirms_or_contradicts(threads: tuple[ThreadLoad, ...], expected: str) -> None:
+    assert expected in text(loss("nf-1-1", 1000), threads=threads)
+
+
+def test_what_is_no_data_thread_is_told_from_the_time_of_the_cpu() -> None:
+    said = text(
+        loss("vswitch", 1000),
+        threads=(thread("vswitch", "csv1p1", 0.1, 0.9),),
+        cpus=(CpuLoad(cpu=3, user=0.85, system=0.12, softirq=0.0, stolen=0.0),),
+    )
+    assert "ran for 10 %; the CPU had vswitch 10 %, what is no data thread 87 %" in said
+
+
+def test_without_threads_the_planned_cpus_are_told() -> None:
+    cpu = PLAN.cores.cpus("nf-1-1")[0]
+    busy = CpuLoad(cpu=cpu, user=0.99, system=0.0, softirq=0.0, stolen=0.0)
+    assert f"CPU {cpu}, planned for nf-1-1, was busy for 99 % of the time" in text(loss("nf-1-1", 9), cpus=(busy,))
+    idle = busy.model_copy(update={"user": 0.2})
+    assert "not for want of CPU" in text(loss("nf-1-1", 9), cpus=(idle,))
+
+
+def test_of_threads_that_poll_no_time_is_told() -> None:
+    functions = tuple(nf.model_copy(update={"kind": NfKind.TESTPMD}) for nf in PLAN.functions)
+    polling = PLAN.model_copy(update={"functions": functions})
+    said = text(loss("nf-1-1", 9), threads=(thread("nf-1-1", "csn1x1i1", 1.0),), plan=polling)
+    assert "poll" in said
+    assert "busy" not in said

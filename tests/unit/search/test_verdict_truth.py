@@ -1,0 +1,116 @@
+"""Verdicts of simulated cells against the truth that the simulation knows."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Asked, Environment, Verdict, VerdictKind
+from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.search.profiles import profile
+
+TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
+NOWHERE = Environment(
+    hostname="", cpu_model="", microcode=None, cpus_online=1, memory_bytes=None, kernel="", command_line=None,
+    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
+)  # fmt: skip
+VSWITCH, NF = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
+HALF = (NfSize.HALF,)
+CELLS = {
+    Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1): VSWITCH,
+    Cell(service_type=ServiceType.CSC, nf_chains=4, nf_nodes=2): VSWITCH,
+    Cell(service_type=ServiceType.VSC, nf_chains=2, nf_nodes=2): VSWITCH,
+    Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=4): VSWITCH,
+    Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=4, nf_sizes=HALF): NF,
+    Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2, vs_dtc=2, nf_sizes=(NfSize.ONE, NfSize.HALF)): NF,
+}
+
+
+def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
+    topology = TOPOLOGY.model_copy(update={"simulation": {**(TOPOLOGY.simulation or {}), **simulation}})
+    asked = Asked(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("csit"))
+    experiment = Experiment(topology, world_of(topology), asked, NOWHERE)
+    experiment.deploy()
+    experiment.verify_traffic()
+    if test_type is TestType.MRR:
+        experiment.mrr()
+    else:
+        experiment.search(("NDR", "PDR"))
+        experiment.latency()
+    experiment.remove()
+    return experiment.draft
+
+
+def verdict(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Verdict:
+    found = measured(cell, test_type, **simulation).verdict
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("model", ["sharp", "noisy", "stall", "knee", "two_band", "sag"])
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.service_type}{cell.locator}{cell.size_name}")
+def test_the_owner_of_the_limit_is_named(cell: Cell, model: str) -> None:
+    found = verdict(cell, model=model)
+    assert [kind for kind in found.kinds if kind is not VerdictKind.UNSTABLE] == [CELLS[cell]]
+    assert found.of("NDR") == found.of("PDR") == found.kinds
+    assert found.of("LATENCY") == (VerdictKind.MEASURED,)
+    if CELLS[cell] is NF:
+        # The slowest is the second of the last cell, the first of equals otherwise.
+        slowest = "nf-1-2" if cell.vs_dtc == 2 else "nf-1-1"
+        assert all(f" of them at {slowest}:" in line for line in found.evidence if " packets were lost, " in line)
+    assert any("was busy for " in line for line in found.evidence)
+
+
+@pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
+def test_two_bands_are_unstable(test_type: TestType) -> None:
+    cells = [Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1) for rows in (1, 2, 4, 6, 8, 10)]
+    flagged = [VerdictKind.UNSTABLE in verdict(cell, test_type, model="two_band").kinds for cell in cells]
+    # MRR has ten trials, of which a quarter on average run in the low band: three or more in 47 % of tests.
+    assert sum(flagged) >= (5 if test_type is TestType.NDRPDR else 1)
+
+
+CSC22 = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+
+
+def test_an_nf_that_is_slow_is_told_from_its_neighbours_with_its_instance() -> None:
+    draft = measured(CSC22, model="sharp", limited_by="nf-2-1")
+    assert draft.verdict is not None
+    assert draft.verdict.kinds == (NF,)
+    assert "nf-2-1's data thread" in draft.verdict.evidence[1]
+    overload = next(item for item in draft.itemized if item.number == "overload")
+    assert overload.worst_instance == 2
+    assert overload.fairness is not None
+    assert overload.fairness < 0.999
+    assert draft.located is not None
+    assert {loss.instance for loss in draft.located.hops} == {2}
+    # The vSwitch's port towards the NF counts the drops, and the packets not at all.
+    assert {(loss.cause, loss.last) for loss in draft.located.hops} == {("queue", "csv2p1"), ("queue", "csv2x2i1")}
+
+
+def test_an_nf_that_drops_itself_is_no_want_of_cpu() -> None:
+    found = verdict(CSC22, model="sharp", limited_by="nf-1-2", drops_inside=True)
+    assert found.kinds == (NF,)
+    assert "were received at csn1x2i1 and not sent at csn1x2i2" in found.evidence[0]
+    assert "not for want of CPU" in found.evidence[1]
+
+
+def test_a_thread_that_is_moved_while_it_is_measured_is_noticed() -> None:
+    draft = measured(CSC22, moved=("csn2x1i1",))
+    assert draft.verdict is not None
+    assert draft.verdict.kinds[0] is VerdictKind.AFFINITY_LOST
+    assert "nf-2-1 csn2x1i1" in draft.verdict.evidence[0]
+    assert "was there after deployment, and after measuring may run on CPUs 0" in draft.verdict.evidence[0]
+    assert [row.interface for row in draft.affinity if row.actual_cpus != (row.planned_cpu,)] == ["csn2x1i1"]
+    assert draft.verdict.of("LATENCY") == (VerdictKind.AFFINITY_LOST,)
+
+
+def test_each_number_is_judged_by_itself() -> None:
+    """The generator reaches what keeps within PDR's loss ratio, and more than what loses nothing."""
+    found = verdict(CSC22, model="knee", knee=0.5, knee_loss=0.004, generator_max_pps=2.3e6)
+    assert found.of("NDR") == (VSWITCH,)
+    assert found.of("PDR") == (VerdictKind.GENERATOR_BOUND,)
+    assert found.kinds == (VerdictKind.GENERATOR_BOUND, VSWITCH)
