@@ -1,25 +1,48 @@
 """`robot`: Robot Framework's own command line, with the rows of the density suites made before it filters tests."""
 
+from pathlib import Path
+
 import typer
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
 
+from csit_utils.commands.resuming import again, remembered
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.suite_rows import RowsBeforeFilter
+
+RESUME = "--resume"
 
 
 def robot(context: typer.Context) -> None:
     """Run suites with Robot Framework; takes all its options.
 
+    With --resume FOLDER as its first option it goes on with the run of that folder, which was cut short.
+
     Example: ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC --exclude 10R10C tests/density
     """
     framework = RobotFramework()
+    folder, arguments = _resumed(context.args)
+    if folder is not None:
+        arguments = again(folder, arguments)
     try:
-        options, sources = framework.parse_arguments(context.args)
+        options, sources = framework.parse_arguments(arguments)
     except Information as text:
         typer.echo(str(text))
         raise typer.Exit(0) from None
     except DataError as error:
         raise ConfigError(str(error)) from error
+    if folder is not None:
+        options["outputdir"] = str(folder)
+    options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
     modifiers = [*options.pop("prerunmodifier", ()), RowsBeforeFilter(options.get("variable", []))]
     raise typer.Exit(framework.execute(*sources, prerunmodifier=modifiers, **options))
+
+
+def _resumed(given: list[str]) -> tuple[Path | None, list[str]]:
+    """The folder of the run that is to be resumed, if any, and the rest of the command line."""
+    first = given[0] if given else ""
+    if first == RESUME and len(given) > 1:
+        return Path(given[1]).absolute(), given[2:]
+    if first.startswith(f"{RESUME}="):
+        return Path(first.removeprefix(f"{RESUME}=")).absolute(), given[1:]
+    return None, given

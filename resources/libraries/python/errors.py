@@ -42,3 +42,15 @@ class NotReady(CsitError):
 
 class Unsupported(CsitError):
     """This system lacks something the test needs; a test that meets it is skipped, not failed."""
+
+
+class NoTraffic(CsitError):
+    """Packets of a service instance do not arrive although every part works: a result."""
+
+
+class SystemBroken(CsitError):
+    """A part of the system under test or of the generator has died, or hangs: what was measured counts for nothing."""
+
+
+class RunStopped(CsitError):
+    """No further test can be run; what was measured until now is kept."""

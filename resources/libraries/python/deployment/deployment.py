@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.deployment.parts import Parts
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.model.trial import Trial, TrialResult
@@ -46,8 +46,13 @@ class Deployment:
         return self.parts.generator.run(trial)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters of vSwitch and NFs by interface name."""
-        return {**self.parts.switch.counters(), **self.parts.functions.counters()}
+        """Counters of vSwitch and NFs by interface name, and of the generator's interfaces where there are any."""
+        parts = self.parts
+        return {**parts.generator_counters(), **parts.switch.counters(), **parts.functions.counters()}
+
+    def sample(self) -> Sample:
+        """How CPUs and data threads have spent their time; nothing where the world cannot tell."""
+        return self.parts.sampler.read() if self.parts.sampler else Sample()
 
     def facts(self) -> dict[str, dict[str, str]]:
         """What was found out about the parts, by role."""

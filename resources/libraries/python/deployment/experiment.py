@@ -2,21 +2,33 @@
 
 from collections.abc import Callable, Sequence
 
+from resources.libraries.python.deployment import health
 from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.deployment.guard import within
 from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad
+from resources.libraries.python.model.result import Affinity, Asked, Environment, LatencyAtLoad
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.priors import PriorBook
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.latency import measure_latency
+from resources.libraries.python.search.locate import locate, locating_trial
 from resources.libraries.python.search.mrr import measure_mrr
+from resources.libraries.python.search.profiles import SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
-from resources.libraries.python.search.verdict import judge
+from resources.libraries.python.search.usage import usage
+from resources.libraries.python.search.verdict import MRR, judge
+
+_TRIAL_S = 90.0
+_DEPLOY_S = 300.0
+_EACH_NF_S = 60.0
+"""Deadlines of last resort: drivers give up long before. A virtual machine may boot in software emulation."""
 
 
 class Experiment:
@@ -28,6 +40,7 @@ class Experiment:
         asked: What to measure.
         environment: Fingerprint of the machine.
         on_progress: Called during a search.
+        priors: Earlier results that a search may start from.
     """
 
     def __init__(
@@ -37,13 +50,18 @@ class Experiment:
         asked: Asked,
         environment: Environment,
         on_progress: Callable[[Progress], None] = lambda _: None,
+        *,
+        priors: PriorBook | None = None,
     ) -> None:
         self._world = world
+        self._priors = priors
         self._on_progress = on_progress
         self._deployment: Deployment | None = None
         self._outcome: SearchOutcome | None = None
         self._mrr_trials: tuple[TrialResult, ...] = ()
+        self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
+        self._placed: tuple[Affinity, ...] = ()
         self.draft = Draft(topology=topology, asked=asked, environment=environment)
         self.draft.drivers = dict(world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
@@ -61,10 +79,11 @@ class Experiment:
         """Bring the plan to life and read back where its data threads run; return the seconds it took."""
         plan = self.draft.plan or self.plan()
         deployment = Deployment(plan, self._world.parts(plan, self.draft.asked))
-        deployment.__enter__()
+        with within("the deployment", _DEPLOY_S + _EACH_NF_S * len(plan.functions)):
+            deployment.__enter__()
         self._deployment = deployment
         self.draft.deploy_s = deployment.deploy_s
-        self.draft.affinity = deployment.affinity()
+        self._placed = self.draft.affinity = deployment.affinity()
         self.draft.facts = deployment.facts()
         return deployment.deploy_s or 0.0
 
@@ -76,16 +95,36 @@ class Experiment:
         return self._deployment
 
     def measure(self, trial: Trial) -> TrialResult:
-        """Run one trial and keep its result."""
-        result = self.deployment.measure(trial)
+        """Run one trial and keep its result.
+
+        Raises:
+            SystemBroken: Packets of a flow are all lost, and a part is not well.
+        """
+        with within("the trial", trial.duration_s + _TRIAL_S):
+            result = self.deployment.measure(trial)
         self.draft.trials.append(result)
+        if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
+            raise SystemBroken("; ".join(found))
         return result
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the deployed cell now; empty when all is well."""
+        return health.problems(self.deployment)
+
+    def moved(self) -> tuple[str, ...]:
+        """Data threads that do not run any more where they ran when the cell had been deployed."""
+        return health.moved(self._placed, self.deployment)
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether there is a running cell."""
+        return self._deployment is not None
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every instance arrive in both directions.
 
         Raises:
-            CsitError: Some do not; the text names the last hop that saw them.
+            NoTraffic: Some do not; the text names the last hop that saw them.
         """
         plan, frame = self.deployment.plan, self.draft.asked.frame
         before = self.deployment.counters()
@@ -93,69 +132,137 @@ class Experiment:
         self._complaints = diagnose(plan, result, before, self.deployment.counters())
         self._judge()
         if self._complaints:
-            raise CsitError("no traffic: " + "; ".join(self._complaints))
+            raise NoTraffic("no traffic: " + "; ".join(self._complaints))
 
     def search(self, goals: Sequence[str]) -> tuple[str, ...]:
-        """Search the throughput for the goals of these names; return what was found in sentences."""
-        asked = self.draft.asked
+        """Search the throughput for the goals of these names; return what was found in sentences.
+
+        A soak profile has a goal of its own, which is searched whatever goals are named.
+        """
+        asked, max_load_pps = self.draft.asked, self._max_load_pps()
+        soak = asked.profile.algorithm is Algorithm.SOAK
         profile = asked.profile.model_copy(
-            update={"goals": tuple(goal for goal in asked.profile.goals if goal.name in goals)}
+            update={"goals": tuple(goal for goal in asked.profile.goals if soak or goal.name in goals)}
         )
         outcome = search_throughput(
             self.measure,
             profile,
             asked.frame,
-            self._max_load_pps(),
+            max_load_pps,
             self.deployment.parts.clock,
+            prior=self._prior(),
             on_progress=self._on_progress,
         )
         self._outcome = outcome
-        self.draft.ndr, self.draft.pdr = outcome.ndr, outcome.pdr
+        self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
+        self.draft.search = outcome.record
+        items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
+        trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
+        overload = self._locating(lambda: (self.measure(trial),))
+        self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
         return (*(describe(result) for result in outcome.goals), *outcome.evidence)
 
+    def _prior(self) -> Prior | None:
+        """What an earlier search of this cell found on this testbed."""
+        if self._priors is None or self.draft.asked.profile.algorithm is not Algorithm.LADDER:
+            return None
+        return self._priors.prior(
+            self.draft.asked,
+            world=self.draft.topology.world,
+            testbed=self.draft.topology.metadata.name,
+            drivers=self.draft.drivers,
+            simulation=self.draft.simulation,
+            environment=self.draft.environment,
+        )
+
     def latency(self) -> tuple[str, ...]:
         """Measure latency at 0, 10, 50 and 90 % of PDR; return the worst 99th percentile of each load in words."""
-        pdr = self.draft.pdr
-        rows, _ = measure_latency(
+        pdr = self.draft.pdr or self.draft.soak
+        rows, self._latency_trials = measure_latency(
             self.measure, self.draft.asked.profile, self.draft.asked.frame, pdr.lower_pps if pdr else None
         )
         self.draft.latency = rows
+        self._judge()
         return tuple(_worst_p99(row) for row in rows)
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate; return it in words."""
         asked = self.draft.asked
-        self.draft.mrr, self._mrr_trials = measure_mrr(self.measure, asked.profile, asked.frame, self._max_load_pps())
+        max_load_pps = self._max_load_pps()
+
+        def trials() -> tuple[TrialResult, ...]:
+            self.draft.mrr, self._mrr_trials = measure_mrr(self.measure, asked.profile, asked.frame, max_load_pps)
+            return self._mrr_trials
+
+        self._locating(trials)
+        found = itemize(MRR, self._mrr_trials)
+        self.draft.itemized = (found,) if found is not None else ()
         self._judge()
-        return (f"MRR {self.draft.mrr.mean_pps:.0f} pps of {self.draft.mrr.offered_pps:.0f} pps offered",)
+        return tuple(
+            f"MRR {mrr.mean_pps:.0f} pps of {mrr.offered_pps:.0f} pps offered" for mrr in (self.draft.mrr,) if mrr
+        )
 
     def remove(self) -> str | None:
-        """Remove the cell; return what went wrong, None when nothing did."""
+        """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
+
+        Raises:
+            RunStopped: Something is left and cannot be removed by force either.
+        """
         deployment, self._deployment = self._deployment, None
-        if deployment is None:
-            return None
-        try:
-            deployment.__exit__(None, None, None)
-        except Exception as error:  # a step boundary: the record is written whatever happened here
-            return f"the cell could not be removed: {error}"
-        finally:
-            self.draft.remove_s = deployment.remove_s
-        return None
+        failure: str | None = None
+        if deployment is not None:
+            try:
+                with within("the removal", _DEPLOY_S + _EACH_NF_S * len(deployment.plan.functions)):
+                    deployment.__exit__(None, None, None)
+            except Exception as error:  # a step boundary: what is left is removed by force
+                failure = f"the cell could not be removed: {health.reason_of(error)}"
+            finally:
+                self.draft.remove_s = deployment.remove_s
+        left = health.clean_up(self._world, self.draft.plan)
+        if left:
+            found = f"after its removal there was still {_few(left)}, removed by force"
+            failure = "; ".join(filter(None, [failure, found]))
+        return failure
 
     def _max_load_pps(self) -> float:
         """The highest load that the generator can offer on this deployment."""
         trial = Trial(load_pps=0.0, duration_s=0.3, frame=self.draft.asked.frame, purpose="calibration")
-        return self.deployment.parts.generator.maximum_pps(trial)
+        with within("the calibration of the generator", _TRIAL_S):
+            return self.deployment.parts.generator.maximum_pps(trial)
+
+    def _locating(self, run: Callable[[], Sequence[TrialResult]]) -> Sequence[TrialResult]:
+        """Run trials that lose packets, and keep between which hops; return the trials."""
+        deployment = self.deployment
+        counters, sample = deployment.counters(), deployment.sample()
+        results = run()
+        sample_after, counters_after = deployment.sample(), deployment.counters()
+        sending_s = sum(result.offered_duration_s for result in results)
+        used = usage(deployment.plan, sample, sample_after, sending_s) if sending_s > 0 else None
+        self.draft.located = locate(deployment.plan, results, counters, counters_after, used)
+        return results
 
     def _judge(self) -> None:
+        now = {row.interface: row for row in self.deployment.affinity()}
+        # A thread that was moved at any time was not where it was planned while it was measured.
+        self.draft.affinity = tuple(
+            now.get(row.interface, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._placed
+        )
         self.draft.verdict = judge(
             self.deployment.plan,
             outcome=self._outcome,
             mrr_trials=self._mrr_trials,
-            affinity=self.draft.affinity,
+            latency_trials=self._latency_trials,
+            located=self.draft.located,
+            affinity=self._placed,
+            affinity_after=self.draft.affinity,
             complaints=self._complaints,
+            facts=self.draft.facts,
         )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def describe(result: GoalResult) -> str:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.roles.function import NetworkFunctions
 from resources.libraries.python.roles.generator import TrafficGenerator
+from resources.libraries.python.roles.sampler import Sampler
 from resources.libraries.python.roles.vswitch import VSwitch
 
 
@@ -33,6 +35,10 @@ class Parts:
     generator: TrafficGenerator
     clock: Callable[[], float]
     """Seconds; virtual in a simulated world."""
+    sampler: Sampler | None = None
+    """Use of CPUs, where the world can tell."""
+    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
+    """Counters of the generator's own interfaces, where there are any: what the vSwitch did not take in shows there."""
 
     def in_order(self) -> tuple[Part, ...]:
         """In the order in which they are started."""
@@ -52,6 +58,9 @@ class World(Protocol):
     def problems(self) -> tuple[str, ...]:
         """What the world lacks, one sentence each with how to mend it. Touches nothing."""
 
+    def wishes(self) -> tuple[str, ...]:
+        """What the world lacks for some cells only, whose tests are then skipped; as `problems`."""
+
     def open(self) -> tuple[str, ...]:
         """Check that the world can be used, reserve it and clean it; say what was cleaned up.
 
@@ -62,6 +71,20 @@ class World(Protocol):
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """What is there of this run although no cell is deployed; empty when all is clean.
+
+        Args:
+            plan: The last cell, if there was one.
+        """
+
+    def clean(self) -> tuple[str, ...]:
+        """Remove by force what is there of this run; say what was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
 
     def close(self) -> None:
         """Give the world back."""

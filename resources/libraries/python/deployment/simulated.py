@@ -6,6 +6,7 @@ from typing import Any
 from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.drivers.function.sim import SimFunctions
 from resources.libraries.python.drivers.generator.sim import SimGenerator
+from resources.libraries.python.drivers.sampler.sim import SimSampler
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -28,6 +29,10 @@ class SimWorld:
         """Nothing can be missing."""
         return ()
 
+    def wishes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
     def open(self) -> tuple[str, ...]:
         """Nothing to check, nothing to clean."""
         return ()
@@ -42,7 +47,17 @@ class SimWorld:
             functions=SimFunctions(system),
             generator=SimGenerator(system),
             clock=clock.now,
+            sampler=SimSampler(system),
         )
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """Nothing is ever left."""
+        del plan
+        return ()
+
+    def clean(self) -> tuple[str, ...]:
+        """Nothing to remove."""
+        return ()
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -1,30 +1,36 @@
 """Keywords of the density suites, and the listener that makes their rows."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
+from robot.libraries.BuiltIn import BuiltIn, register_run_keyword
 
 from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.health import clean_up
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.keywords.choices import chosen_profile, chosen_topology
+from resources.libraries.python.keywords.choices import (
+    Lookup,
+    chosen_priors,
+    chosen_profile,
+    chosen_topology,
+    resumed,
+)
+from resources.libraries.python.keywords.keeper import Keeper
 from resources.libraries.python.keywords.progress import ConsoleProgress
-from resources.libraries.python.keywords.suite_rows import has_placeholders, put_rows, rows_for
+from resources.libraries.python.keywords.suite_rows import has_placeholders, keys_of, put_rows, rows_for
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Asked, Environment, Result
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.writer import check_folder, write_result
-
-_RESULT_SPACE_BYTES = 50_000_000
+from resources.libraries.python.recording.priors import PriorBook
 
 
 @library(scope="GLOBAL", listener="SELF", doc_format="ROBOT")
@@ -40,7 +46,10 @@ class DensityLibrary:
         self._world: World | None = None
         self._environment: Environment | None = None
         self._experiment: Experiment | None = None
+        self._choices: Lookup = _variable
         self._progress = ConsoleProgress()
+        self._keeper = Keeper(self._progress)
+        self._priors: PriorBook | None = None
         self._opened = 0
 
     # -- listener -----------------------------------------------------------------------------------------------------
@@ -48,7 +57,8 @@ class DensityLibrary:
     def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (Robot's own types are not typed)
         """Put the rows of the plan into a density suite."""
         try:
-            made = rows_for(_variable)
+            lookup = resumed(_variable)
+            made = rows_for(lookup)
         except CsitError as error:
             data.setup.config(name="Fail", args=[str(error)])
             return
@@ -59,7 +69,8 @@ class DensityLibrary:
             put_rows(data, made, options.include, options.exclude)
         for refused in made.refused:
             result.metadata[f"Does not fit: {refused.cell}"] = refused.reason
-        self._progress.suite(data.name, len(data.tests))
+        done = self._keeper.done_before(lookup)
+        self._progress.suite(data.name, len(data.tests), sum(key in done for key in keys_of(data, lookup)))
 
     # -- testbed ------------------------------------------------------------------------------------------------------
 
@@ -71,30 +82,42 @@ class DensityLibrary:
         space for results. Use it as suite setup; where an outer suite has opened the testbed, it stays open until that
         suite closes it.
 
+        Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that have
+        ended are carried over from its journal, the others are measured.
+
         | Suite Setup | Open Testbed |
         """
         self._opened += 1
         if self._opened > 1:
             return
-        self._topology = chosen_topology(_variable)
-        chosen_profile(_variable)  # a wrong name is told now and not in the first test
-        check_folder(_output_folder(), _RESULT_SPACE_BYTES)
+        self._choices = resumed(_variable)
+        self._topology = chosen_topology(self._choices)
+        chosen_profile(self._choices)  # a wrong name is told now and not in the first test
+        self._priors = chosen_priors(self._choices)
+        self._keeper.prepare(self._choices, Path(str(_variable("OUTPUT DIR"))))
         self._world = world_of(self._topology)
         for line in self._world.open():
             logger.warn(line)
         self._environment = fingerprint()  # after opening, which may change settings of the machine
+        self._keeper.open(self._choices, self._topology, self._environment)
         logger.info(f"testbed {self._topology.metadata.name} is open")
 
     @keyword
     def close_testbed(self) -> None:
-        """Give the testbed back. Use it as suite teardown.
+        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
 
         | Suite Teardown | Close Testbed |
         """
         self._opened -= 1
-        if self._opened == 0 and self._world is not None:
-            world, self._world = self._world, None
-            world.close()
+        if self._opened > 0:
+            return
+        world, self._world = self._world, None
+        with ExitStack() as steps:
+            steps.callback(self._keeper.close)
+            if world is not None:
+                steps.callback(world.close)
+                for line in clean_up(world, None):
+                    logger.warn(f"{line} was still there and was removed by force")
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -117,8 +140,6 @@ class DensityLibrary:
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """
-        if self._topology is None or self._world is None or self._environment is None:
-            raise CsitError("the testbed is not open; the suite setup is missing")
         sizes = tuple(NfSize(size) for size in nf_size.split("+"))
         asked = Asked(
             test_type=test_type,
@@ -131,10 +152,34 @@ class DensityLibrary:
                 nf_kinds=parse_kinds(nf_kinds),
             ),
             frame=frame_named(frame),
-            profile=chosen_profile(_variable),
+            profile=chosen_profile(self._choices),
         )
-        self._experiment = Experiment(self._topology, self._world, asked, self._environment, self._progress.search)
-        self._progress.test(asked, simulated=self._world.simulation is not None)
+        self._keeper.begin_test(asked)
+        self._experiment = self._experiment_for(asked)
+        self._progress.test(asked, simulated=self._experiment.draft.simulation is not None)
+
+    def _experiment_for(self, asked: Asked) -> Experiment:
+        if self._topology is None or self._world is None or self._environment is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        report = self._progress.search
+        return Experiment(self._topology, self._world, asked, self._environment, report, priors=self._priors)
+
+    @keyword
+    def measure_with_care(self, phases: str) -> None:
+        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
+
+        When the system under test breaks in it (a part dies or hangs, the deployment fails), the cell is removed and
+        all is done once more. When it breaks again, the cell goes into quarantine: the test fails with the reason, and
+        other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
+
+        | Measure With Care | Phases Of Mrr |
+        """
+
+        def again() -> Experiment:
+            self._experiment = self._experiment_for(self._running.draft.asked)
+            return self._experiment
+
+        self._keeper.measure(self._running, again, lambda: BuiltIn().run_keyword(phases))
 
     @keyword
     def deploy_cell(self) -> None:
@@ -157,8 +202,10 @@ class DensityLibrary:
 
     @keyword
     def search_throughput(self, *goals: Literal["NDR", "PDR"]) -> None:
-        """Search the throughput for the goals in one search (MLRsearch).
+        """Search the throughput for the goals in one search; the variable ``SEARCH`` says how.
 
+        Where the variable ``PRIORS`` names a folder with earlier results, the search starts from the newest one of the
+        same cell on the same machine. With ``SEARCH:soak`` the goal is that of the profile, whatever goals are named.
         A goal that cannot be reached is a result, not a failure.
 
         | Search Throughput | NDR | PDR |
@@ -191,28 +238,26 @@ class DensityLibrary:
         if self._experiment is None:
             return
         experiment, self._experiment = self._experiment, None
-        removal = experiment.remove()
-        result = experiment.draft.finish(
-            test_id=str(BuiltIn().get_variable_value("${SUITE NAME}")) + "." + str(_variable("TEST NAME")),
-            test_name=str(_variable("TEST NAME")),
-            tags=tuple(_variable("TEST TAGS")),
-            passed=status == "PASS" and removal is None,
-            message="; ".join(filter(None, [message, removal])),
-        )
-        path = write_result(result, _output_folder())
-        logger.info(f"{RESULT_MARKER}{result.model_dump_json()}")
-        logger.info(f"record: {path}")
-        for line in result.verdict.evidence:
-            logger.info(f"{result.verdict.kinds[0]}: {line}")
-        self._progress.done(result)
-        if removal is not None:
-            raise CsitError(removal)
+
+        def finish(removal: str) -> Result:
+            return experiment.draft.finish(
+                test_id=str(BuiltIn().get_variable_value("${SUITE NAME}")) + "." + str(_variable("TEST NAME")),
+                test_name=str(_variable("TEST NAME")),
+                tags=tuple(_variable("TEST TAGS")),
+                passed=status == "PASS" and not removal,
+                message="; ".join(filter(None, [message, removal])),
+            )
+
+        self._keeper.end_test(finish, experiment, message, status)
 
     @property
     def _running(self) -> Experiment:
         if self._experiment is None:
             raise CsitError("no test is described; Describe Test comes first")
         return self._experiment
+
+
+register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]
 
 
 def _skipping(step: Callable[[], float]) -> float:
@@ -226,7 +271,3 @@ def _skipping(step: Callable[[], float]) -> float:
 def _variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
     """A Robot variable, None where it is not set."""
     return BuiltIn().get_variable_value(f"${{{name}}}")
-
-
-def _output_folder() -> Path:
-    return Path(str(_variable("OUTPUT DIR")))

@@ -1,5 +1,7 @@
 """The variables by which a user chooses testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,10 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.journal_events import Choices
+from resources.libraries.python.recording.journal_run import Command
+from resources.libraries.python.recording.priors import PriorBook
+from resources.libraries.python.recording.resume import header_of
 from resources.libraries.python.search.profiles import profile
 
 DEFAULTS = {
@@ -19,6 +25,7 @@ DEFAULTS = {
     "FRAMES": "64B",
     "SEARCH": "csit",
     "NF_KINDS": "",
+    "PRIORS": "",
 }
 """Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
 
@@ -46,9 +53,61 @@ def chosen_topology(lookup: Lookup) -> Topology:
     return load_topology(Path(str(path)))
 
 
+def resumed_folder(lookup: Lookup) -> Path | None:
+    """The folder of the run that is to be resumed, named by `RESUME`; None for a new run."""
+    folder = lookup("RESUME")
+    return Path(str(folder)) if folder else None
+
+
+def resumed(lookup: Lookup) -> Lookup:
+    """The choices of a run that is resumed: what is not said again is as it was.
+
+    Raises:
+        ConfigError: There is nothing to be resumed.
+    """
+    folder = resumed_folder(lookup)
+    if folder is None:
+        return lookup
+    then = header_of(folder).choices
+    known = {**then.variables, "TOPOLOGY": then.topology}
+    return lambda name: lookup(name) or known.get(name)
+
+
+def choices(lookup: Lookup, topology: Topology) -> Choices:
+    """All that somebody chose, for the journal."""
+    options = lookup("OPTIONS")
+    return Choices(
+        topology=str(Path(str(lookup("TOPOLOGY"))).absolute()),
+        topology_digest=hashlib.sha256(topology.model_dump_json().encode()).hexdigest(),
+        variables={name: _value(lookup, name) for name in DEFAULTS},
+        include=tuple(getattr(options, "include", ())),
+        exclude=tuple(getattr(options, "exclude", ())),
+        profile=chosen_profile(lookup),
+    )
+
+
+def command(lookup: Lookup) -> Command:
+    """How the run was started, where a command of this project says so in `COMMAND`."""
+    text = lookup("COMMAND")
+    if not text:
+        return Command()
+    said = json.loads(str(text))
+    return Command(said["name"], tuple(said["arguments"]), said["folder"])
+
+
 def chosen_profile(lookup: Lookup) -> SearchProfile:
     """The search profile named by `SEARCH`."""
     return profile(_value(lookup, "SEARCH"))
+
+
+def chosen_priors(lookup: Lookup) -> PriorBook | None:
+    """Earlier results below the folder that `PRIORS` names; None where none is named.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+    folder = _value(lookup, "PRIORS")
+    return PriorBook(Path(folder)) if folder else None
 
 
 def suite_choice(lookup: Lookup) -> SuiteChoice | None:

@@ -6,6 +6,7 @@ from resources.libraries.python.keywords.console import Console, human_rate, hum
 from resources.libraries.python.model.result import Asked, Result
 from resources.libraries.python.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.search.verdict import verdict_text
 
 _OVERHEAD_S = 0.05
 _DEPLOY_S = 1.0
@@ -20,13 +21,36 @@ class ConsoleProgress:
         self._tests = 0
         self._started: list[float] = []
         self._finished: list[float] = []
+        self._seen = 0
+        self._to_come = 0
         self._asked: Asked | None = None
         self._simulated = False
 
-    def suite(self, name: str, tests: int) -> None:
-        """A suite with so many rows begins."""
+    def suite(self, name: str, tests: int, carried: int = 0) -> None:
+        """A suite with so many rows begins, of which some have been measured before the run was resumed."""
         self._suite, self._tests = name, tests
         self._started, self._finished = [], []
+        self._seen, self._to_come = 0, carried
+        if carried:
+            self._console.line(f"{name}: {carried} of {tests} tests are carried over")
+
+    def carried(self) -> None:
+        """A test that was measured before has passed by in no time."""
+        self._seen += 1
+        self._to_come = max(0, self._to_come - 1)
+
+    def left_out(self) -> None:
+        """A test of a cell in quarantine has passed by."""
+        self._seen += 1
+
+    def broken(self, reason: str, *, again: bool) -> None:
+        """The present test broke the system under test."""
+        self._console.line(f"{self._head()}: {reason}; {'once more' if again else 'given up'}")
+        self._started[-1] = time.monotonic()  # so that others are not expected to take twice as long
+
+    def stopped(self, reason: str) -> None:
+        """The run ends before its time."""
+        self._console.line(reason)
 
     def test(self, asked: Asked, *, simulated: bool) -> None:
         """A test begins; in a simulated world the time that a search tells of is not a person's."""
@@ -55,7 +79,9 @@ class ConsoleProgress:
         ]
         if result.mrr is not None:
             found.append(f"MRR {human_rate(result.mrr.mean_pps)}")
-        verdict = ", ".join(kind.value for kind in result.verdict.kinds)
+        present = (("NDR", result.ndr), ("PDR", result.pdr), ("MRR", result.mrr))
+        numbers = {name: result.verdict.of(name) for name, number in present if number is not None}
+        verdict = verdict_text(numbers or {"": result.verdict.kinds})
         note = " (simulated)" if result.simulated else ""
         took = human_time(self._finished[-1])
         self._console.line(f"{head}: {', '.join(found) or result.message or 'no result'}{note} [{verdict}] {took}")
@@ -66,7 +92,12 @@ class ConsoleProgress:
         if asked is not None:
             cell = asked.cell
             what = f" {cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c {asked.frame.name}"
-        return f"{self._suite} {len(self._started)}/{self._tests}{what}"
+        return f"{self._suite} {self._number}/{self._tests}{what}"
+
+    @property
+    def _number(self) -> int:
+        """Of the present test in its suite."""
+        return len(self._started) + self._seen
 
     def _left(self, progress: Progress) -> str:
         """Time left in the suite: of this test by its search, of others by those that have ended, else by estimate."""
@@ -79,5 +110,5 @@ class ConsoleProgress:
         running = progress.remaining_s + LATENCY_LOADS * self._asked.profile.latency_duration_s
         if self._simulated:
             running = max(0.0, each - (time.monotonic() - self._started[-1]))
-        left = running + each * max(0, self._tests - len(self._started))
+        left = running + each * max(0, self._tests - self._number - self._to_come)
         return f"about {human_time(left)} left"

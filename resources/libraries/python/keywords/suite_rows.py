@@ -13,10 +13,14 @@ from robot.api import SuiteVisitor
 from robot.model import TagPatterns
 from robot.running import TestSuite
 
-from resources.libraries.python.deployment.worlds import layout_of
-from resources.libraries.python.keywords.choices import Lookup, chosen_topology, suite_choice
+from resources.libraries.python.deployment.worlds import layout_of, memory_of
+from resources.libraries.python.keywords.choices import Lookup, chosen_topology, resumed, suite_choice
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
+from resources.libraries.python.recording.resume import key_of
 
+_ARGUMENTS = 6
 PLACEHOLDER = "Place Of The Rows"
 """What the names of placeholders begin with."""
 
@@ -36,7 +40,25 @@ def rows_for(lookup: Lookup) -> Rows | None:
     if choice is None:
         return None
     topology = chosen_topology(lookup)
-    return make_rows(topology, layout_of(topology), choice.selection, choice.test_type)
+    return make_rows(topology, layout_of(topology), choice.selection, choice.test_type, memory_of(topology))
+
+
+def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
+    """What the journal calls the tests of a suite whose rows have been made."""
+    rows = [test.body[0].args for test in suite.tests if test.body and len(test.body[0].args) >= _ARGUMENTS]
+    return [key_of(_cell(row), row[3], str(lookup("TEST_TYPE"))) for row in rows]
+
+
+def _cell(arguments: Sequence[str]) -> Cell:
+    service_type, chains, nodes, _, sizes, vswitch, *kinds = arguments
+    return Cell(
+        service_type=ServiceType(service_type),
+        nf_chains=int(chains),
+        nf_nodes=int(nodes),
+        nf_sizes=tuple(NfSize(size) for size in sizes.split("+")),
+        vs_dtc=int(vswitch),
+        nf_kinds=parse_kinds(kinds[0]) if kinds else (),
+    )
 
 
 def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
@@ -83,6 +105,6 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
         if not has_placeholders(suite):
             return
         own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
-        made = rows_for({**own, **self._variables}.get)
+        made = rows_for(resumed({**own, **self._variables}.get))
         if made is not None:
             put_rows(suite, made)

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
-from resources.libraries.python.model.goal import GoalResult, SearchProfile
+from resources.libraries.python.model.evidence import Itemized, Located
+from resources.libraries.python.model.goal import GoalResult, SearchProfile, SearchRecord
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
@@ -50,8 +51,23 @@ class VerdictKind(StrEnum):
     """Virtual machines ran in software emulation (TCG): good for trying things out, not a density figure."""
     AFFINITY_LOST = "affinity-lost"
     """A data thread may run elsewhere than planned."""
+    QUARANTINED = "quarantined"
+    """The cell broke the system under test in every attempt; its other tests are left out."""
     FAILED = "failed"
     """The test ended with an error."""
+
+
+class Finding(Frozen):
+    """One thing that was found out about a test, in a sentence with numbers."""
+
+    kind: VerdictKind
+    text: str
+    numbers: tuple[str, ...] = ()
+    """What it is about: NDR, PDR, MRR, LATENCY. Empty: all numbers of the test."""
+
+    def about(self, number: str) -> bool:
+        """Whether it is about that number."""
+        return not self.numbers or number in self.numbers
 
 
 class Verdict(Frozen):
@@ -61,6 +77,21 @@ class Verdict(Frozen):
     """Most important first, never empty."""
     evidence: tuple[str, ...]
     """Sentences with numbers, one per line."""
+    findings: tuple[Finding, ...] = ()
+    """The same with its kind and the numbers it is about; empty in records before this key."""
+
+    def of(self, number: str) -> tuple[VerdictKind, ...]:
+        """Kinds that are about one number, most important first, never empty. Old records do not tell them apart."""
+        if not self.findings:
+            return self.kinds
+        found = {finding.kind for finding in self.findings if finding.about(number)}
+        return tuple(kind for kind in self.kinds if kind in found) or (VerdictKind.MEASURED,)
+
+    def evidence_of(self, number: str) -> tuple[str, ...]:
+        """Sentences about one number."""
+        if not self.findings:
+            return self.evidence
+        return tuple(finding.text for finding in self.findings if finding.about(number))
 
 
 class Mrr(Frozen):
@@ -153,10 +184,22 @@ class Result(Frozen):
     trials: tuple[TrialResult, ...]
     ndr: GoalResult | None = None
     pdr: GoalResult | None = None
+    soak: GoalResult | None = None
+    """The load that keeps a small loss ratio over minutes."""
+    search: SearchRecord | None = None
+    """How the throughput search went about it; None in records before this key."""
     mrr: Mrr | None = None
     latency: tuple[LatencyAtLoad, ...] = ()
     affinity: tuple[Affinity, ...] = ()
+    itemized: tuple[Itemized, ...] = ()
+    """Throughput figures per instance and direction."""
+    located: Located | None = None
+    """Where packets were lost beyond the limit."""
     deployment: DeploymentTimes | None = None
+    broken: tuple[str, ...] = ()
+    """Attempts of this test that broke the system under test, as the reason of each; the record is of the last one."""
+    quarantined: str | None = None
+    """Why no test of this cell is run any more."""
     verdict: Verdict
 
     @property

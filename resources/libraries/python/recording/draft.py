@@ -4,13 +4,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.evidence import Itemized, Located
+from resources.libraries.python.model.goal import GoalResult, SearchRecord
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
     Affinity,
     Asked,
     DeploymentTimes,
     Environment,
+    Finding,
     LatencyAtLoad,
     Mrr,
     Result,
@@ -42,11 +44,17 @@ class Draft:
     trials: list[TrialResult] = field(default_factory=list)
     ndr: GoalResult | None = None
     pdr: GoalResult | None = None
+    soak: GoalResult | None = None
+    search: SearchRecord | None = None
     mrr: Mrr | None = None
     latency: tuple[LatencyAtLoad, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     deploy_s: float | None = None
     remove_s: float | None = None
+    itemized: tuple[Itemized, ...] = ()
+    located: Located | None = None
+    broken: tuple[str, ...] = ()
+    quarantined: str | None = None
     verdict: Verdict | None = None
 
     def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> Result:
@@ -54,7 +62,22 @@ class Draft:
         verdict = self.verdict
         if verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds):
             earlier = verdict or Verdict(kinds=(), evidence=())
-            verdict = Verdict(kinds=(VerdictKind.FAILED, *earlier.kinds), evidence=(message, *earlier.evidence))
+            failed = Finding(kind=VerdictKind.FAILED, text=message)
+            verdict = Verdict(
+                kinds=(failed.kind, *earlier.kinds),
+                evidence=(failed.text, *earlier.evidence),
+                findings=(failed, *earlier.findings),
+            )
+        if self.quarantined is not None:
+            told = tuple(
+                Finding(kind=VerdictKind.QUARANTINED, text=f"attempt {number}: {reason}")
+                for number, reason in enumerate(self.broken, 1)
+            )
+            verdict = Verdict(
+                kinds=(VerdictKind.QUARANTINED, *verdict.kinds),
+                evidence=(*(each.text for each in told), *verdict.evidence),
+                findings=(*told, *verdict.findings),
+            )
         times = None if self.deploy_s is None else DeploymentTimes(deploy_s=self.deploy_s, remove_s=self.remove_s)
         return Result(
             test_id=test_id,
@@ -77,9 +100,15 @@ class Draft:
             trials=tuple(self.trials),
             ndr=self.ndr,
             pdr=self.pdr,
+            soak=self.soak,
+            search=self.search,
             mrr=self.mrr,
             latency=self.latency,
             affinity=self.affinity,
             deployment=times,
+            itemized=self.itemized,
+            located=self.located,
+            broken=self.broken,
+            quarantined=self.quarantined,
             verdict=verdict,
         )

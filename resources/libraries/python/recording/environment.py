@@ -44,6 +44,11 @@ def fingerprint() -> Environment:
     )
 
 
+def boot_id() -> str | None:
+    """Another one after each start of the kernel."""
+    return _text(Path("/proc/sys/kernel/random/boot_id"))
+
+
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()

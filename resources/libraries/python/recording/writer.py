@@ -6,29 +6,29 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.result import Result
 
-JOURNAL_FILE = "journal.jsonl"
 RESULTS_FOLDER = "results"
 
 
 def write_result(result: Result, folder: Path) -> Path:
-    """Write a result to `folder/results/<name>.json`, read it back, and append it to `folder/journal.jsonl`.
-
-    The journal has one line per test, in the order in which tests ended, and is on disk when this returns.
+    """Write a result to `folder/results/<name>.json`, on disk when this returns, and read it back.
 
     Raises:
-        CsitError: The folder cannot be written (no space, no permission), or what was read back is no valid result.
+        RunStopped: The folder cannot be written (no space, no permission).
+        CsitError: What was read back is no valid result.
     """
     path = folder / RESULTS_FOLDER / f"{_file_name(result)}.json"
     text = result.model_dump_json()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(path, text)
-        _append_line(folder / JOURNAL_FILE, text)
     except OSError as error:
-        raise CsitError(f"{path}: the result cannot be written: {error.strerror or error}") from error
+        path.with_suffix(".part").unlink(missing_ok=True)
+        raise RunStopped(
+            f"{path}: the result cannot be written: {error.strerror or error}; mend that, then resume the run"
+        ) from error
     return _validated(path, result)
 
 
@@ -63,13 +63,6 @@ def _write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-
-
-def _append_line(path: Path, text: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _validated(path: Path, written: Result) -> Path:

@@ -20,7 +20,7 @@ class SimFunctions:
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """As planned: simulated threads stay where they are put."""
-        return planned_cpus(self._system.plan, self._names)
+        return planned_cpus(self._system.plan, self._names, self._system.moved())
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface name, consistent with the traffic of all trials."""

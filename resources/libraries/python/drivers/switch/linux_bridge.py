@@ -1,6 +1,6 @@
 """The vSwitch as Linux bridges, one per L2 segment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.messages import bridge, enslave
@@ -48,8 +48,16 @@ class LinuxBridge:
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """Ports that have lost their data thread or their carrier."""
-        return self._fabric.problems([VSWITCH])
+        """Ports that have lost their data thread, their carrier or their bridge."""
+        found = self._fabric.problems([VSWITCH])
+        return found or tuple(self._lost_members())
+
+    def _lost_members(self) -> Iterator[str]:
+        bridges = self._fabric.bridges(VSWITCH)
+        for number, segment in enumerate(self._plan.segments, self._fabric.free_index):
+            for member in segment.members:
+                if bridges.get(member) != number:
+                    yield f"{member} is no member of bridge {segment.name} any more"
 
     def stop(self) -> None:
         """Nothing to do: bridges end with their namespace, which `Fabric.stop` removes.

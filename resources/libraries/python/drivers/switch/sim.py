@@ -20,7 +20,7 @@ class SimSwitch:
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """As planned: simulated threads stay where they are put."""
-        return planned_cpus(self._system.plan, frozenset({VSWITCH}))
+        return planned_cpus(self._system.plan, frozenset({VSWITCH}), self._system.moved())
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface name, consistent with the traffic of all trials."""

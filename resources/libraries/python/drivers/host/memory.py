@@ -1,0 +1,102 @@
+"""The machine's memory by NUMA node, as the kernel describes it."""
+
+import re
+from pathlib import Path
+
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
+
+NODES = Path("/sys/devices/system/node")
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def discover_memory(nodes: Path = NODES, meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> MemoryLayout:
+    """Read total, free and huge pages of every NUMA node that has memory.
+
+    What is free is the kernel's estimate for the whole machine, which nothing can take more than, and on a machine of
+    several nodes no more than what is unused or only cached on a node. A limit of the cgroup that holds the machine
+    (a container's) counts as well.
+
+    Raises:
+        Unsupported: The kernel does not tell.
+    """
+    try:
+        whole = _kilobytes(meminfo.read_text(encoding="ascii"))
+    except OSError as error:
+        raise Unsupported(f"{meminfo} does not describe the memory: {error.strerror or error}") from error
+    if "MemTotal" not in whole:
+        raise Unsupported(f"{meminfo} has no MemTotal")
+    limit = _cgroup_spare_mb(cgroup)
+    available = whole.get("MemAvailable", whole.get("MemFree", 0)) // 1024
+    spare = available if limit is None else min(available, limit)
+    paths = [path for path in sorted(nodes.glob("node[0-9]*")) if _of_node(path).get("MemTotal", 0) > 0]
+    if len(paths) > 1:
+        return tuple(_node(path, spare) for path in paths)
+    # One node is the whole machine. Its own meminfo leaves out memory that was plugged in later.
+    number = _number_of(paths[0]) if paths else 0
+    pages = {size: _free_pages(paths[0], size) if paths else 0 for size in (2048, 1024 * 1024)}
+    if not paths and whole.get("Hugepagesize") == 2048:
+        pages[2048] = whole.get("HugePages_Free", 0)
+    return (
+        MemoryNode(
+            node=number,
+            total_mb=whole["MemTotal"] // 1024,
+            hugepages_2mb=pages[2048],
+            hugepages_1gb=pages[1024 * 1024],
+            available_mb=spare,
+        ),
+    )
+
+
+def _number_of(node: Path) -> int:
+    return int(node.name.removeprefix("node"))
+
+
+def _kilobytes(text: str) -> dict[str, int]:
+    """Rows such as `MemTotal: 24684084 kB` or `Node 0 MemTotal: 24684084 kB`; huge pages are counts."""
+    rows = re.findall(r"^(?:Node \d+ )?([\w()]+):\s+(\d+)", text, re.MULTILINE)
+    return {name: int(value) for name, value in rows}
+
+
+def _of_node(node: Path) -> dict[str, int]:
+    try:
+        return _kilobytes((node / "meminfo").read_text(encoding="ascii"))
+    except OSError:
+        return {}
+
+
+def _node(path: Path, available_mb: int) -> MemoryNode:
+    rows = _of_node(path)
+    unused_mb = (rows.get("MemFree", 0) + rows.get("FilePages", 0) + rows.get("SReclaimable", 0)) // 1024
+    return MemoryNode(
+        node=_number_of(path),
+        total_mb=rows["MemTotal"] // 1024,
+        hugepages_2mb=_free_pages(path, 2048),
+        hugepages_1gb=_free_pages(path, 1024 * 1024),
+        available_mb=min(available_mb, unused_mb),
+    )
+
+
+def _free_pages(node: Path, size_kb: int) -> int:
+    """Huge pages that nobody has taken yet."""
+    return _number(node / "hugepages" / f"hugepages-{size_kb}kB" / "free_hugepages") or 0
+
+
+def _cgroup_spare_mb(root: Path) -> int | None:
+    """What a container's limit leaves, cgroup v2 or v1; None where there is no limit."""
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        most, now = _number(root / limit), _number(root / used)
+        if most is not None and now is not None:
+            return max(0, most - now) // 2**20
+    return None
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # ValueError: `max`, no limit
+        return None

@@ -1,0 +1,193 @@
+"""The journal of a run: a line of JSON per event, on disk before the run goes on.
+
+A write that is cut short, by a kill, a power cut or a full disk, can tear the last line only. A torn line is never
+joined with the next one, and whoever reads the journal is told of it; what it was to say has not happened.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.recording.journal_events import EVENTS, AnyEvent, CellQuarantined, Event, TestFinished
+
+JOURNAL_FILE = "journal.jsonl"
+Ended = TestFinished | CellQuarantined
+_WITH_RECORD: dict[str, type[Ended]] = {"finished": TestFinished, "quarantined": CellQuarantined}
+"""Lines whose large part, the record, is validated only when it is needed."""
+
+
+class JournalFull(RunStopped):
+    """The journal cannot take another line: no space, or the disk fails. All earlier lines are intact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line that could be read."""
+
+    line: int
+    offset: int
+    """Where it begins in the file, in bytes."""
+    event: AnyEvent
+
+
+class Journal:
+    """A journal that is being written. One process at a time has it open; a context manager.
+
+    Args:
+        path: The file; made when it is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        self._lines = 0
+
+    def __enter__(self) -> Self:
+        """Open it at its end.
+
+        Raises:
+            CsitError: Another process writes it, or it cannot be written.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise CsitError(f"{self.path}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise CsitError(f"{self.path}: the run that writes this journal is still going on") from error
+        self._descriptor = descriptor
+        self._lines = max((item.line for item in read(self.path)), default=0)
+        if not self._ends_a_line():
+            self._write(b"\n")  # a torn line stays where it is, alone
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it; the lock goes with it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def next_line(self) -> int:
+        """Number of the line that is appended next."""
+        return self._lines + 1
+
+    def append(self, event: Event) -> None:
+        """Write a line; it is on disk when this returns.
+
+        Raises:
+            JournalFull: It could not be written, and nothing of it is left in the file.
+        """
+        self._write(event.model_dump_json().encode() + b"\n")
+        self._lines += 1
+
+    def _ends_a_line(self) -> bool:
+        size = os.fstat(self._descriptor).st_size
+        return size == 0 or os.pread(self._descriptor, 1, size - 1) == b"\n"
+
+    def _write(self, data: bytes) -> None:
+        size = os.fstat(self._descriptor).st_size
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            os.ftruncate(self._descriptor, size)  # needs no space
+            raise JournalFull(
+                f"{self.path}: cannot be written: {error.strerror}; mend that, then resume the run"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Lines that say nothing any more."""
+
+    line: int
+    """The last of them."""
+    text: str
+
+
+def read(path: Path) -> Iterator[Entry | Damage]:
+    """Read a journal line by line.
+
+    Records of finished tests are validated where they are needed, see `ended_at`; here they only have to be JSON.
+
+    Raises:
+        ConfigError: There is no such file, or it is no journal of this program.
+    """
+    try:
+        with path.open("rb") as file:
+            offset = line = 0
+            for raw in file:
+                begin, offset = offset, offset + len(raw)
+                event = _event(raw, path, line + 1)
+                if event is None:
+                    line += 1
+                    yield Damage(line, f"{path}: line {line} is torn, its writing was cut short")
+                    continue
+                if event.line != line + 1:
+                    yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
+                line = event.line
+                yield Entry(line, begin, event)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
+    """The event of a line; None for a torn one: a part of a JSON object is no JSON."""
+    try:
+        data = json.loads(raw)
+    except ValueError:
+        return None
+    try:
+        if isinstance(data, dict) and (kind := _WITH_RECORD.get(data.get("event", ""))):
+            return kind.model_construct(**data)
+        return EVENTS.validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"{path}: line {number} is not of a journal that this version reads: {where}: {first['msg']}"
+        ) from error
+
+
+def ended_at(path: Path, offset: int) -> Ended:
+    """Read the line of one test that has ended, with its record.
+
+    Raises:
+        CsitError: The record there is none that this version reads.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        raw = file.readline()
+    try:
+        ended = EVENTS.validate_json(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CsitError(f"{path}: a record cannot be read any more: {where}: {first['msg']}") from error
+    assert isinstance(ended, Ended)  # noqa: S101 - nobody gives other offsets
+    return ended
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a new file's name on disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,52 @@
+"""Space for results: checked before it is needed, with a reserve for the end of a run."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.errors import RunStopped
+
+RESERVE_BYTES = 8_000_000
+"""What Robot writes about the tests that were not run, and the last records."""
+LEAST_BYTES = 4_000_000
+"""Without so much no test is begun."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Space that is left for this user."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+class Reserve:
+    """A file that keeps space, so that a run ends in good order when the disk is full.
+
+    Args:
+        folder: Of the results.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / ".reserve"
+
+    def hold(self) -> None:
+        """Take the space. Where the file system cannot reserve any there is none."""
+        with suppress(OSError), self._path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def free(self) -> None:
+        """Give the space back, for good."""
+        self._path.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """See that there is space for another test.
+
+        Raises:
+            RunStopped: There is not; the reserve is free then.
+        """
+        left = free_bytes(self._folder)
+        if left < LEAST_BYTES:
+            self.free()
+            raise RunStopped(
+                f"{self._folder}: {left / 1e6:.1f} MB of space left for results; make space, then resume the run"
+            )

@@ -1,0 +1,255 @@
+"""Parts are killed in the middle of a trial, on real packets: nothing is left, and the night goes on."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.model.result import Result
+from tests.integration.robot_runs import (
+    PROJECT,
+    argv,
+    environment,
+    events,
+    network_state,
+    results,
+    run_robot,
+    wait_for_traffic,
+)
+
+pytestmark = pytest.mark.root
+
+LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
+MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
+RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
+OWNER = Path("/run/csit-density/owner.json")
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=10)
+
+
+def workers() -> list[dict[str, Any]]:
+    """Processes that the run has on the machine's record."""
+    found: list[dict[str, Any]] = json.loads(OWNER.read_text(encoding="utf-8"))["workers"]
+    return found
+
+
+def generator_gets(number: signal.Signals) -> None:
+    for worker in workers():
+        if "drivers.generator" in worker["command"]:
+            os.kill(worker["pid"], number)
+
+
+def kill_one(program: str) -> None:
+    """Kill -9 one of the run's processes."""
+    running = {worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in workers()}
+    pids = [pid for pid, command in running.items() if program in command]
+    assert pids, running
+    os.kill(pids[0], signal.SIGKILL)
+
+
+FAULTS: dict[str, tuple[Callable[[], None], str]] = {
+    "the bridge is deleted": (lambda: ip("-n", "csit-vswitch", "link", "del", "csb1x1"), "bridge csb1x1"),
+    "a port of the vSwitch is deleted": (lambda: ip("-n", "csit-vswitch", "link", "del", "csv1p1"), "csv1p1"),
+    "an NF loses its interface": (lambda: ip("-n", "csit-nf-1-1", "link", "del", "csn1x1i1"), "csn1x1i1 is gone"),
+    "the generator is killed": (lambda: generator_gets(signal.SIGKILL), "ended with -9"),
+}
+"""What is done in the middle of a trial, and a word that the reason must have."""
+
+
+@pytest.fixture(autouse=True)
+def _machine_stays_as_it_was() -> Iterator[None]:
+    before, limit = network_state(), RT_LIMIT.read_text(encoding="ascii")
+    yield
+    assert network_state() == before
+    assert RT_LIMIT.read_text(encoding="ascii") == limit
+    assert not OWNER.exists()
+
+
+def wait_for_attempt(run: "subprocess.Popen[str]", output: Path, test: str, attempt: int, seconds: float = 60) -> None:
+    """Wait until an attempt has begun and sends."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and run.poll() is None:
+        last = next((each for each in reversed(events(output)) if each["event"] != "resumed"), {})
+        if last.get("event") == "started" and last["test"].startswith(test) and last["attempt"] == attempt:
+            wait_for_traffic(seconds)
+            return
+        time.sleep(0.02)
+    said = run.communicate()[0] if run.poll() is not None else "it goes on"
+    raise AssertionError(f"no attempt {attempt} of {test} within {seconds} s: {said}; {events(output)[1:]}")
+
+
+@contextmanager
+def robot(output: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run that goes on beside the test."""
+    with subprocess.Popen(
+        argv(output, *options), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:  # fmt: skip
+        try:
+            yield run
+        finally:
+            if run.poll() is None:
+                run.send_signal(signal.SIGTERM)
+                run.communicate(timeout=60)
+
+
+def by_cell(output: Path) -> dict[str, Result]:
+    return {f"{row.cell.locator}": row for row in results(output)}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_cell_that_breaks_once_is_measured_once_more(tmp_path: Path, fault: str) -> None:
+    inject, word = FAULTS[fault]
+    with robot(tmp_path, *MRR) as run:
+        wait_for_attempt(run, tmp_path, "CSC 1R1C", 1)
+        inject()
+        stdout, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, stdout
+    rows = by_cell(tmp_path)
+    assert set(rows) == {"1R1C", "2R1C"}
+    (reason,) = rows["1R1C"].broken
+    assert word in reason
+    assert rows["1R1C"].mrr and rows["1R1C"].mrr.mean_pps > 1000
+    assert rows["2R1C"].broken == ()
+    assert "once more" in stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("ovs-vswitchd", ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "--suite", "csc-mrr"]),
+        ("dpdk-testpmd", ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"]),
+        ("qemu-system", ["-v", "TOPOLOGY:topologies/local.yaml", "--suite", "vsc-mrr"]),
+    ],
+)
+def test_a_process_that_is_killed_is_named_and_replaced(tmp_path: Path, program: str, options: list[str]) -> None:
+    if not shutil.which("qemu-system-x86_64" if program == "qemu-system" else program):
+        pytest.skip(f"{program} is not installed")
+    common = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1,2x1")
+    with robot(tmp_path, *common, *options) as run:
+        wait_for_attempt(run, tmp_path, options[-1][:3].upper(), 1, seconds=180)
+        kill_one(program)
+        stdout, _ = run.communicate(timeout=240)
+    assert run.returncode == 0, stdout
+    rows = by_cell(tmp_path)
+    (reason,) = rows["1R1C"].broken
+    assert program.removesuffix("-system") in reason or "nf-1-1" in reason, reason
+    assert rows["1R1C"].mrr and rows["1R1C"].mrr.mean_pps > 0
+    assert rows["2R1C"].passed and not rows["2R1C"].broken
+
+
+@pytest.mark.parametrize("fault", ["the bridge is deleted", "the generator is killed"])
+def test_a_cell_that_breaks_twice_goes_into_quarantine_and_the_next_is_clean(tmp_path: Path, fault: str) -> None:
+    inject, word = FAULTS[fault]
+    with robot(tmp_path, *LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr", "--suite", "csc-latency") as run:
+        for attempt in (1, 2):
+            wait_for_attempt(run, tmp_path, "CSC 1R1C", attempt)
+            inject()
+        wait_for_attempt(run, tmp_path, "CSC 2R1C", 1)
+        stdout, _ = run.communicate(timeout=240)
+    assert run.returncode == 1, stdout  # one failed test; its cell's other test is skipped
+    rows = {(row.cell.locator, row.asked.test_type): row for row in results(tmp_path)}
+    assert set(rows) == {("1R1C", "LATENCY"), ("2R1C", "LATENCY"), ("2R1C", "MRR")}
+    broken = rows["1R1C", "LATENCY"]
+    assert not broken.passed
+    assert broken.verdict.kinds[0] == "quarantined"
+    assert len(broken.broken) == 2
+    assert word in (broken.quarantined or "")
+    assert all(row.passed and not row.broken for key, row in rows.items() if key[0] == "2R1C")
+    shown = show(tmp_path)
+    lines = [line for line in shown if line.startswith("CSC 1x1")]
+    assert len(lines) == 2
+    assert all("quarantined" in line and word in line for line in lines)
+
+
+def test_a_generator_that_hangs_meets_a_deadline(tmp_path: Path) -> None:
+    with robot(tmp_path, *MRR) as run:
+        wait_for_attempt(run, tmp_path, "CSC 1R1C", 1)
+        generator_gets(signal.SIGSTOP)
+        begin = time.monotonic()
+        wait_for_attempt(run, tmp_path, "CSC 1R1C", 2)
+        assert time.monotonic() - begin < 30
+        stdout, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, stdout
+    (reason,) = by_cell(tmp_path)["1R1C"].broken
+    assert "not ready after" in reason
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all space there is."""
+    file = folder / "somebody-elses"
+    with file.open("wb", buffering=0) as stream:
+        try:
+            while stream.write(bytes(1 << 16)):
+                pass
+        except OSError:
+            pass
+    return file
+
+
+def test_a_full_disk_ends_the_run_with_one_sentence_and_it_resumes(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 80):
+        with robot(tmp_path, *MRR) as run:
+            wait_for_attempt(run, tmp_path, "CSC 2R1C", 1)
+            file = fill(tmp_path)
+            stdout, _ = run.communicate(timeout=120)
+        assert run.returncode == 1, stdout
+        assert "Traceback" not in stdout
+        assert "No space left on device; mend that, then resume the run" in stdout
+        assert [each["event"] for each in events(tmp_path)][-3:] == ["finished", "started", "stopped"]
+        before = results(tmp_path)
+        shown = show(tmp_path)
+        assert "No space left on device" in shown[-1]
+        file.unlink()
+        done = run_robot(tmp_path, "-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = results(tmp_path)
+        assert rows[:1] == before
+        assert [row.cell.locator for row in rows] == ["1R1C", "2R1C"]
+
+
+def show(output: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "csit_utils", "show", str(output / "output.xml")],
+        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_was_ended_in_a_trial_resumes_to_the_same_tests(tmp_path: Path, ending: signal.Signals) -> None:
+    with robot(tmp_path, *MRR) as run:
+        wait_for_attempt(run, tmp_path, "CSC 2R1C", 1)
+        run.send_signal(ending)
+        run.communicate(timeout=60)
+    before = by_cell(tmp_path)["1R1C"]
+    done = run_robot(tmp_path, "-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds = [each["event"] for each in events(tmp_path)]
+    assert kinds.count("finished") == 2
+    assert kinds.count("interrupted") == (ending is signal.SIGTERM)
+    assert kinds[-1] == "ended"
+    rows = by_cell(tmp_path)
+    assert rows["1R1C"] == before
+    assert rows["2R1C"].passed and not rows["2R1C"].broken
+    assert [line.split("\t")[0] for line in show(tmp_path)[1:]] == ["CSC 1x1 NF-1c", "CSC 2x1 NF-1c"]

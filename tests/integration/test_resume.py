@@ -1,0 +1,259 @@
+"""Runs that are cut short and resumed end with what an uninterrupted run gives; other choices are refused."""
+
+import json
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.output_xml import read_output_xml
+from tests.integration.robot_runs import DENSITY, PROJECT, argv, environment, events, run_robot
+
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "--log", "NONE", "--report", "NONE")
+MATRIX = (*SIM, "-v", "NF_SIZES:1c")
+"""19 cells of the draft's grid, by service type and test type."""
+MOST_KILLS = 5
+TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|"settings":\{[^}]*\}')
+"""Others may use the machine, which changes its settings for as long as they do."""
+
+
+def dataset(output: Path) -> list[tuple[str, ...]]:
+    """Everything in an output.xml in order.
+
+    Of tests: status, message and record, byte by byte but for wall-clock times.
+    """
+    return [
+        (item.status.value, item.message, TIMES.sub("", item.result.model_dump_json()))
+        if isinstance(item, Recorded)
+        else (str(replace(item, source="")),)
+        for item in read_output_xml(output / "output.xml")
+    ]
+
+
+def files(output: Path) -> dict[str, str]:
+    found = (output / "results").iterdir()
+    return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole matrix without an interruption."""
+    output = tmp_path_factory.mktemp("whole")
+    done = run_robot(output, *MATRIX)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output
+
+
+def finished(output: Path) -> int:
+    return sum(each["event"] == "finished" for each in events(output)) if output.exists() else 0
+
+
+def lines(output: Path) -> int:
+    journal = output / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def test_the_whole_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Path, whole: Path) -> None:
+    chance = random.Random(time.time_ns())
+    tests = finished(whole)
+    kills = 0
+    for _ in range(MOST_KILLS):
+        resume = ("-v", f"RESUME:{tmp_path}") if (tmp_path / "journal.jsonl").exists() else ()
+        # So many journal lines later, and then some: in a test, between two, in the middle of a line.
+        target = lines(tmp_path) + chance.randrange(1, 2 * tests // MOST_KILLS)
+        with subprocess.Popen(
+            argv(tmp_path, *MATRIX, *resume), cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as run:  # fmt: skip
+            while lines(tmp_path) < target and run.poll() is None:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.02))
+            run.send_signal(signal.SIGKILL)
+        kills += run.returncode == -signal.SIGKILL
+    assert kills >= MOST_KILLS - 1
+    assert 0 < finished(tmp_path) < tests
+    done = run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert finished(tmp_path) == tests  # nothing was measured twice
+    assert dataset(tmp_path) == dataset(whole)
+    assert files(tmp_path) == files(whole)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run, started as its users do."""
+    output = tmp_path_factory.mktemp("small") / "run"
+    options = ("-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr", "--suite", "csp-mrr", str(DENSITY))
+    done = csit("robot", "-d", str(output), *SIM, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output
+
+
+@pytest.fixture
+def torn(tmp_path: Path, small: Path) -> Path:
+    """The small run as if its machine had lost power while the journal's third result was written."""
+    folder = tmp_path / "run"
+    shutil.copytree(small, folder)
+    journal = (folder / "journal.jsonl").read_bytes()
+    third = [match.start() for match in re.finditer(rb'"event":"finished"', journal)][2]
+    (folder / "journal.jsonl").write_bytes(journal[: third + 500])
+    (folder / "output.xml").write_text("<robot><suite", encoding="utf-8")
+    return folder
+
+
+def csit(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "csit_utils", *words],
+        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_one_option_is_enough(torn: Path, small: Path) -> None:
+    done = csit("robot", "--resume", str(torn))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Csc-Mrr: 2 of 2 tests are carried over" in done.stdout
+    assert "line 7 is torn" in done.stdout + done.stderr
+    assert dataset(torn) == dataset(small)
+    assert (torn / "output-1.xml").read_text(encoding="utf-8") == "<robot><suite"
+    measured = [each["test"] for each in events(torn) if each["event"] == "started"]
+    assert len(measured) == 5  # the third one twice
+    log = (torn / "output.xml").read_text(encoding="utf-8")
+    assert log.count("carried over from the journal; measured from ") == 2
+
+
+def test_a_run_that_was_complete_is_carried_over_as_a_whole(tmp_path: Path, small: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small, folder)
+    assert csit("robot", f"--resume={folder}").returncode == 0
+    assert dataset(folder) == dataset(small)
+    assert [each["event"] for each in events(folder)][-2:] == ["resumed", "ended"]
+
+
+def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
+    topology = tmp_path / "broken.yaml"
+    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    topology.write_text(text.replace("  seed: 1\n", "  seed: 1\n  drop_at: [nf-1-1]\n"), encoding="utf-8")
+    options = ("-v", f"TOPOLOGY:{topology}", "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr")
+    output = tmp_path / "run"
+    first = run_robot(output, *options)
+    assert first.returncode == 1
+    told = dataset(output)
+    assert "no traffic" in told[0][1]
+    second = run_robot(output, *options, "-v", f"RESUME:{output}")
+    assert second.returncode == 1
+    assert dataset(output) == told
+    assert [each["event"] for each in events(output)].count("started") == 1  # no result is tried again
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-v", "CELLS:1x1"], "the run was begun with CELLS '1-2x1' and cannot be resumed with '1x1'"),
+        (["-v", "SEARCH:quick"], "the run was begun with SEARCH 'csit' and cannot be resumed with 'quick'"),
+        (["--include", "1R1C"], "the run was begun with --include nothing and cannot be resumed with 1R1C"),
+        (["-v", "TOPOLOGY:{other}"], "the testbed is not the same"),
+    ],
+)
+def test_other_choices_are_refused_in_one_sentence(
+    tmp_path: Path, torn: Path, options: list[str], expected: str
+) -> None:
+    other = tmp_path / "other.yaml"
+    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    other.write_text(text.replace("seed: 1\n", "seed: 2\n"), encoding="utf-8")
+    words = [word.format(other=other) for word in options]
+    before = (torn / "journal.jsonl").read_bytes()
+    done = csit("robot", "--resume", str(torn), "--log", "NONE", "--report", "NONE", *words, str(DENSITY))
+    assert done.returncode != 0
+    assert expected in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert (torn / "journal.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["robot", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
+        (["local", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
+        (["local", "--resume", "{torn}"], 2, "this run was not begun by ./csit local; say ./csit robot --resume"),
+        (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "leave out --cells"),
+    ],
+)
+def test_what_cannot_be_resumed_is_told(
+    tmp_path: Path, torn: Path, words: list[str], status: int, sentence: str
+) -> None:
+    done = csit(*(word.format(tmp=tmp_path, torn=torn) for word in words))
+    assert done.returncode == status
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) -> None:
+    options = ("--suite", "csc-mrr", "--suite", "csp-mrr", "-v", f"RESUME:{torn}")
+    elsewhere = run_robot(torn.parent / "elsewhere", *options)
+    assert f"a run is resumed in its own folder; say -d {torn}" in elsewhere.stdout
+    done = run_robot(torn, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert dataset(torn) == dataset(small)
+
+
+def test_a_run_that_is_going_on_is_not_resumed(torn: Path) -> None:
+    with subprocess.Popen(["flock", str(torn / "journal.jsonl"), "sleep", "60"]) as other:
+        while subprocess.run(["flock", "-n", str(torn / "journal.jsonl"), "true"], check=False).returncode == 0:
+            time.sleep(0.01)
+        done = csit("robot", "--resume", str(torn))
+        other.kill()
+    assert "the run that writes this journal is still going on" in done.stdout
+
+
+def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) -> None:
+    options = (*SIM, "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr")
+    assert run_robot(tmp_path, *options).returncode == 0
+    earlier = (tmp_path / "journal.jsonl").read_bytes()
+    done = run_robot(tmp_path, *options)
+    assert done.returncode == 0
+    assert (tmp_path / "journal-1.jsonl").read_bytes() == earlier
+    assert finished(tmp_path) == 1
+    assert "is kept as journal-1.jsonl" in done.stderr
+
+
+def rewritten(folder: Path, change: dict[str, Any]) -> None:
+    """Change the header as if the run had begun elsewhere."""
+    journal = folder / "journal.jsonl"
+    head, _, rest = journal.read_text(encoding="utf-8").partition("\n")
+    header = json.loads(head)
+    header["environment"] |= change
+    journal.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
+
+
+def test_another_kernel_is_told_and_another_machine_too_for_simulated_results(torn: Path) -> None:
+    rewritten(torn, {"kernel": "5.4.0-old", "cpu_model": "another"})
+    done = csit("robot", "--resume", str(torn))
+    assert done.returncode == 0, done.stdout
+    assert "kernel was 5.4.0-old when the run began" in done.stderr
+
+
+def test_the_laptops_command_resumes_and_writes_its_report(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    options = ("--topology", "topologies/sim.yaml", "--types", "CSP", "--cells", "1x1,2x1", "--output", str(folder))
+    first = csit("local", *options)
+    assert first.returncode == 0, first.stdout + first.stderr
+    whole, told = dataset(folder), first.stdout.splitlines()
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:4]))  # up to the second test's start
+    (folder / "output.xml").unlink()
+    (folder / "density.html").unlink()
+    second = csit("local", "--resume", str(folder))
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert dataset(folder) == whole
+    assert (folder / "density.html").exists()
+    assert second.stdout.splitlines()[-5:] == told[-5:]
+    assert [each["event"] for each in events(folder)][3:] == ["started", "resumed", "started", "finished", "ended"]

@@ -1,0 +1,138 @@
+"""The journal: every line whole or told of, one writer, and nothing half-written after a full disk."""
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.recording.journal import Damage, Entry, Journal, ended_at, read
+from resources.libraries.python.recording.journal_events import Choices, RunBegun, TestFinished, TestStarted
+from tests.unit.csit_utils import builders
+
+AT = "2026-11-21T10:00:00.000+00:00"
+CHOICES = Choices(
+    topology="/t.yaml",
+    topology_digest="d",
+    variables={"CELLS": "1x1"},
+    profile=SearchProfile(**builders.PROFILE.model_dump()),
+)
+
+
+def header(line: int = 1, **changes: object) -> RunBegun:
+    made = RunBegun(
+        line=line, at=AT, run_id="r", boot_id="boot-1", choices=CHOICES, environment=builders.ENVIRONMENT, folder="/"
+    )
+    return made.model_copy(update=changes)
+
+
+def started(line: int, test: str = "CSC 1R1C", attempt: int = 1) -> TestStarted:
+    return TestStarted(line=line, at=AT, test=test, attempt=attempt)
+
+
+def write(path: Path, count: int) -> None:
+    with Journal(path) as journal:
+        journal.append(header(journal.next_line))
+        for _ in range(count - 1):
+            journal.append(started(journal.next_line))
+
+
+def said(path: Path) -> tuple[list[int], list[str]]:
+    """Line numbers of what can be read, and what is told of the rest."""
+    items = list(read(path))
+    return [item.line for item in items if isinstance(item, Entry)], [
+        item.text for item in items if isinstance(item, Damage)
+    ]
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    result = builders.result(ServiceType.CSC, 2, 1)
+    with Journal(path) as journal:
+        journal.append(header())
+        journal.append(TestFinished(line=2, at=AT, test="t", status="PASS", result=result))
+    first, second = read(path)
+    assert isinstance(first, Entry) and first.event == header()
+    assert isinstance(second, Entry)
+    assert ended_at(path, second.offset).result == result
+
+
+@given(cut=st.integers(min_value=1, max_value=400))
+@settings(max_examples=60, deadline=None)
+def test_a_line_cut_anywhere_is_told_of_and_costs_no_other_line(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "journal.jsonl"
+    write(path, 6)
+    whole = path.read_bytes()
+    kept = whole[: len(whole) - min(cut, len(whole) - 1)]
+    path.write_bytes(kept)
+    intact = kept.count(b"\n")
+    last = whole[len(kept) :].startswith(b"\n")  # all of the line is there but its end
+    torn = not last and not kept.endswith(b"\n")
+    with Journal(path) as journal:
+        assert journal.next_line == intact + last + torn + 1
+        journal.append(started(journal.next_line, "after"))
+    lines, damage = said(path)
+    assert lines == [*range(1, intact + last + 1), intact + last + torn + 1]
+    assert len(damage) == torn
+    assert path.read_bytes().startswith(kept)
+
+
+def test_a_line_that_went_missing_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, 5)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], *lines[4:]]))
+    assert said(path) == ([1, 2, 5], [f"{path}: after line 2 comes line 5"])
+    with Journal(path) as journal:
+        assert journal.next_line == 6
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path), pytest.raises(CsitError, match="still going on"):
+        Journal(path).__enter__()
+    with Journal(path):
+        pass
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, 3)
+    before = path.read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Journal(path) as journal:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, limit[1]))  # the line needs more
+        try:
+            with pytest.raises(RunStopped, match=r"cannot be written: File too large; mend that, then resume"):
+                journal.append(started(journal.next_line))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert path.read_bytes() == before
+        journal.append(started(journal.next_line, "with space again"))
+    assert said(path) == ([1, 2, 3, 4], [])
+
+
+def test_a_line_of_another_version_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, 2)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"line": 3, "at": AT, "event": "danced"}) + "\n")
+    with pytest.raises(ConfigError, match=r"line 3 is not of a journal that this version reads"):
+        list(read(path))
+
+
+def test_a_record_that_is_no_record_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    line = {"line": 1, "at": AT, "event": "finished", "test": "t", "status": "PASS", "result": {"mood": "fine"}}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    (entry,) = read(path)
+    assert isinstance(entry, Entry)
+    with pytest.raises(CsitError, match=r"a record cannot be read any more: finished\.result"):
+        ended_at(path, entry.offset)
