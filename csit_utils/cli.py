@@ -8,7 +8,7 @@ import typer
 
 from resources.libraries.python.errors import ConfigError, CsitError
 
-COMMANDS = ("local", "doctor", "plan", "robot", "report", "show", "explain", "bench")
+COMMANDS = ("local", "doctor", "plan", "robot", "report", "show", "answer", "explain", "bench")
 """In the order of --help. Each is a function of that name in the module of that name."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}

@@ -6,8 +6,12 @@ from enum import StrEnum
 from math import hypot, sqrt
 from statistics import fmean, stdev
 
-from csit_utils.analysis.grouping import Bounds, Metric, Series, belongs, bounds, systems_by_source
+from csit_utils.analysis.grouping import Bounds, Metric, Series, belongs, bounds, series_of, systems_by_source
+from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.rows import TestRow
+
+QUARANTINED = "quarantined"
+"""How the messages of tests begin that failed or were left out because of that."""
 
 
 class CellState(StrEnum):
@@ -20,6 +24,8 @@ class CellState(StrEnum):
     """No load was low enough."""
     FAILED = "failed"
     SKIPPED = "skipped"
+    QUARANTINED = "quarantined"
+    """It broke the system under test in every attempt, in this test or in another one."""
     DOES_NOT_FIT = "does not fit"
     NOT_RUN = "not run"
 
@@ -60,28 +66,50 @@ class Matrix:
         return [cell.value_pps for cell in self.cells.values() if cell.value_pps is not None]
 
 
-def matrices(rows: Sequence[TestRow], series: Series) -> list[Matrix]:
-    """A matrix per metric for which the series has any figure. All have the same rows and columns."""
+def refusals(
+    rows: Iterable[TestRow], series: Series, refused: Iterable[RefusedCell]
+) -> dict[tuple[int, int], RefusedCell]:
+    """Cells that do not fit on the testbed of a series, as the files say that its tests come from."""
+    sources = {row.source for row in rows if series_of(row) == series}
+    return {
+        (cell.nf_chains, cell.nf_nodes): cell
+        for cell in refused
+        if cell.source in sources
+        and (cell.service_type, cell.nf_size, cell.vs_dtc) == (series.service_type, series.nf_size, series.vs_dtc)
+    }
+
+
+def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[RefusedCell] = ()) -> list[Matrix]:
+    """A matrix per metric for which the series has any figure. All have the same rows and columns.
+
+    Args:
+        rows: All tests.
+        series: Which of them.
+        refused: Cells for which there is no test because they do not fit.
+    """
     sources = systems_by_source(rows)
     mine = [row for row in rows if belongs(row, series, sources.get(row.source))]
     placed: dict[tuple[int, int], list[TestRow]] = {}
     for row in mine:
         if row.nf_chains is not None and row.nf_nodes is not None:
             placed.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
-    chains = tuple(sorted({place[0] for place in placed}))
-    nodes = tuple(sorted({place[1] for place in placed}))
+    left_out = refusals(mine, series, refused)
+    chains = tuple(sorted({place[0] for place in (*placed, *left_out)}))
+    nodes = tuple(sorted({place[1] for place in (*placed, *left_out)}))
     found = []
     for metric in Metric:
-        cells = {(s, n): _cell(placed.get((s, n), []), metric) for s in chains for n in nodes}
+        cells = {(s, n): _cell(placed.get((s, n), []), metric, left_out.get((s, n))) for s in chains for n in nodes}
         if any(cell.value_pps is not None for cell in cells.values()):
             found.append(Matrix(series, metric, chains, nodes, _relate(cells)))
     return found
 
 
-def _cell(rows: list[TestRow], metric: Metric) -> MatrixCell:
+def _cell(rows: list[TestRow], metric: Metric, refused: RefusedCell | None) -> MatrixCell:
     asked = [row for row in rows if _asks_for(row, metric)]
     # A latency test finds a PDR on its way, with less evidence: it stands in where no test asked for PDR itself.
     measured = _found(asked, metric) or _found(rows, metric)
+    if not measured and not rows and refused is not None:
+        return MatrixCell(CellState.DOES_NOT_FIT, reason=refused.reason)
     if not measured:
         return _empty(asked)
     runs = tuple(row for row, _ in measured)
@@ -128,6 +156,8 @@ def _empty(rows: list[TestRow]) -> MatrixCell:
     row = rows[-1]
     if row.planned is False:
         state = CellState.DOES_NOT_FIT
+    elif row.status != "PASS" and row.message.startswith(QUARANTINED):
+        state = CellState.QUARANTINED
     elif row.status == "SKIP":
         state = CellState.SKIPPED
     else:

@@ -17,9 +17,12 @@ def doctor(
 
     Example: ./csit doctor topologies/local.yaml
     """
-    problems = world_of(load_topology(topology)).problems()
+    world = world_of(load_topology(topology))
+    problems, wishes = world.problems(), world.wishes()
     for problem in problems:
         typer.echo(f"- {problem}")
+    for wish in wishes:
+        typer.echo(f"- {wish} (the others are measured all the same)")
     if problems:
         raise typer.Exit(1)
-    typer.echo(f"{topology}: nothing is missing")
+    typer.echo(f"{topology}: nothing {'else ' if wishes else ''}is missing")

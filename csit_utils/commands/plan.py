@@ -2,112 +2,130 @@
 
 import json
 import re
-from collections.abc import Iterable
-from itertools import groupby
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from csit_utils.commands.places import LOCAL_TOPOLOGY
-from resources.libraries.python.deployment.worlds import layout_of
+from csit_utils.report.plan_json import cell_object, summary_object
+from csit_utils.report.plan_terminal import print_cell, print_plan
+from csit_utils.report.plan_time import times
+from resources.libraries.python.deployment.worlds import layout_of, memory_of
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import DRAFT_GRID, parse_selection
-from resources.libraries.python.planning.estimate import estimate_s
-from resources.libraries.python.planning.matrix import Candidate, candidates
+from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_selection
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.matrix import candidates
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
+
+VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
+"""Of the suites; each is an option here as well."""
 
 
 def plan(
-    topology: Annotated[Path, typer.Argument(help="Topology file, such as topologies/sim.yaml.")] = LOCAL_TOPOLOGY,
+    topology: Annotated[Path | None, typer.Argument(help="Testbed file; default topologies/local.yaml.")] = None,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
     cells: Annotated[str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-10}.")] = DRAFT_GRID,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF; 1c+0.5c for a service of two.")] = "0.5c,1c,2c",
+    nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF; 1c+0.5c for a service of two.")] = "1c,0.5c",
+    nf_kinds: Annotated[
+        str, typer.Option(help="Kinds of NF, such as linux_router+testpmd; empty: the testbed's.")
+    ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
-    search: Annotated[str, typer.Option(help="Search profile for the time estimate: csit or quick.")] = "csit",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line.")] = False,
+    frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
+    search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "csit",
+    tests: Annotated[str, typer.Option(help="Test types, for number and time of tests.")] = "NDRPDR,MRR,LATENCY",
+    variable: Annotated[
+        list[str] | None, typer.Option("-v", "--variable", help="NAME:value, as for ./csit robot.")
+    ] = None,
+    cell: Annotated[str, typer.Option(help="All of one cell: 'CSC 2x4 1c', or 'CSC 2x4 1c vswitch-2c'.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line, then a summary.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write matrix and core maps as a page.")] = None,
 ) -> None:
     """Show which cells fit on a testbed, on which cores, why the others do not, and how long the tests take.
 
-    The numbers in the table are physical cores that the cell takes, system core included; 'over' marks cells that the
-    topology allows to run on shared cores, '-' cells that cannot run.
+    Touches nothing and needs no root. Options are the variables of the suites, so what is shown is what would run.
 
-    Example: python -m csit_utils plan topologies/sim.yaml --types CSC --json | jq 'select(.fits)'
+    Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """
-    testbed = load_topology(topology)
-    selection = parse_selection(service_types=types, cells=cells, nf_sizes=nf_sizes, vswitch=vswitch)
-    rows = list(candidates(testbed, layout_of(testbed), selection))
+    words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
+    words |= {"SEARCH": search} | _variables(variable or [])
+    testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))))
+    if cell:
+        _one_cell(testbed, parse_cell(cell, words["NF_KINDS"]))
+        return
+    selection = parse_selection(
+        service_types=types,
+        cells=words["CELLS"],
+        nf_sizes=words["NF_SIZES"],
+        vswitch=words["VSWITCH"],
+        frames=words["FRAMES"],
+        nf_kinds=words["NF_KINDS"],
+    )
+    layout, memory = layout_of(testbed), memory_of(testbed)
+    begin = time.perf_counter()
+    rows = list(candidates(testbed, layout, selection, memory))
+    typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
+    took = times(testbed, rows, profile(words["SEARCH"]), _test_types(tests), len(selection.frames))
+    if html is not None:
+        from csit_utils.report.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
+
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(render_plan(testbed, memory, rows, took), encoding="utf-8")
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(_as_object(row)))
+            typer.echo(json.dumps(cell_object(row)))
+        typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
-    console = Console()
-    for (kind, size, vs_dtc), group in groupby(rows, key=_group):
-        console.print(_table(f"{kind}  NF-{size}  vSwitch-{vs_dtc}c", list(group)))
-    _summary(console, rows, search)
+    print_plan(Console(highlight=False, markup=False), rows, took)
+    if html is not None:
+        typer.echo(f"page: {html}")
 
 
-def _group(row: Candidate) -> tuple[str, str, int]:
-    return row.cell.service_type.value, row.cell.size_name, row.cell.vs_dtc
+def _variables(given: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon or name not in VARIABLES:
+            raise ConfigError(f"no variable in '{text}'; write NAME:value with a name of {', '.join(VARIABLES)}")
+        found[name] = value
+    return found
 
 
-def _as_object(row: Candidate) -> dict[str, Any]:
-    cell = row.cell
-    sizes = [size.cores for size in cell.nf_sizes]
-    return {
-        "service_type": cell.service_type.value,
-        "nf_chains": cell.nf_chains,
-        "nf_nodes": cell.nf_nodes,
-        "nf_dtc": sizes[0] if len(sizes) == 1 else sizes,
-        "vs_dtc": cell.vs_dtc,
-        "fits": row.fits,
-        "oversubscribed": row.oversubscribed,
-        "reason": row.reason,
-        "cores": [thread.model_dump(mode="json") for thread in row.cores.threads] if row.cores else None,
-        "cores_needed": row.cores.cores_needed if row.cores else None,
-    }
+def _test_types(text: str) -> list[TestType]:
+    known = {kind.value: kind for kind in TestType}
+    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    wrong = [word for word in words if word not in known]
+    if wrong or not words:
+        raise ConfigError(f"no test type '{', '.join(wrong)}'; there are {', '.join(known)}")
+    return [known[word] for word in dict.fromkeys(words)]
 
 
-def _table(title: str, rows: list[Candidate]) -> Table:
-    columns = sorted({row.cell.nf_nodes for row in rows})
-    table = Table(title=title, title_justify="left")
-    table.add_column("services \\ NFs", justify="right")
-    for column in columns:
-        table.add_column(str(column), justify="right")
-    by_point = {(row.cell.nf_chains, row.cell.nf_nodes): row for row in rows}
-    for chains in sorted({row.cell.nf_chains for row in rows}):
-        table.add_row(str(chains), *(_mark(by_point.get((chains, column))) for column in columns))
-    return table
+def parse_cell(text: str, nf_kinds: str = "") -> Selection:
+    """Read one cell, such as `CSC 2x4 0.5c vswitch-2c`; sizes are 1c where they are not given.
 
-
-def _mark(row: Candidate | None) -> str:
-    if row is None or row.cores is None:
-        return "-"
-    return f"{row.cores.cores_needed}{' over' if row.oversubscribed else ''}"
-
-
-def _summary(console: Console, rows: list[Candidate], search: str) -> None:
-    runs = [row for row in rows if row.runs]
-    fits = sum(row.fits for row in rows)
-    console.print(
-        f"{len(rows)} cells: {fits} fit, {len(runs) - fits} run oversubscribed, {len(rows) - len(runs)} do not."
+    Raises:
+        ConfigError: It is none, or more than one.
+    """
+    match = re.fullmatch(
+        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?([\d.c+]+))?(?:\s+vswitch-([\dc]+))?\s*", text, re.IGNORECASE
     )
-    for reason, times in _reasons(rows):
-        console.print(f"  {reason}" + (f" (and {times - 1} cells like it)" if times > 1 else ""))
-    goals = profile(search)
-    for test_type in TestType:
-        seconds = estimate_s(goals, test_type, trial_overhead_s=0.05, deploy_s=1.0) * len(runs)
-        console.print(f"  {test_type.value}: {len(runs)} tests per frame size, about {seconds / 3600:.1f} h ({search})")
+    if match is None:
+        raise ConfigError(f"no cell '{text}'; write a type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")
+    kind, point, size, vswitch = match.groups()
+    selection = parse_selection(
+        service_types=kind, cells=point, nf_sizes=size or "1c", vswitch=vswitch or "1", nf_kinds=nf_kinds
+    )
+    if len(selection.cells()) != 1:
+        raise ConfigError(f"'{text}' gives {len(selection.cells())} cells: one size for all NFs, or one for each")
+    return selection
 
 
-def _reasons(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
-    """The first example of each kind of reason, and how many there are: reasons that differ only in numbers are one."""
-    kinds: dict[str, list[str]] = {}
-    for row in rows:
-        if row.reason is not None:
-            example = f"{row.cell.service_type} {row.cell.locator} NF-{row.cell.size_name}: {row.reason}"
-            kinds.setdefault(re.sub(r"\d+", "n", row.reason), []).append(example)
-    return [(examples[0], len(examples)) for examples in kinds.values()]
+def _one_cell(testbed: Topology, selection: Selection) -> None:
+    layout, memory = layout_of(testbed), memory_of(testbed)
+    (row,) = candidates(testbed, layout, selection, memory)
+    print_cell(Console(highlight=False, markup=False), row, make_plan(testbed, row.cell, layout) if row.runs else None)

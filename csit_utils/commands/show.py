@@ -10,6 +10,7 @@ from csit_utils.commands.reading import INPUTS, read, tell_problems
 
 def show(
     inputs: INPUTS,
+    why: Annotated[bool, typer.Option("--why", help="Print the evidence of each verdict below its test.")] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a page to name below the table.")] = None,
 ) -> None:
     """Show cell, frame, NDR, PDR, latency and verdict of every test.
@@ -21,7 +22,7 @@ def show(
     dataset = read(inputs)
     from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy cost time of every --help
 
-    print_table(dataset)
+    print_table(dataset, why=why)
     if page is not None:
         typer.echo(f"Report: {page}")
     tell_problems(dataset)

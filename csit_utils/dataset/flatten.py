@@ -4,11 +4,24 @@ import math
 import re
 from collections.abc import Iterator
 
+from csit_utils.analysis.fairness import itemized
 from csit_utils.dataset.items import Dataset, Recorded, Unrecorded
-from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow, profile_text
+from csit_utils.dataset.rows import (
+    FlowRow,
+    HopRow,
+    InstanceRow,
+    LatencyRow,
+    TestRow,
+    ThreadRow,
+    TrialRow,
+    profile_text,
+)
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.result import Mrr, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Mrr, Result, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.planning.matrix import core_usage
+from resources.libraries.python.planning.names import GENERATOR
 
 
 def frame_text(frame: Frame) -> str:
@@ -65,7 +78,13 @@ def _recorded_row(item: Recorded) -> TestRow:
         vswitch_data_cores=float(cell.vs_dtc),
         nf_data_cores=nf_cores,
         data_cores=cores,
+        slide_cores=core_usage(cell),
+        real_cores=_real_cores(result.plan),
         verdicts=" ".join(kinds),
+        ndr_verdict=_verdict(result, "NDR") if result.ndr else "",
+        pdr_verdict=_verdict(result, "PDR") if result.pdr else "",
+        mrr_verdict=_verdict(result, "MRR") if result.mrr else "",
+        latency_verdict=_verdict(result, "LATENCY") if result.latency else "",
         evidence="\n".join(result.verdict.evidence),
         trials=len(result.trials),
         trials_s=sum(trial.total_duration_s for trial in result.trials),
@@ -76,6 +95,18 @@ def _recorded_row(item: Recorded) -> TestRow:
         **_goal("pdr", result.pdr, frame, cores),  # type: ignore[arg-type]
         **_mrr(result.mrr, frame, cores),  # type: ignore[arg-type]
     )
+
+
+def _verdict(result: Result, number: str) -> str:
+    """Verdict of one number of a test."""
+    return " ".join(result.verdict.of(number))
+
+
+def _real_cores(plan: Plan | None) -> float | None:
+    """The generator has one thread on each of its cores."""
+    if plan is None:
+        return None
+    return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.threads))
 
 
 def _finite(value: float | None) -> float | None:
@@ -167,6 +198,7 @@ def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
                     flow.p999_ns,
                     flow.max_ns,
                     flow.histogram,
+                    _verdict(item.result, "LATENCY"),
                 )
 
 
@@ -210,3 +242,66 @@ def flow_rows(dataset: Dataset) -> Iterator[FlowRow]:
                     flow.sent,
                     flow.received,
                 )
+
+
+def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
+    """One row per test, throughput figure, instance and direction."""
+    for item in dataset.recorded:
+        for found in itemized(item.result):
+            for flow in found.flows:
+                yield InstanceRow(
+                    item.anchor,
+                    item.result.test_name,
+                    found.number,
+                    found.load_pps,
+                    found.trials,
+                    flow.instance,
+                    flow.direction,
+                    flow.sent,
+                    flow.received,
+                    flow.offered_pps,
+                    flow.forwarded_pps,
+                    flow.loss_ratio,
+                    flow.instance == found.worst_instance and found.worst_loss_ratio > 0,
+                    found.fairness,
+                    _verdict(item.result, found.number),
+                )
+
+
+def hop_rows(dataset: Dataset) -> Iterator[HopRow]:
+    """One row per test, instance, direction and pair of hops between which packets were lost."""
+    for item in dataset.recorded:
+        found = item.result.located
+        if found is None:
+            continue
+        for loss in found.hops:
+            yield HopRow(
+                item.anchor,
+                item.result.test_name,
+                found.purpose,
+                found.offered_pps,
+                loss.instance,
+                loss.direction,
+                loss.owner,
+                loss.cause,
+                loss.last,
+                loss.next,
+                loss.lost,
+                loss.lost / max(1, found.sent - found.received),
+            )
+
+
+def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
+    """One row per test and data thread."""
+    for item in dataset.recorded:
+        found = item.result.located
+        for thread in found.usage.threads if found and found.usage else ():
+            yield ThreadRow(
+                item.anchor,
+                item.result.test_name,
+                thread.owner,
+                thread.interface,
+                thread.cpu,
+                thread.running,
+                thread.waiting,
+            )

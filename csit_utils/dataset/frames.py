@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pandas as pd
 
-from csit_utils.dataset.flatten import flow_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.dataset.flatten import (
+    flow_rows,
+    hop_rows,
+    instance_rows,
+    latency_rows,
+    rows_of_tests,
+    thread_rows,
+    trial_rows,
+)
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
+from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -47,8 +55,25 @@ def frame_of_flows(dataset: Dataset) -> pd.DataFrame:
     return _frame(FlowRow, flow_rows(dataset))
 
 
+def frame_of_instances(dataset: Dataset) -> pd.DataFrame:
+    """One row per test, throughput figure, instance and direction."""
+    return _frame(InstanceRow, instance_rows(dataset))
+
+
+def frame_of_hops(dataset: Dataset) -> pd.DataFrame:
+    """One row per test, instance, direction and pair of hops between which packets were lost."""
+    return _frame(HopRow, hop_rows(dataset))
+
+
+def frame_of_threads(dataset: Dataset) -> pd.DataFrame:
+    """One row per test and data thread."""
+    return _frame(ThreadRow, thread_rows(dataset))
+
+
 def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
-    """Write tests.csv, latency.csv, trials.csv and flows.csv with raw numbers; histograms are left out.
+    """Write tests, latency, trials, flows, instances, hops and threads, a .csv each, with raw numbers.
+
+    Histograms are left out.
 
     Returns:
         The files.
@@ -59,6 +84,9 @@ def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
         "latency": frame_of_latency(dataset).drop(columns="histogram"),
         "trials": frame_of_trials(dataset),
         "flows": frame_of_flows(dataset),
+        "instances": frame_of_instances(dataset),
+        "hops": frame_of_hops(dataset),
+        "threads": frame_of_threads(dataset),
     }
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():

@@ -60,6 +60,19 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
+class RefusedCell:
+    """A cell that a suite left out because it does not fit on the testbed, and why."""
+
+    source: str
+    service_type: str
+    nf_chains: int
+    nf_nodes: int
+    nf_size: str
+    vs_dtc: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Problem:
     """What could not be read; one sentence that names the file."""
 
@@ -67,7 +80,7 @@ class Problem:
     text: str
 
 
-Item = Recorded | Unrecorded | Problem
+Item = Recorded | Unrecorded | RefusedCell | Problem
 
 
 @dataclass
@@ -77,6 +90,7 @@ class Dataset:
     recorded: list[Recorded] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    refused: list[RefusedCell] = field(default_factory=list)
 
     def add(self, item: Item) -> None:
         """Put an item where it belongs."""
@@ -87,3 +101,5 @@ class Dataset:
                 self.unrecorded.append(item)
             case Problem():
                 self.problems.append(item)
+            case RefusedCell():
+                self.refused.append(item)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from csit_utils.dataset.items import Dataset, Item, Problem, ReadError, Recorded, Status
+from csit_utils.dataset.items import Dataset, Item, Problem, ReadError, Recorded, RefusedCell, Status
 from csit_utils.dataset.output_xml import read_output_xml
 from csit_utils.dataset.records import parse_record
 
@@ -16,11 +16,16 @@ def load(paths: Iterable[Path]) -> Dataset:
     """
     dataset = Dataset()
     seen: set[str] = set()
+    refused: set[RefusedCell] = set()  # every suite of a service type tells of the same ones
     for item in (item for path in paths for item in _read(path)):
         if isinstance(item, Recorded):
             if item.digest in seen:
                 continue
             seen.add(item.digest)
+        if isinstance(item, RefusedCell):
+            if item in refused:
+                continue
+            refused.add(item)
         dataset.add(item)
     return dataset
 

@@ -1,5 +1,6 @@
 """Reading of Robot's output.xml as a stream: memory stays flat whatever the size of the file."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import ParseError, iterparse
 
-from csit_utils.dataset.items import Item, Problem, ReadError, Recorded, Status, Unrecorded
+from csit_utils.dataset.items import Item, Problem, ReadError, Recorded, RefusedCell, Status, Unrecorded
 from csit_utils.dataset.records import parse_record
 from resources.libraries.python.recording.marker import RESULT_MARKER
 
@@ -53,6 +54,8 @@ class _Reader:
         test = self.test
         if element.tag == "suite":
             self.suites.pop()
+        elif element.tag == "meta":
+            yield from refused_cells(self.source, element.get("name", ""), (element.text or "").strip())
         elif test is not None:
             if element.tag == "msg" and (element.text or "").startswith(RESULT_MARKER):
                 test.record = element.text
@@ -88,6 +91,14 @@ class _Reader:
     def unrecorded(self, test: _Test, message: str) -> Unrecorded:
         status = test.status or Status.FAIL
         return Unrecorded(test.long_name, test.name, tuple(test.tags), self.source, status, message)
+
+
+def refused_cells(source: str, name: str, value: str) -> Iterator[RefusedCell]:
+    """The cell that one line of suite metadata refuses, as `DensityLibrary` writes it; nothing for other metadata."""
+    cell = re.fullmatch(r"Does not fit: (\w+) (\d+)R(\d+)C NF-(\S+) vSwitch-(\d+)c", name)
+    if cell is not None:
+        kind, chains, nodes, size, vs_dtc = cell.groups()
+        yield RefusedCell(source, kind, int(chains), int(nodes), size, int(vs_dtc), value)
 
 
 def read_output_xml(path: Path) -> Iterator[Item]:

@@ -45,6 +45,11 @@ class TestRow:
     nf_data_cores: float | None = None
     data_cores: float | None = None
     """Physical cores asked for as data cores of the vSwitch and of all NFs; main, system and generator cores not."""
+    slide_cores: float | None = None
+    """Cores of vSwitch and NFs as the slides of IETF 105 count them, main threads included: 2 + 1.5 S N for NF-1c."""
+    real_cores: float | None = None
+    """Physical cores that the plan takes on the DUT: system, main and data cores, halves rounded up; not the
+    generator's. None where there was no plan."""
     ndr_loss_ratio: float | None = None
     ndr_lower_pps: float | None = None
     ndr_upper_pps: float | None = None
@@ -69,6 +74,11 @@ class TestRow:
     mrr_l2_bps: float | None = None
     mrr_pps_per_core: float | None = None
     verdicts: str = ""
+    """Of the test; each number has its own below."""
+    ndr_verdict: str = ""
+    pdr_verdict: str = ""
+    mrr_verdict: str = ""
+    latency_verdict: str = ""
     evidence: str = ""
     trials: int | None = None
     trials_s: float | None = None
@@ -97,6 +107,7 @@ class LatencyRow:
     max_ns: int | None
     histogram: str | None
     """HDR histogram of nanoseconds, V2 compressed, base64."""
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,62 @@ class FlowRow:
     direction: str
     sent: int
     received: int
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """A throughput figure of one instance in one direction."""
+
+    anchor: str
+    test_name: str
+    number: str
+    """NDR, PDR, MRR, or overload."""
+    load_pps: float
+    trials: int
+    instance: int
+    direction: str
+    sent: int
+    received: int
+    offered_pps: float
+    forwarded_pps: float
+    loss_ratio: float
+    worst: bool
+    """Whether it is the instance that loses most of what it was offered."""
+    fairness: float | None
+    """Jain's index of all instances."""
+    verdict: str
+
+
+@dataclass(frozen=True)
+class HopRow:
+    """Packets of one instance in one direction that were lost between two hops."""
+
+    anchor: str
+    test_name: str
+    purpose: str
+    offered_pps: float
+    instance: int
+    direction: str
+    owner: str
+    cause: str
+    last_interface: str
+    next_interface: str
+    lost: int
+    lost_share: float
+    """Of all packets that were lost."""
+
+
+@dataclass(frozen=True)
+class ThreadRow:
+    """Time of a data thread while losses were located. Shares of the time of sending."""
+
+    anchor: str
+    test_name: str
+    owner: str
+    interface: str
+    cpu: int
+    running: float
+    waiting: float
 
 
 def goal_text(goal: Goal) -> str:

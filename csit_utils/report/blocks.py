@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from csit_utils.analysis.answers import Evidence
 from csit_utils.analysis.density import Matrix, matrices, scale
 from csit_utils.analysis.grouping import Metric, Series, System, all_series
 from csit_utils.analysis.summary import changes
+from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.density_tables import DensityTables, density_tables
 from csit_utils.report.figures import Figure, density_figure, per_core_figure
 from csit_utils.report.heatmap import HeatMap, gradient, heat_map
 from csit_utils.report.sentences import names, sentences
@@ -41,6 +44,7 @@ class Block:
     metrics: tuple[MetricView, ...]
     figures: tuple[Figure, ...]
     sentences: tuple[str, ...]
+    tables: DensityTables
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,29 @@ class SystemView:
     oversubscribed: int
 
 
-def system_views(rows: Sequence[TestRow]) -> list[SystemView]:
-    """All systems, measured ones first."""
+def system_views(
+    rows: Sequence[TestRow], refused: Sequence[RefusedCell] = (), seen: Evidence | None = None
+) -> list[SystemView]:
+    """All systems, measured ones first.
+
+    Args:
+        rows: All tests.
+        refused: Cells that do not fit.
+        seen: Counts by instance and latency of the same tests, for answers.
+    """
     series = all_series(rows)
     views = []
     for number, system in enumerate(dict.fromkeys(one.system for one in series), 1):
         own = [one for one in series if one.system == system]
         keys = dict.fromkeys((one.frame, one.profile, one.goals) for one in own)
         blocks = tuple(
-            _block(rows, [one for one in own if (one.frame, one.profile, one.goals) == key], f"s{number}b{index}")
+            _block(
+                rows,
+                [one for one in own if (one.frame, one.profile, one.goals) == key],
+                f"s{number}b{index}",
+                refused,
+                seen,
+            )
             for index, key in enumerate(keys, 1)
         )
         mine = [row for row in rows if (row.simulated, row.world, row.testbed, row.drivers) == _key(system)]
@@ -75,8 +93,14 @@ def _key(system: System) -> tuple[bool, str, str, str]:
     return system.simulated, system.world, system.testbed, system.drivers
 
 
-def _block(rows: Sequence[TestRow], series: Sequence[Series], identity: str) -> Block:
-    found = [matrix for one in series for matrix in matrices(rows, one)]
+def _block(
+    rows: Sequence[TestRow],
+    series: Sequence[Series],
+    identity: str,
+    refused: Sequence[RefusedCell],
+    seen: Evidence | None,
+) -> Block:
+    found = [matrix for one in series for matrix in matrices(rows, one, refused)]
     metrics = tuple(
         _metric(metric, [matrix for matrix in found if matrix.metric is metric])
         for metric in Metric
@@ -87,7 +111,9 @@ def _block(rows: Sequence[TestRow], series: Sequence[Series], identity: str) -> 
     curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
     cores = per_core_figure(f"cores-{identity}", f"Throughput per data core, {where}", found, called)
     figures = tuple(figure for figure in (curves, cores) if figure is not None)
-    return Block(one.frame, one.profile, one.goals, _sizes(series), metrics, figures, sentences(changes(found), called))
+    said = sentences(changes(found), called)
+    tables = density_tables(found, series, seen)
+    return Block(one.frame, one.profile, one.goals, _sizes(series), metrics, figures, said, tables)
 
 
 def _sizes(series: Sequence[Series]) -> str:

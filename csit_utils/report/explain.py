@@ -59,8 +59,9 @@ _ALL = (
         "Throughput per core",
         "How much throughput each data core brings: the price of density.",
         "Packets per second per physical core.",
-        "Throughput divided by the data cores that the cell asks for: those of the vSwitch plus those of all NFs. Main "
-        "threads, system cores and the generator's cores are not counted.",
+        "Throughput divided by cores, counted in three ways. Data cores: those that the cell asks for, of the vSwitch "
+        "and of all NFs. Slides' cores: main threads too, an NF's as half a core, 2 + 1.5 S N for NF-1c. Real cores: "
+        "all that the plan takes, system core included and halves rounded up. The generator's cores are in none.",
         "In an oversubscribed test the cores asked for are not there, so the quotient describes no real machine. With "
         "vSwitch and NFs on unlike sizes the mean hides which of them is the bottleneck.",
     ),
@@ -69,8 +70,22 @@ _ALL = (
         "Efficiency against 1x1",
         "What remains of the throughput of one service with one NF.",
         "Percent of the 1x1 cell of the same matrix.",
-        "Throughput of the cell divided by that of 1x1, where 1x1 was measured and has both bounds.",
-        "It compares total throughput. Ten services at 80 % do not get 80 % each, they share it.",
+        "Of 1x1: throughput of the cell divided by that of 1x1, where 1x1 was measured and has both bounds. NF hops: "
+        "that times the NFs each packet crosses. Per NF hop: NF hops divided by the number of NFs, the share of its "
+        "lone rate at which each NF still works; 100 % is perfect scaling.",
+        "Of 1x1 compares total throughput. Ten services at 80 % do not get 80 % each, they share it: 8 % per NF hop.",
+    ),
+    Explanation(
+        "instances-that-fit",
+        "How many instances fit",
+        "The largest number of service instances, of those that were measured, that keeps a rate and a latency.",
+        "Service instances.",
+        "At the lower bound of NDR or PDR each instance's worse direction has to carry half of the rate; the worst "
+        "instance counts. With a latency bound, some measured load of at least the rate times the instances has to "
+        "have a p99 below it for every instance and direction; a lost probe counts as too late. All tests of a cell "
+        "have to agree.",
+        "Nothing is interpolated: 4 means that 4 was measured, and 5 perhaps not. Latency is measured up to 90 % of "
+        "PDR, so a rate just below PDR has no latency and is no answer when a latency is asked for.",
     ),
     Explanation(
         "latency",
@@ -87,20 +102,37 @@ _ALL = (
         "Fairness (Jain's index)",
         "Whether all service instances get equal shares of what comes back.",
         "1 when all are equal, 1/n when one instance of n has everything.",
-        "(sum x)² / (n · sum x²) over packets received per instance, both directions, at the trials of the PDR lower "
-        "bound, or at the trials of MRR. All instances are offered the same.",
-        "At PDR little is lost, so it is close to 1 even if one instance bears all the loss: look at the worst "
-        "instance's loss beside it.",
+        "(sum x)² / (n · sum x²) over the rates forwarded per instance, both directions, in the good trials of the "
+        "NDR and PDR lower bounds, and in overload: in the trial beyond the bounds that locates losses, or in those "
+        "of MRR. All instances are offered the same.",
+        "At NDR and PDR little is lost, so it is close to 1 even if one instance bears all the loss: look at the worst "
+        "instance's loss beside it, and at the index in overload.",
     ),
     Explanation(
         "verdict",
         "Verdict",
         "Whether a number may be trusted, and what limits it.",
-        "One or more words, each with evidence in numbers.",
-        "measured: nothing suspicious was seen. generator-bound: the system can do more than was offered. below-range: "
-        "no load was low enough. incomplete: time ran out before the bounds were close. no-traffic, affinity-lost, "
-        "failed: see the evidence.",
-        "`measured` does not say what the bottleneck is. `generator-bound` numbers are lower limits, shown with ≥.",
+        "One or more words, most important first, each with evidence in numbers.",
+        "vswitch-bound, nf-bound: beyond its limit the system loses packets there. generator-bound: the system can do "
+        "more than was offered. unstable: two bands, NDR far under PDR, or more forwarded beyond the bound than at it. "
+        "below-range: no load was low enough. incomplete: time ran out before the bounds were close. oversubscribed: "
+        "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "
+        "no-traffic, affinity-lost, emulated, failed: see the evidence. measured: none of them.",
+        "Each number has its own: PDR may be generator-bound where NDR is vswitch-bound. The place of the loss and the "
+        "time of the threads may contradict each other, and then both are said. `generator-bound` numbers are lower "
+        "limits, shown with ≥.",
+    ),
+    Explanation(
+        "loss-by-hop",
+        "Loss by hop",
+        "Between which two hops of its path the packets of each instance and direction were lost, and whose loss it "
+        "is.",
+        "Packets, in trials that offer more than the system can take.",
+        "Counters of all interfaces are read before and after. Packets that met a full receive queue are charged to "
+        "the receiver, though on virtual links the sender counts them as dropped. What an owner received and did not "
+        "send, it dropped itself. CPU time is that of the data threads in the same trials.",
+        "It tells where packets end in overload. On data threads that share a CPU, the one whose queue overflows "
+        "need not be the slow one. Threads that poll run all the time: their CPU time says nothing.",
     ),
     Explanation(
         "oversubscribed",

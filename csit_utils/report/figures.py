@@ -12,6 +12,7 @@ from typing import Any
 from csit_utils.analysis.density import CellState, Matrix, MatrixCell
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.latency import POINTS_PER_DECADE, curve, merge
+from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.units import common_unit, rate
 
@@ -115,7 +116,7 @@ def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) 
     mark = "<br>OVERSUBSCRIBED" if cell.oversubscribed else ""
     upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""
     text = f"{name} {place[0]}x{place[1]}: {matrix.metric} {rate(cell.value_pps)}{upper}"
-    return escape(text) + mark
+    return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark
 
 
 def per_core_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
@@ -172,7 +173,8 @@ def _cores(matrix: Matrix, name: str) -> list[tuple[str, float, str, bool]]:
             f" ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
         )
         mark = "<br>OVERSUBSCRIBED: the cores asked for are not there" if cell.oversubscribed else ""
-        rows.append((f"{s}x{n}", cell.value_pps / cores, escape(text) + mark, cell.oversubscribed))
+        said = f" [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]"
+        rows.append((f"{s}x{n}", cell.value_pps / cores, escape(text + said) + mark, cell.oversubscribed))
     return rows
 
 

@@ -6,10 +6,14 @@ from plotly.colors import sample_colorscale
 
 from csit_utils.analysis.density import CellState, Matrix, MatrixCell
 from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.report.units import digits3, percent, rate
 
 _SCALE = "Cividis"
 """Reads the same with and without the common colour vision deficiencies, and in grey."""
+
+_TIP_EVIDENCE = 2
+"""Lines of evidence on hovering; the test's own entry has all of them."""
 
 _LOSS = {Metric.NDR: "no packet lost", Metric.MRR: "whatever is lost"}
 
@@ -26,6 +30,7 @@ class CellView:
     tip: str
     href: str | None
     oversubscribed: bool
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: f
         _tip(matrix.metric, where, cell, definition),
         href,
         cell.oversubscribed,
+        short(verdict_of_runs(cell.runs, matrix.metric)),
     )
 
 
@@ -127,8 +133,8 @@ def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
         lines.append(f"mean of {len(cell.runs)} runs{spread}")
     if cell.oversubscribed:
         lines.append("OVERSUBSCRIBED: data threads shared cores")
-    verdicts = sorted({kind for row in cell.runs for kind in row.verdicts.split()})
-    lines.append(f"verdict: {', '.join(verdicts)}")
+    lines.append(f"verdict: {', '.join(verdict_of_runs(cell.runs, metric))}")
+    lines += cell.runs[-1].evidence.splitlines()[:_TIP_EVIDENCE] if cell.runs else []
     if cell.runs and cell.runs[-1].simulated:
         lines.append("SIMULATED")
     return "\n".join(lines)

@@ -10,10 +10,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from csit_utils.analysis.answers import evidence
 from csit_utils.analysis.grouping import Metric, per_core
-from csit_utils.dataset.flatten import flow_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.analysis.verdicts import verdict_of
+from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests, trial_rows
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
+from csit_utils.dataset.rows import LatencyRow, TestRow, TrialRow
 from csit_utils.report import units
 from csit_utils.report.blocks import SystemView, system_views
 from csit_utils.report.explain import EXPLANATIONS
@@ -22,13 +24,14 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.testview import TestView, bounds_pair, bounds_text, view_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_Row = TypeVar("_Row", LatencyRow, TrialRow, FlowRow)
+_Row = TypeVar("_Row", LatencyRow, TrialRow)
 
 
 def render(dataset: Dataset) -> str:
     """The whole page."""
     rows = rows_of_tests(dataset)
-    systems = system_views(rows)
+    seen = evidence(rows, instance_rows(dataset), latency_rows(dataset), dataset.refused)
+    systems = system_views(rows, dataset.refused, seen)
     tests = _test_views(dataset, rows)
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -68,6 +71,7 @@ def render(dataset: Dataset) -> str:
         bounds_text=bounds_text,
         Metric=Metric,
         per_core=per_core,
+        verdict_of=verdict_of,
         relative=_relatives(systems),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         script=Markup((_TEMPLATES / "page.js").read_text(encoding="utf-8")),  # noqa: S704 - our own file
@@ -97,11 +101,10 @@ def _by_anchor(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
 def _test_views(dataset: Dataset, rows: Iterable[TestRow]) -> list[TestView]:
     latencies = _by_anchor(latency_rows(dataset))
     trials = _by_anchor(trial_rows(dataset))
-    flows = _by_anchor(flow_rows(dataset))
     views = []
     for item, row in zip(dataset.recorded, rows, strict=False):
         anchor = row.anchor
-        views.append(view_of(item, row, latencies.get(anchor, []), trials.get(anchor, []), flows.get(anchor, [])))
+        views.append(view_of(item, row, latencies.get(anchor, []), trials.get(anchor, [])))
     return views
 
 

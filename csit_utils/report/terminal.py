@@ -5,18 +5,32 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.grouping import Metric, bounds
+from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.flatten import latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
+from resources.libraries.python.search.verdict import verdict_text
 
-_STYLES = {"failed": "red", "no-traffic": "red", "affinity-lost": "red", "measured": "green"}
+_STYLES = {
+    "failed": "red",
+    "quarantined": "red",
+    "quarantined:": "red",
+    "no-traffic": "red",
+    "affinity-lost": "red",
+    "measured": "green",
+}
 
 
-def print_table(dataset: Dataset) -> None:
-    """Print one line per test."""
+def print_table(dataset: Dataset, *, why: bool = False) -> None:
+    """Print one line per test.
+
+    Args:
+        dataset: The tests.
+        why: Print the evidence of each verdict below its test.
+    """
     rows = rows_of_tests(dataset)
     latencies: dict[str, list[LatencyRow]] = {}
     for row in latency_rows(dataset):
@@ -24,17 +38,25 @@ def print_table(dataset: Dataset) -> None:
     types = len({row.test_type for row in rows if row.recorded}) > 1
     columns = ["cell", *(["test"] if types else []), "frame", *_metrics(rows), "p99", "verdict"]
     lines = [_line(row, latencies.get(row.anchor, []), _metrics(rows), types=types) for row in rows]
+    said: list[list[str]] = [row.evidence.splitlines() if why else [] for row in rows]
     if not sys.stdout.isatty():
-        for line in [columns, *lines]:
+        for line, evidence in zip([columns, *lines], [[], *said], strict=True):
             sys.stdout.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line) + "\n")
+            for sentence in evidence:
+                sys.stdout.write("\t" * (len(line) - 1) + sentence + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         right = column not in ("cell", "test", "frame", "verdict")
         table.add_column(column, justify="right" if right else "left", no_wrap=column != "verdict")
-    for line in lines:
-        style = next((_STYLES[word] for word in line[-1].split() if word in _STYLES), "yellow")
+    for line, evidence in zip(lines, said, strict=True):
+        style = next(
+            (_STYLES[word] for word in line[-1].replace(",", " ").replace(";", " ").split() if word in _STYLES),
+            "yellow",
+        )
         table.add_row(*line, style=None if style == "green" else style)
+        for sentence in evidence:
+            table.add_row(*[""] * (len(line) - 1), sentence, style="dim")
     Console(markup=False, highlight=False).print(table)
 
 
@@ -48,7 +70,7 @@ def _metrics(rows: list[TestRow]) -> list[Metric]:
 def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.nf_chains}x{row.nf_nodes}" if row.service_type and row.nf_chains else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
-    said = [row.verdicts.replace(" ", ", ") if row.status == "PASS" else f"{row.status}: {row.message}"]
+    said = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
     if row.simulated:
         said.insert(0, "SIMULATED")
     if row.oversubscribed and "oversubscribed" not in row.verdicts:
@@ -61,3 +83,9 @@ def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, t
         latency(p99_at_half_pdr(latencies)),
         " ".join(said),
     ]
+
+
+def _verdicts(row: TestRow, metrics: list[Metric]) -> str:
+    """The verdict of each number that the line shows."""
+    numbers = {str(metric): verdict_of(row, metric) for metric in metrics if bounds(row, metric) is not None}
+    return verdict_text(numbers or {"": row.verdicts.split()})

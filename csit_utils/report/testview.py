@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.fairness import Fairness, fairness
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import merge, percentiles
 from csit_utils.dataset.flatten import frame_text
 from csit_utils.dataset.items import Recorded
-from csit_utils.dataset.rows import FlowRow, LatencyRow, TestRow, TrialRow
+from csit_utils.dataset.rows import LatencyRow, TestRow, TrialRow
 from csit_utils.report.coremap import CoreMapView, core_map
+from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.searchpath import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.result import l1_bps
+from resources.libraries.python.model.result import Verdict, l1_bps
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class GoalView:
     text: str
     complete: bool
     l1_bps: float | None
+    verdict: tuple[str, ...]
+    evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class TestView:
     latency_figure: Figure | None
     trials: tuple[TrialRow, ...]
     path: SearchPath | None
-    fairness: Fairness | None
+    shares: tuple[Shares, ...]
+    loss: LossView | None
+    latency_verdict: tuple[str, ...]
+    latency_evidence: tuple[str, ...]
     p99_ns: int | None
     """The worst p99 of all instances and directions at half of PDR."""
     suite_id: str
@@ -73,7 +78,6 @@ def view_of(
     row: TestRow,
     latencies: Sequence[LatencyRow],
     trials: Sequence[TrialRow],
-    flows: Sequence[FlowRow],
 ) -> TestView:
     """Collect all that the page shows of a test."""
     result = item.result
@@ -91,7 +95,10 @@ def view_of(
         latency_figure=latency_figure(f"latency-{row.anchor}", title, latencies, simulated=result.simulated),
         trials=tuple(trials),
         path=search_path(result),
-        fairness=fairness(row, flows),
+        shares=shares_of(result),
+        loss=loss_view(result.located),
+        latency_verdict=tuple(result.verdict.of("LATENCY")),
+        latency_evidence=result.verdict.evidence_of("LATENCY"),
         p99_ns=p99_at_half_pdr(latencies),
         suite_id=result.plan.suite_id if result.plan else "",
         warnings=result.plan.warnings if result.plan else (),
@@ -126,16 +133,28 @@ def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
 
 def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
     result, frame = item.result, item.result.asked.frame
-    views = [_goal(found, frame_l1=l1_bps(1.0, frame)) for found in (result.ndr, result.pdr) if found is not None]
+    views = [
+        _goal(found, result.verdict, frame_l1=l1_bps(1.0, frame))
+        for found in (result.ndr, result.pdr)
+        if found is not None
+    ]
     if result.mrr is not None:
         spread = f" ± {rate(result.mrr.stdev_pps)}" if result.mrr.stdev_pps is not None else ""
         definition = f"{row.mrr_trials} trials, {rate(result.mrr.offered_pps)} offered, whatever is lost"
         text = f"{rate(result.mrr.mean_pps)}{spread}"
-        views.append(GoalView("MRR", definition, result.mrr.mean_pps, None, text, True, row.mrr_l1_bps))
+        views.append(
+            GoalView(
+                "MRR", definition, result.mrr.mean_pps, None, text, True, row.mrr_l1_bps, *_said(result.verdict, "MRR")
+            )
+        )
     return views
 
 
-def _goal(found: GoalResult, *, frame_l1: float) -> GoalView:
+def _said(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(verdict.of(number)), verdict.evidence_of(number)
+
+
+def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
     goal = found.goal
     definition = (
         f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
@@ -148,7 +167,16 @@ def _goal(found: GoalResult, *, frame_l1: float) -> GoalView:
     else:
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
-    return GoalView(goal.name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth)
+    return GoalView(
+        goal.name,
+        definition,
+        found.lower_pps,
+        found.upper_pps,
+        text,
+        found.complete,
+        bandwidth,
+        *_said(verdict, goal.name),
+    )
 
 
 def _latency(row: LatencyRow) -> LatencyView:

@@ -8,15 +8,16 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from csit_utils.analysis.density import CellState, matrices
-from csit_utils.analysis.fairness import fairness, jain_index
+from csit_utils.analysis.fairness import itemized
 from csit_utils.analysis.grouping import Metric, all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.summary import changes
-from csit_utils.dataset.flatten import flow_rows, frame_text, rows_of_tests
+from csit_utils.analysis.verdicts import short, verdict_of
+from csit_utils.dataset.flatten import frame_text, rows_of_tests
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from resources.libraries.python.model.cell import NfSize, ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
 from tests.unit.csit_utils.builders import (
     IMIX,
     NDR,
@@ -180,32 +181,37 @@ def test_changes_tell_services_from_nfs_and_noise_from_change() -> None:
     assert not nodes.resolved, "the bounds of 211.8 reach up to 212.7"
 
 
-def test_jain_index() -> None:
-    assert jain_index([5, 5, 5, 5]) == pytest.approx(1)
-    assert jain_index([8, 0, 0, 0]) == pytest.approx(0.25)
-    assert jain_index([1, 2]) == pytest.approx(0.9)
-    assert jain_index([]) is None
-    assert jain_index([0, 0]) is None
-
-
-def test_fairness_at_pdr_names_the_instance_that_bears_the_loss() -> None:
+def test_instances_are_itemized_from_the_trials_of_older_records_too() -> None:
     trials = (*search_trials(9e4, 1e5, 4, IMIX), trial(1e5, 4, 0.004))
-    made = dataset_of(plain(4, 1, 9e4, 1e5, trials=trials))
-    found = fairness(rows_of_tests(made)[0], flow_rows(made))
-    assert found is not None
-    assert (found.metric, found.worst_instance, found.instances, found.trials) == (Metric.PDR, 4, 4, 2)
-    assert found.worst_loss_ratio == pytest.approx(0.016)
-    assert found.best_loss_ratio == 0
+    ndr, pdr = itemized(plain(4, 1, 9e4, 1e5, trials=trials))
+    assert (ndr.number, pdr.number) == ("NDR", "PDR")
+    assert (pdr.worst_instance, len(pdr.flows), pdr.trials) == (4, 8, 2)
+    assert pdr.worst_loss_ratio == pytest.approx(0.016)
     received = [25_000.0] * 3 + [24_600.0]
-    assert found.index == pytest.approx(sum(received) ** 2 / (4 * sum(value**2 for value in received)))
+    assert pdr.fairness == pytest.approx(sum(received) ** 2 / (4 * sum(value**2 for value in received)))
+    (mrr,) = itemized(mrr_result(CSC, 2, 1))
+    assert (mrr.number, mrr.trials) == ("MRR", 3)
 
 
-def test_fairness_of_mrr_and_of_a_single_instance() -> None:
-    several, single = dataset_of(mrr_result(CSC, 2, 1)), dataset_of(mrr_result(CSC, 1, 1))
-    found = fairness(rows_of_tests(several)[0], flow_rows(several))
-    assert found is not None
-    assert found.metric is Metric.MRR
-    assert fairness(rows_of_tests(single)[0], flow_rows(single)) is None
+def test_each_number_has_its_own_verdict() -> None:
+    found = Verdict(
+        kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.OVERSUBSCRIBED, VerdictKind.VSWITCH_BOUND),
+        evidence=("a", "b", "c"),
+        findings=(
+            Finding(kind=VerdictKind.GENERATOR_BOUND, text="a", numbers=("PDR",)),
+            Finding(kind=VerdictKind.OVERSUBSCRIBED, text="b"),
+            Finding(kind=VerdictKind.VSWITCH_BOUND, text="c", numbers=("NDR",)),
+        ),
+    )
+    (row,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found)))
+    assert verdict_of(row, Metric.NDR) == ("oversubscribed", "vswitch-bound")
+    assert verdict_of(row, Metric.PDR) == ("generator-bound", "oversubscribed")
+    assert short(verdict_of(row, Metric.NDR)) == "vSwitch"
+    assert short(["oversubscribed"]) == "shared"
+    assert found.evidence_of("PDR") == ("a", "b")
+    # What older records say is said of all their numbers.
+    (old,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found.model_copy(update={"findings": ()}))))
+    assert verdict_of(old, Metric.NDR) == tuple(found.kinds)
 
 
 def _histogram(*values: int) -> HdrHistogram:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from csit_utils import cli
 from csit_utils.commands import bench
-from csit_utils.dataset.flatten import flow_rows, latency_rows, rows_of_tests, trial_rows
+from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, rows_of_tests, trial_rows
 from csit_utils.dataset.frames import frame_of_tests, write_csv
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report import units
@@ -66,7 +66,9 @@ def test_csv_round_trip(tmp_path: Path) -> None:
         result(CSC, 2, 1), mrr_result(CSC, 1, 1), result(CSC, 1, 1, histograms=False, message='a "b"\nc,')
     )
     files = write_csv(made, tmp_path / "csv")
-    assert [file.name for file in files] == ["tests.csv", "latency.csv", "trials.csv", "flows.csv"]
+    assert [file.name for file in files] == [
+        f"{name}.csv" for name in ("tests", "latency", "trials", "flows", "instances", "hops", "threads")
+    ]
     with files[0].open(newline="") as stream:
         tests = list(csv.DictReader(stream))
     rows = rows_of_tests(made)
@@ -76,7 +78,7 @@ def test_csv_round_trip(tmp_path: Path) -> None:
         row.ndr_lower_pps for row in rows
     ]
     assert tests[1]["ndr_lower_pps"] == "", "unknown is empty, not 0"
-    for file, expected in zip(files[1:], (latency_rows, trial_rows, flow_rows), strict=True):
+    for file, expected in zip(files[1:5], (latency_rows, trial_rows, flow_rows, instance_rows), strict=True):
         assert len(pd.read_csv(file)) == len(list(expected(made)))
 
 
@@ -108,7 +110,7 @@ def test_report_writes_page_and_csv(source: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == str(page)
     assert page.read_text().startswith("<!DOCTYPE html>")
-    assert len(list((tmp_path / "csv").iterdir())) == 4
+    assert len(list((tmp_path / "csv").iterdir())) == 7
 
 
 def test_show_in_a_pipe_is_plain(source: Path) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
@@ -36,6 +36,7 @@ def test_a_snake_has_n_plus_1_segments_and_a_pipeline_2(service_type: str, segme
     assert len(ports) == vswitch_ports
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(cells)
 def test_no_two_instances_share_anything(asked: tuple[str, int, int]) -> None:
     wiring = wired(*asked)
@@ -47,6 +48,7 @@ def test_no_two_instances_share_anything(asked: tuple[str, int, int]) -> None:
     assert members == Counter(vswitch)  # every port of the vSwitch is in exactly one segment
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(cells)
 def test_names_and_addresses_are_unique_and_valid(asked: tuple[str, int, int]) -> None:
     wiring = wired(*asked)
@@ -65,6 +67,7 @@ def test_names_and_addresses_are_unique_and_valid(asked: tuple[str, int, int]) -
             assert IPv4Address(side.route.address) in own.network  # the next hop is on the link
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(cells)
 def test_next_hops_lead_from_port_to_port(asked: tuple[str, int, int]) -> None:
     """Follow the MAC addresses of each flow through all NFs to the other port of the generator."""
@@ -83,6 +86,7 @@ def test_next_hops_lead_from_port_to_port(asked: tuple[str, int, int]) -> None:
         assert seen == asked[2]
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(cells)
 def test_paths_alternate_and_cross_links_and_boxes(asked: tuple[str, int, int]) -> None:
     wiring = wired(*asked)
@@ -96,6 +100,7 @@ def test_paths_alternate_and_cross_links_and_boxes(asked: tuple[str, int, int]) 
             assert into.owner == out.owner  # through a box
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(cells)
 def test_ports_are_spread_over_the_data_threads_they_have(asked: tuple[str, int, int]) -> None:
     kind, rows, columns = asked

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
 
 
@@ -104,12 +105,23 @@ class Vm(Frozen):
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
 
 
+class Ovs(Frozen):
+    """How Open vSwitch is made."""
+
+    ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK's driver for ports of the kernel;
+    `auto` is AF_XDP where it was built with that, else system. A result says which one it was."""
+
+
 class DutNode(Frozen):
     """The node that runs the vSwitch and the NFs."""
 
     type: Literal["DUT"]
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
+    memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
+    """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
     vswitch: Literal["linux_bridge", "ovs", "sim"]
+    ovs: Ovs = Ovs()
     containers: ContainerKinds
     """What an NF of a CSC or CSP can be; the first is the default."""
     vms: VmKind | None = None
@@ -157,6 +169,12 @@ class DutNode(Frozen):
             raise Misfit(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
         if self.cpus != "discover" and nodes[0] not in self.layout.numa_nodes:
             raise Misfit(("interfaces",), f"on NUMA node {nodes[0]}, but cpus has {list(self.layout.numa_nodes)}")
+        if isinstance(self.memory, tuple):
+            listed = [row.node for row in self.memory]
+            if len(set(listed)) < len(listed):
+                raise Misfit(("memory",), f"has a NUMA node more than once: {listed}")
+            if nodes[0] not in listed:
+                raise Misfit(("memory",), f"has NUMA nodes {listed}, but interfaces are on node {nodes[0]}")
         return self
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Cell, Frame, TestType
 from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
@@ -40,9 +41,15 @@ class Rows:
     refused: tuple[Refused, ...]
 
 
-def make_rows(topology: Topology, layout: CpuLayout, selection: Selection, test_type: TestType) -> Rows:
+def make_rows(
+    topology: Topology,
+    layout: CpuLayout,
+    selection: Selection,
+    test_type: TestType,
+    memory: MemoryLayout | None = None,
+) -> Rows:
     """Make the rows of one suite, small cells first."""
-    looked_at = tuple(candidates(topology, layout, selection))
+    looked_at = tuple(candidates(topology, layout, selection, memory))
     return Rows(
         rows=tuple(
             _row(topology, layout, each.cell, frame, test_type)

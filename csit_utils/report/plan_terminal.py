@@ -1,0 +1,216 @@
+"""The plan of a matrix, and of one cell, for a terminal."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+
+from csit_utils.report.plan_time import Times
+from csit_utils.report.units import DASH, seconds
+from resources.libraries.python.model.plan import CoreMap, Plan, ThreadRole
+from resources.libraries.python.planning.matrix import Candidate
+from resources.libraries.python.planning.reasons import Limit
+
+LETTERS = {
+    Limit.CORES: "C",
+    Limit.MEMORY: "M",
+    Limit.HUGEPAGES: "H",
+    Limit.ADDRESSES: "A",
+    Limit.SMT: "S",
+    Limit.KIND: "K",
+}
+"""What a cell that cannot run lacks."""
+MEANINGS = {
+    Limit.CORES: "cores",
+    Limit.MEMORY: "memory",
+    Limit.HUGEPAGES: "huge pages",
+    Limit.ADDRESSES: "addresses",
+    Limit.SMT: "SMT for half cores",
+    Limit.KIND: "such NFs on this testbed",
+}
+
+
+def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> None:
+    """Print a matrix for each service type and size, then reasons and time."""
+    for (kind, size, nf_kinds, vs_dtc), group in groupby(rows, key=_group):
+        title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
+        console.print(_matrix(title, list(group)))
+    letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if _has(rows, limit))
+    console.print("Numbers are physical cores that a cell takes, system core included; * queues or threads are uneven.")
+    if letters:
+        console.print(f"Not enough: {letters}.")
+    fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
+    console.print(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
+    for heading, found in (("Why not", examples(rows)), ("Uneven", uneven(rows)), ("Shared", shared(rows))):
+        for example, count in found:
+            console.print(f"  {heading}: {example}" + (f" (and {count - 1} cells like it)" if count > 1 else ""))
+    _print_times(console, times)
+
+
+def _print_times(console: Console, times: Times) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("suite", "tests", f"about, with {times.profile}"):
+        table.add_column(name, justify="left" if name == "suite" else "right")
+    for suite in times.suites:
+        table.add_row(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH)
+    table.add_row("all", str(times.tests), seconds(times.seconds))
+    console.print(table)
+    console.print(f"Times are estimates: {times.error()}.")
+    if times.simulated:
+        console.print(f"They are of a virtual clock; in real time all tests take about {seconds(times.real_seconds)}.")
+
+
+def _has(rows: Iterable[Candidate], limit: Limit) -> bool:
+    return any(reason.limit is limit for row in rows for reason in row.reasons)
+
+
+def _group(row: Candidate) -> tuple[str, str, str, int]:
+    return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds), row.cell.vs_dtc
+
+
+def _matrix(title: str, rows: Sequence[Candidate]) -> Table:
+    columns = sorted({row.cell.nf_nodes for row in rows})
+    table = Table(title=title, title_justify="left")
+    table.add_column("services \\ NFs", justify="right")
+    for column in columns:
+        table.add_column(str(column), justify="right")
+    by_point = {(row.cell.nf_chains, row.cell.nf_nodes): row for row in rows}
+    for chains in sorted({row.cell.nf_chains for row in rows}):
+        table.add_row(str(chains), *(_mark(by_point.get((chains, column))) for column in columns))
+    return table
+
+
+def mark(row: Candidate) -> str:
+    """A cell in a few characters: cores it takes, or letters of what is missing."""
+    if row.cores is None:
+        return "".join(LETTERS[reason.limit] for reason in row.reasons)
+    return f"{row.cores.cores_needed}{'*' if row.balance and not row.balance.even else ''}"
+
+
+def _mark(row: Candidate | None) -> str:
+    if row is None:
+        return ""
+    return f"{mark(row)} over" if row.oversubscribed else mark(row)
+
+
+def name_of(row: Candidate) -> str:
+    """A cell in words."""
+    cell = row.cell
+    return f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
+
+
+def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one."""
+    return _grouped((row, reason.text) for row in rows for reason in row.reasons)
+
+
+def uneven(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for queues and threads of cells that run."""
+    return _grouped((row, text) for row in rows if row.balance for text in row.balance.uneven())
+
+
+def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for siblings."""
+    return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
+
+
+def _grouped(said: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
+    kinds: dict[str, list[str]] = {}
+    for row, text in said:
+        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{name_of(row)}: {text}")
+    return [(found[0], len(found)) for found in kinds.values()]
+
+
+def print_cell(console: Console, row: Candidate, plan: Plan | None) -> None:
+    """Print all of one cell.
+
+    Args:
+        console: Where to.
+        row: The cell.
+        plan: Its plan; None where it cannot run.
+    """
+    state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
+    console.print(f"{name_of(row)}: {state}")
+    for reason in row.reasons:
+        console.print(f"  {reason.text}")
+    if plan is None or row.balance is None:
+        return
+    for text in (*row.balance.uneven(), *row.balance.siblings()):
+        console.print(f"  {text}")
+    cores = plan.cores
+    console.print(
+        f"  {cores.cores_needed} physical cores of {cores.cores_there} on NUMA {cores.numa_node}, "
+        f"SMT {'on' if cores.smt else 'off'}; suite {plan.suite_id}"
+    )
+    for table in (
+        _core_table(cores),
+        _segment_table(plan),
+        _link_table(plan),
+        _function_table(plan),
+        _flow_table(plan),
+    ):
+        console.print(table)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _core_table(cores: CoreMap) -> Table:
+    by_cpu: dict[int, list[str]] = {}
+    for thread in cores.threads:
+        role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
+        by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
+    width = max(len(core) for core in cores.physical)
+    table = _table("Thread to core map", "core", *(f"thread {number}" for number in range(width)))
+    for number, core in enumerate(cores.physical):
+        table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
+    return table
+
+
+def _segment_table(plan: Plan) -> Table:
+    table = _table("Segments of the vSwitch", "segment", "instance", "joins")
+    for segment in plan.segments:
+        table.add_row(segment.name, str(segment.instance), " - ".join(segment.members))
+    return table
+
+
+def _link_table(plan: Plan) -> Table:
+    table = _table("Links", "from", "data thread", "to", "data thread")
+    for link in plan.links:
+        a, b = link.a, link.b
+        table.add_row(
+            f"{a.owner} {a.interface} {a.mac}",
+            str(a.data_thread),
+            f"{b.owner} {b.interface} {b.mac}",
+            str(b.data_thread),
+        )
+    return table
+
+
+def _function_table(plan: Plan) -> Table:
+    table = _table("NFs", "NF", "kind", "size", "address", "route")
+    for function in plan.functions:
+        for side in (function.left, function.right):
+            route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
+            table.add_row(function.name, function.kind, function.size, f"{side.name} {side.address}", route)
+    return table
+
+
+def _flow_table(plan: Plan) -> Table:
+    table = _table("Flows", "instance", "direction", "from", "to", "source", "destination")
+    for flow in plan.flows:
+        table.add_row(
+            str(flow.instance),
+            flow.direction,
+            f"{flow.tx_interface} {flow.source_mac}",
+            f"{flow.rx_interface} {flow.destination_mac}",
+            f"{flow.source_ip} and {flow.sources - 1} more",
+            flow.destination_ip,
+        )
+    return table

@@ -1,0 +1,125 @@
+"""How evenly receive queues and threads share what they stand on: the part of a plan that decides throughput unseen.
+
+Ports go to data threads round-robin (`planning.wiring`), one receive queue each. Six ports on four threads leave two of
+them with twice the work: the cell then shows the limit of those two.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import chain
+
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.plan import CoreMap, ThreadRole
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+
+QUEUES_OF_AN_NF = 2
+"""One for each of its two interfaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Receive queues on data threads."""
+
+    queues: int
+    threads: int
+
+    @property
+    def least(self) -> int:
+        """Queues of the thread that has the fewest."""
+        return self.queues // self.threads if self.threads else 0
+
+    @property
+    def most(self) -> int:
+        """Queues of the thread that has the most."""
+        return -(-self.queues // self.threads) if self.threads else 0
+
+    @property
+    def idle(self) -> int:
+        """Threads that have none."""
+        return max(0, self.threads - self.queues)
+
+    @property
+    def even(self) -> bool:
+        """Whether all have the same."""
+        return self.least == self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The balance of one cell on its core map."""
+
+    vswitch: Spread
+    nfs: tuple[tuple[str, Spread], ...]
+    """By size of NF, each size once, in order of the service."""
+    sibling_nfs: int
+    """Physical cores on which data threads of different NFs are siblings."""
+    sibling_data: int
+    """Physical cores on which both siblings are data threads, whoever they are of."""
+    least_threads: int
+    """Data threads on the logical CPU that has the fewest, of those that have any; the generator's not counted."""
+    most_threads: int
+
+    @property
+    def even(self) -> bool:
+        """Whether every thread of a kind has the same work and a logical CPU to itself."""
+        return self.vswitch.even and all(spread.even for _, spread in self.nfs) and self.most_threads <= 1
+
+    def uneven(self) -> tuple[str, ...]:
+        """What is uneven, in words with numbers."""
+        said = []
+        if not self.vswitch.even:
+            said.append(f"vSwitch: {_words(self.vswitch)}")
+        said += [f"NF-{size}: {_words(spread)}" for size, spread in self.nfs if not spread.even]
+        if self.most_threads > 1:
+            least = "" if self.least_threads == self.most_threads else f"{self.least_threads} to "
+            said.append(f"{least}{self.most_threads} data threads per logical CPU")
+        return tuple(said)
+
+    def siblings(self) -> tuple[str, ...]:
+        """Which data threads share a physical core as siblings: by design, and each is slower for it."""
+        said = []
+        if self.sibling_nfs:
+            said.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")
+        own = self.sibling_data - self.sibling_nfs
+        if own:
+            said.append(f"data threads of one owner are siblings on {_cores(own)}")
+        return tuple(said)
+
+
+def vswitch_ports(cell: Cell) -> int:
+    """Ports of the vSwitch: two edges for each instance, and two for each NF of a snake or each end of a pipeline."""
+    return cell.nf_chains * (2 + 2 * (1 if cell.service_type.is_pipeline else cell.nf_nodes))
+
+
+def balance(cell: Cell, cores: CoreMap) -> Balance:
+    """Look at a core map."""
+    by_cpu: dict[int, list[str]] = {}
+    threads: Counter[str] = Counter()
+    for thread in cores.threads:
+        if thread.role is ThreadRole.DATA and thread.owner != GENERATOR:
+            by_cpu.setdefault(thread.cpu, []).append(thread.owner)
+            threads[thread.owner] += 1
+    sizes = {cell.size_of(node): threads[f"nf-1-{node}"] for node in range(1, cell.nf_nodes + 1)}
+    siblings = [[by_cpu[cpu] for cpu in core if cpu in by_cpu] for core in cores.physical]
+    busy = [owners for owners in siblings if len(owners) > 1]
+    # Where threads take turns on a logical CPU, being siblings is the lesser matter and is not told.
+    apart = [] if cores.oversubscribed else busy
+    load = [len(owners) for owners in by_cpu.values()]
+    return Balance(
+        vswitch=Spread(vswitch_ports(cell), threads[VSWITCH]),
+        nfs=tuple((size.value, Spread(QUEUES_OF_AN_NF, count)) for size, count in sizes.items()),
+        sibling_nfs=sum(len(set(chain.from_iterable(owners))) > 1 for owners in apart),
+        sibling_data=len(apart),
+        least_threads=min(load, default=0),
+        most_threads=max(load, default=0),
+    )
+
+
+def _words(spread: Spread) -> str:
+    idle = f", {spread.idle} thread{'s' * (spread.idle > 1)} with none" if spread.idle else ""
+    few = f"{spread.least} to {spread.most} per thread"
+    return f"{spread.queues} receive queues on {spread.threads} data threads, {few}{idle}"
+
+
+def _cores(count: int) -> str:
+    return f"{count} physical core{'s' * (count > 1)}"

@@ -1,0 +1,122 @@
+"""Memory of a cell: what its vSwitch and NFs take, and whether the NUMA node of the interfaces has it.
+
+All constants are here, each with its source. They are upper estimates: a cell that fits by them must not run out.
+A cell is planned on one NUMA node, its memory too: memory of another node costs every packet a trip.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.reasons import Limit, Reason
+
+HOST_MB = 1024
+"""The operating system, this suite and its generator. Measured: an idle Debian 12 uses 411 MB, the suite 85, the
+generator 35. The rest is for what else a machine does."""
+NAMESPACE_MB = 2
+"""A network namespace with two links and its kernel threads; 0.3 MB measured as the mean of 60."""
+VM_OVERHEAD_MB = 64
+"""What QEMU takes beside the guest's memory under KVM; 44 MB resident measured (QEMU 7.2, no display)."""
+VM_TRANSLATION_MB = 128
+"""Translated code where a guest may run in software emulation, which `accelerator: kvm` rules out. A booted guest with
+128 MB and three vCPUs has 218 MB resident, translated code included (measured, QEMU 7.2)."""
+TESTPMD_POOL_MB = 336
+"""Packet buffers of a testpmd: `-m 320` for jumbo frames (128 for others) and 16 MB of rings of its two ports."""
+TESTPMD_OVERHEAD_MB = 100
+"""What testpmd takes beside its buffers; 38 MB of its own and 60 MB of libraries measured (DPDK 22.11, `--no-huge`)."""
+VPP_HUGEPAGES_MB = 1024
+"""A VPP as vSwitch or NF: FD.io CSIT sets 215,040 buffers of 2,496 bytes with SMT on, which is 512 MB of huge pages
+(methodology_vpp_startup_settings), and as much again for rings and shared memory."""
+VPP_HEAP_MB = 512
+"""Main heap of a VPP; FD.io CSIT's startup file for VMs says 512M."""
+VPP_VM_HUGEPAGES_MB = 4096
+"""A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
+USERSPACE_SWITCH_MB = 1280
+"""A vSwitch that is a process of its own without huge pages: 1024 MB that it asks DPDK for, and itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Memory by where it comes from."""
+
+    ordinary_mb: int = 0
+    hugepages_mb: int = 0
+
+    def __add__(self, other: "Need") -> "Need":
+        return Need(self.ordinary_mb + other.ordinary_mb, self.hugepages_mb + other.hugepages_mb)
+
+    def times(self, count: int) -> "Need":
+        """Of several of a kind."""
+        return Need(self.ordinary_mb * count, self.hugepages_mb * count)
+
+
+_TOTAL = Need()
+
+
+def need(topology: Topology, cell: Cell) -> Need:
+    """Memory that a cell takes, the host's own share not counted."""
+    dut = topology.dut
+    nodes = range(1, 2 if len(cell.nf_kinds) <= 1 else cell.nf_nodes + 1)  # one kind for all, or one for each
+    kinds = [dut.kind_of(cell.service_type, cell.kind_of(node)) for node in nodes]
+    each = [_of_nf(topology, cell.service_type, kind) for kind in kinds]
+    one_instance = each[0].times(cell.nf_nodes) if len(each) == 1 else sum(each, _TOTAL)
+    return _of_vswitch(topology) + one_instance.times(cell.nf_chains)
+
+
+def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -> Need:
+    needs = Need()  # where the testbed has no such NF, which is a reason of its own
+    match kind:
+        case NfKind.LINUX_ROUTER:
+            needs = Need(NAMESPACE_MB)
+        case NfKind.TESTPMD:
+            # Started without huge pages, which ports of the kernel do not need.
+            needs = Need(NAMESPACE_MB + TESTPMD_OVERHEAD_MB + TESTPMD_POOL_MB)
+        case NfKind.QEMU:
+            vm = topology.dut.vm
+            emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
+            needs = Need(NAMESPACE_MB + vm.memory_mb + VM_OVERHEAD_MB + emulated)
+        case NfKind.SIM if service_type is ServiceType.VSC:
+            needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, VPP_VM_HUGEPAGES_MB)
+        case NfKind.SIM:
+            needs = Need(VPP_HEAP_MB, VPP_HUGEPAGES_MB)
+    return needs
+
+
+def _of_vswitch(topology: Topology) -> Need:
+    match topology.dut.vswitch:
+        case "sim":
+            return Need(VPP_HEAP_MB, VPP_HUGEPAGES_MB)
+        case "linux_bridge":
+            return Need(NAMESPACE_MB)
+        case _:
+            return Need(NAMESPACE_MB + USERSPACE_SWITCH_MB)
+
+
+def node_of(topology: Topology, memory: MemoryLayout | None) -> MemoryNode | None:
+    """The memory of the node of the interfaces; None where nothing is known of it."""
+    if memory is None:
+        memory = topology.dut.memory if isinstance(topology.dut.memory, tuple) else ()
+    return next((node for node in memory if node.node == topology.dut.numa_node), None)
+
+
+def spare_mb(there: MemoryNode) -> int:
+    """Ordinary memory that a cell may take: without the host's share, and no more than was free when looked at."""
+    without_host = max(0, there.ordinary_mb - HOST_MB)
+    return without_host if there.available_mb is None else min(without_host, there.available_mb)
+
+
+def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Iterable[Reason]:
+    """Say which memory a cell lacks; nothing where it is not known what the testbed has."""
+    if there is None:
+        return
+    needs = need(topology, cell)
+    rows = (
+        (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there)),
+        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, there.hugepages_mb),
+    )
+    for limit, what, needed, has in rows:
+        if needed > has:
+            text = f"needs {needed} MB of {what} on NUMA {there.node}, {has} there"
+            yield Reason(limit=limit, text=text, needs=needed, there=has)

@@ -1,0 +1,33 @@
+"""Why a cell does not fit, one kind of limit each."""
+
+from enum import StrEnum
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Limit(StrEnum):
+    """What runs out."""
+
+    KIND = "kind"
+    """The testbed has no driver for such an NF."""
+    ADDRESSES = "addresses"
+    SMT = "smt"
+    CORES = "cores"
+    MEMORY = "memory"
+    HUGEPAGES = "hugepages"
+
+
+class Reason(Frozen):
+    """One limit that a cell goes past."""
+
+    limit: Limit
+    text: str
+    """A sentence part with its numbers: `needs 33 cores on NUMA 0, 28 there`."""
+    needs: int | None = None
+    """Cores, or MB; None where the limit is no number."""
+    there: int | None = None
+
+
+def sentence(reasons: tuple[Reason, ...]) -> str | None:
+    """All reasons in one text; None for none."""
+    return "; ".join(reason.text for reason in reasons) or None

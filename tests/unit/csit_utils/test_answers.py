@@ -1,0 +1,342 @@
+"""How many instances fit: by hand, and that a looser bound never gives a smaller answer."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csit_utils.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
+from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.quantity import parse_rate, parse_time_ns
+from csit_utils.cli import make_app
+from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
+from csit_utils.dataset.items import Dataset, RefusedCell
+from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
+from csit_utils.report.answer_text import evidence_text, next_text, view
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import ServiceType
+from tests.unit.csit_utils.builders import PDR, goal_result, result, trial
+from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.test_analysis import dataset_of
+
+
+def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:
+    """A test of a cell; without a rate it has no lower bound."""
+    fields: dict[str, Any] = {
+        "anchor": f"t-{services}-{nfs}-{changes.get('test_type', 'NDRPDR')}",
+        "test_id": "i",
+        "test_name": f"{services}x{nfs}",
+        "source": "output.xml",
+        "recorded": True,
+        "status": "PASS",
+        "message": "",
+        "tags": "",
+        "world": "local",
+        "simulated": False,
+        "testbed": "local",
+        "drivers": "ring",
+        "profile": "csit",
+        "goals": "g",
+        "test_type": "NDRPDR",
+        "service_type": "CSC",
+        "nf_chains": services,
+        "nf_nodes": nfs,
+        "nf_size": "1c",
+        "vs_dtc": 1,
+        "frame": "64B",
+        "frame_mean_bytes": 64.0,
+        "planned": True,
+        "pdr_lower_pps": pdr,
+        "pdr_upper_pps": None if pdr is None else pdr * 1.005,
+        "pdr_complete": True,
+        "verdicts": "measured",
+    }
+    return TestRow(**{**fields, **changes})
+
+
+def flows(test: TestRow, rates: Sequence[tuple[float, float]], metric: str = "PDR") -> list[InstanceRow]:
+    """Forwarded rates of each instance, forward and reverse."""
+    load = test.pdr_lower_pps or 0.0
+    return [
+        InstanceRow(test.anchor, "", metric, load, 1, number, way, 1, 1, rate, rate, 0.0, False, None, "")
+        for number, pair in enumerate(rates, 1)
+        for way, rate in zip(("forward", "reverse"), pair, strict=True)
+    ]
+
+
+def latency(test: TestRow, *loads: tuple[float, Sequence[float | None]], lost: int = 0) -> list[LatencyRow]:
+    """A load, and the p99 in microseconds of every flow."""
+    return [
+        LatencyRow(
+            test.anchor, "", f"L{load:g}", load, number, "forward", 1000, 1000 - lost,
+            1, 1.0, 1, 1, None if us is None else int(us * 1000), 1, 1, None,
+        )
+        for load, all_us in loads
+        for number, us in enumerate(all_us, 1)
+    ]  # fmt: skip
+
+
+def ask(seen: Evidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> Answer:
+    (found,) = answers(Question(rate, None if p99_us is None else p99_us * 1000, metric), seen)
+    return found
+
+
+def ladder() -> Evidence:
+    """1, 2 and 4 services: 1000, 900 and 800 pps; 8 do not fit."""
+    tests = [row(1, pdr=1000.0), row(2, pdr=900.0), row(4, pdr=800.0)]
+    instances = [
+        *flows(tests[0], [(500, 500)]),
+        *flows(tests[1], [(225, 225), (225, 220)]),
+        *flows(tests[2], [(100, 100), (100, 100), (100, 60), (100, 100)]),
+    ]
+    latencies = [
+        *latency(tests[0], (0, [5]), (500, [10]), (900, [40])),
+        *latency(tests[1], (0, [5, 5]), (450, [12, 20]), (810, [50, 70])),
+        *latency(tests[2], (0, [5] * 4), (400, [30] * 4), (720, [90] * 4)),
+    ]
+    return evidence(tests, instances, latencies, [RefusedCell("output.xml", "CSC", 8, 1, "1c", 1, "needs 33 cores")])
+
+
+@pytest.mark.parametrize(
+    ("rate", "p99_us", "fits", "limit", "at"),
+    [
+        (100, None, 4, Verdict.DOES_NOT_FIT, 8),
+        (120, None, 4, Verdict.DOES_NOT_FIT, 8),
+        (120.1, None, 2, Verdict.RATE, 4),  # the worst of four gets 60 in one direction, 120 in both, the mean 200
+        (440, None, 2, Verdict.RATE, 4),
+        (441, None, 1, Verdict.RATE, 2),
+        (1000, None, 1, Verdict.RATE, 2),
+        (1001, None, 0, Verdict.RATE, 1),
+        (100, 31, 4, Verdict.DOES_NOT_FIT, 8),  # 400 pps asked, measured at 400
+        (100, 30, 2, Verdict.LATENCY, 4),  # below 30 is not 30
+        (101, 31, 2, Verdict.LATENCY, 4),  # 404 pps asked: 400 says nothing, 720 is too late
+        (120, 91, 4, Verdict.DOES_NOT_FIT, 8),
+        (200, 21, 2, Verdict.RATE, 4),
+        (226, 21, 1, Verdict.LATENCY, 2),  # 452 pps asked: 810 has 70 us
+        (226, 71, 2, Verdict.RATE, 4),
+        (410, 1000, 1, Verdict.LATENCY_UNKNOWN, 2),  # 820 pps asked: beyond the highest load with latency
+        (901, 1000, 0, Verdict.LATENCY_UNKNOWN, 1),
+    ],
+)
+def test_by_hand(rate: float, p99_us: float | None, fits: int, limit: Verdict, at: int) -> None:
+    found = ask(ladder(), rate, p99_us)
+    assert (found.services, found.next.verdict, found.next.services) == (fits, limit, at)
+
+
+def test_the_evidence_names_test_instance_and_load() -> None:
+    found = ask(ladder(), 200, 21)
+    assert evidence_text(found) == (
+        "2x1 gives its worst instance 440 pps (instance 2 reverse) at PDR load 900 pps, p99 20.0 µs at L450 (450 pps)"
+    )
+    assert next_text(found) == "4x1 is too slow: worst instance 120 pps (instance 3 reverse); 3 not measured"
+    assert next_text(ask(ladder(), 100)) == "8x1 does not fit: needs 33 cores; 5 to 7 not measured"
+    assert view(ask(ladder(), 5000)).cells[5] == "none"
+
+
+def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
+    tests = [row(2, pdr=900.0)]
+    found = ask(evidence(tests, [], []), 450)
+    assert found.best is not None
+    assert found.best.run is not None
+    assert (found.services, found.best.run.worst_of) == (2, "mean of all instances")
+    assert ask(evidence(tests, [], []), 451).services == 0
+
+
+def test_nothing_is_said_beyond_what_was_measured() -> None:
+    found = ask(evidence([row(2, pdr=900.0)], [], []), 1)
+    assert (found.services, found.next.verdict, found.next.services) == (2, Verdict.NOT_MEASURED, 3)
+    assert next_text(found) == "3x1 was not measured"
+
+
+def test_of_several_runs_the_one_that_keeps_least_decides() -> None:
+    good, bad = row(2, pdr=900.0), row(2, pdr=700.0, anchor="again")
+    assert ask(evidence([good, bad], [], []), 400).services == 0
+    assert ask(evidence([good, bad], [], []), 350).services == 2
+    late = [*latency(good, (800, [10])), *latency(bad, (800, [99]))]
+    assert ask(evidence([good, bad], [], late), 350, 50).services == 0
+    assert ask(evidence([good, bad], [], late), 350, 100).services == 2
+
+
+def test_latency_may_come_from_another_test_of_the_cell() -> None:
+    throughput, other = row(2, pdr=900.0), row(2, pdr=880.0, test_type="LATENCY")
+    seen = evidence([throughput, other], [], latency(other, (440, [20])))
+    found = ask(seen, 220, 21)
+    assert found.services == 2
+    assert found.best is not None
+    assert (found.best.run and found.best.run.row, found.best.timed) == (throughput, other)
+    assert ask(seen, 450).services == 2, "its own PDR, found with less evidence, does not count beside a real one"
+
+
+def test_any_measured_load_that_is_high_enough_counts() -> None:
+    test = row(1, pdr=900.0)
+    seen = evidence([test], [], latency(test, (450, [80]), (810, [20])))
+    assert ask(seen, 100, 50).services == ask(seen, 800, 50).services == 1, "800 kept within 50 us means 100 is too"
+
+
+def test_a_lost_probe_is_too_late() -> None:
+    test = row(1, pdr=900.0)
+    assert ask(evidence([test], [], latency(test, (800, [10]), lost=10)), 100, 50).services == 1
+    assert ask(evidence([test], [], latency(test, (800, [10]), lost=11)), 100, 50).services == 0
+    assert ask(evidence([test], [], latency(test, (800, [10, None]))), 100, 50).services == 0
+
+
+def test_failed_tests_count_for_nothing_and_say_so() -> None:
+    seen = evidence([row(1, pdr=900.0), row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], [], [])
+    found = ask(seen, 100)
+    assert (found.services, found.next.verdict) == (1, Verdict.NO_RESULT)
+    assert next_text(found) == "2x1 has no result: nf-2-1 is down"
+
+
+def test_a_hole_below_the_answer_is_told() -> None:
+    seen = evidence([row(1, pdr=900.0), row(2, pdr=300.0), row(4, pdr=4000.0)], [], [])
+    found = ask(seen, 400)
+    assert found.services == 4
+    assert [each.services for each in found.doubts] == [2]
+    assert "but 2x1 is too slow" in view(found).cells[6]
+
+
+def test_ndr_is_asked_for_by_name() -> None:
+    test = row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)
+    assert ask(evidence([test], [], []), 600).services == 1
+    assert ask(evidence([test], [], []), 600, metric=Metric.NDR).services == 0
+
+
+def test_simulated_and_measured_services_are_answered_apart() -> None:
+    tests = [row(1, pdr=900.0), row(4, pdr=9000.0, simulated=True, world="sim", testbed="sim", source="sim.xml")]
+    found = answers(Question(100.0), evidence(tests, [], []))
+    assert [(each.series.system.simulated, each.services) for each in found] == [(False, 1), (True, 4)]
+    assert view(found[1]).marks == ("SIMULATED",)
+
+
+# Few values, so that bounds and results meet: the interesting cases are those next to each other.
+_rates = st.sampled_from([49.0, 50.0, 51.0, 100.0, 200.0, 400.0])
+_points = st.lists(
+    st.tuples(st.sampled_from([0.0, 100.0, 200.0, 400.0, 800.0]), st.sampled_from([None, 10.0, 20.0, 30.0])), max_size=4
+)
+_asked_rates = st.sampled_from([50.0, 100.0, 101.0, 200.0, 400.0])
+_asked_p99 = st.sampled_from([None, 10.0, 15.0, 20.0, 30.0, 40.0])
+
+
+@st.composite
+def measured(draw: st.DrawFn) -> Evidence:
+    """Any results, however odd: rates that grow with density, several runs, holes, missing counts and latency."""
+    tests, instances, latencies = [], [], []
+    for number in range(draw(st.integers(1, 6))):
+        services = draw(st.sampled_from([1, 2, 4, 6]))
+        kind = draw(st.sampled_from(["NDRPDR", "LATENCY", "MRR"]))
+        pdr = draw(st.sampled_from([None, 100.0, 400.0, 800.0, 1600.0]))
+        test = row(services, pdr=pdr, test_type=kind, anchor=f"t{number}")
+        tests.append(test)
+        if draw(st.booleans()):
+            instances += flows(test, [(draw(_rates), draw(_rates)) for _ in range(services)])
+        latencies += latency(test, *((load, [p99] * services) for load, p99 in draw(_points)))
+    refused = [RefusedCell("output.xml", "CSC", 8, 1, "1c", 1, "no")] if draw(st.booleans()) else []
+    return evidence(tests, instances, latencies, refused)
+
+
+@settings(deadline=None, max_examples=200)  # a busy machine is no error
+@given(
+    seen=measured(),
+    rate=_asked_rates,
+    p99=_asked_p99,
+    slower=st.sampled_from([1.0, 0.5, 0.25, 0.1]),
+    later=st.sampled_from([None, 1.0, 1.5, 2.0, 4.0]),
+)
+def test_a_looser_bound_never_gives_a_smaller_answer(
+    seen: Evidence, rate: float, p99: float | None, slower: float, later: float | None
+) -> None:
+    strict = ask(seen, rate, p99)
+    assert ask(seen, rate * slower, p99).services >= strict.services
+    looser = None if p99 is None or later is None else p99 * later
+    assert ask(seen, rate, looser).services >= strict.services
+    assert ask(seen, rate * slower, looser).services >= strict.services
+
+
+@settings(deadline=None, max_examples=200)  # a busy machine is no error
+@given(seen=measured(), rate=_asked_rates, p99=_asked_p99)
+def test_an_answer_is_a_number_that_was_measured(seen: Evidence, rate: float, p99: float | None) -> None:
+    found = ask(seen, rate, p99)
+    passed = {test.nf_chains for test in seen.rows if test.pdr_lower_pps is not None}
+    assert found.services in passed | {0}
+    assert found.next.services > found.services
+    if found.best is not None and found.best.run is not None:
+        assert found.best.run.worst_pps >= rate
+        assert found.best.run.row.nf_chains == found.services
+        if p99 is not None:
+            assert found.best.point is not None
+            assert found.best.point.p99_ns is not None
+            assert found.best.point.p99_ns < p99 * 1000
+            assert found.best.point.load_pps >= rate * found.services
+
+
+@pytest.mark.parametrize(
+    ("text", "layer", "pps"),
+    [
+        ("500kpps", "L2", 5e5),
+        ("1.2Mpps", "L2", 1.2e6),
+        ("750", "L2", 750),
+        ("1Gbit/s", "L2", 1e9 / 512),
+        ("1Gbps", "L1", 1e9 / 672),
+        ("64 kb/s", "L2", 125),
+    ],
+)
+def test_rates_as_people_write_them(text: str, layer: str, pps: float) -> None:
+    assert parse_rate(text).pps(64, layer) == pytest.approx(pps)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-3kpps", "0", "1kbyte"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(ConfigError, match="no rate"):
+        parse_rate(text)
+
+
+def test_times_as_people_write_them() -> None:
+    assert [parse_time_ns(text) for text in ("80us", "1.5 ms", "2s", "7ns", "80µs")] == [8e4, 1.5e6, 2e9, 7.0, 8e4]
+    with pytest.raises(ConfigError, match="no time"):
+        parse_time_ns("80")
+
+
+def records() -> Dataset:
+    """Two real records: 1 and 4 services; the last of four bears all the loss of PDR."""
+    four = result(ServiceType.CSC, 4, 1, pdr=goal_result(PDR, 4e5), trials=(trial(4e5, 4, 0.004),), histograms=False)
+    one = result(ServiceType.CSC, 1, 1, pdr=goal_result(PDR, 3e5), trials=(trial(3e5, 1, 0.0),), histograms=False)
+    return dataset_of(one, four)
+
+
+def test_records_are_itemized_down_to_the_worst_direction() -> None:
+    made = records()
+    seen = evidence(rows_of_tests(made), instance_rows(made), latency_rows(made))
+    # 50,000 packets per flow; in each direction the fourth instance loses 0.004 of all four instances' packets.
+    worst = 2 * (50_000 - round(0.004 * 50_000 * 4))
+    assert ask(seen, worst).services == 4
+    found = ask(seen, worst + 1)
+    assert (found.services, found.next.verdict) == (1, Verdict.RATE)
+    assert found.next.run is not None
+    assert found.next.run.worst_of.startswith("instance 4 ")
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str) -> None:
+    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    make_app(["answer"])(["answer", str(path), "--rate", "90kpps", "--format", output], standalone_mode=False)
+    said = capsys.readouterr().out
+    if output == "table":
+        assert "How many instances fit at 90.0 kpps each, loss as for PDR?" in said
+    elif output == "json":
+        (found,) = map(json.loads, said.splitlines())
+        assert (found["instances"], found["rate_pps"], found["next_limit"]) == (4, 90_000, "not measured")
+        assert found["worst_instance_pps"] == pytest.approx(98_400)
+    else:
+        head, line = said.splitlines()
+        assert dict(zip(head.split(","), line.split(","), strict=False))["instances"] == "4"
+
+
+def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
+    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    for options in (["--rate", "fast"], ["--rate", "1kpps", "--p99", "soon"], ["--rate", "1kpps", "--goal", "MRR"]):
+        with pytest.raises(ConfigError):
+            make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)

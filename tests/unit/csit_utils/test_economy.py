@@ -1,0 +1,128 @@
+"""Throughput per core, efficiency and ratios by hand; cells that do not fit show why."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from robot.api import TestSuite as Suite
+
+from csit_utils.analysis.density import CellState, matrices
+from csit_utils.analysis.efficiency import efficiencies, ratios
+from csit_utils.analysis.grouping import all_series
+from csit_utils.dataset.flatten import rows_of_tests
+from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.load import load
+from csit_utils.dataset.output_xml import refused_cells
+from csit_utils.report.page import render
+from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.result import Result
+from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
+from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.test_report import Page
+
+CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
+
+
+def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> Result:
+    made = goal_result(NDR, rate), goal_result(PDR, rate)
+    return result(kind, chains, nodes, histograms=False, ndr=made[0], pdr=made[1])
+
+
+def test_cores_are_counted_in_three_ways() -> None:
+    (row,) = rows_of_tests(dataset_of(result(CSC, 2, 4, histograms=False)))
+    assert (row.data_cores, row.slide_cores) == (1 + 8, 2 + 1.5 * 8)
+    assert row.real_cores == 5 + 8 - 1, "the plan takes 13 cores, one of them for the generator"
+    (half,) = rows_of_tests(dataset_of(result(CSC, 2, 4, size=NfSize.HALF, vs_dtc=2, histograms=False)))
+    assert (half.data_cores, half.slide_cores) == (2 + 4, 1 + 2 + 8)
+
+
+def test_efficiency_by_hand() -> None:
+    made = dataset_of(plain(1, 1, 100e3), plain(1, 4, 50e3), plain(2, 2, 60e3))
+    rows = rows_of_tests(made)
+    ndr = matrices(rows, all_series(rows)[0])[0]
+    one, chain, square = efficiencies(ndr)
+    assert (one.of_one, one.hops, one.per_hop) == (1.0, 1.0, 1.0)
+    assert (chain.place, chain.of_one, chain.hops, chain.per_hop) == ((1, 4), 0.5, 2.0, 0.5)
+    assert (square.of_one, square.hops, square.per_hop) == pytest.approx((0.6, 1.2, 0.3))
+    assert square.per_data_core_pps == pytest.approx(60e3 / 5)
+    assert square.per_slide_core_pps == pytest.approx(60e3 / 8)
+    assert square.per_real_core_pps == pytest.approx(60e3 / 8)
+
+
+def test_without_1x1_there_is_no_efficiency_but_a_share_per_core() -> None:
+    rows = rows_of_tests(dataset_of(plain(2, 1, 100e3)))
+    (found,) = efficiencies(matrices(rows, all_series(rows)[0])[0])
+    assert (found.of_one, found.hops, found.per_hop) == (None, None, None)
+    assert found.per_data_core_pps == pytest.approx(100e3 / 3)
+
+
+def test_service_types_are_compared_cell_by_cell() -> None:
+    made = dataset_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSP, 1, 2, 150e3), of(CSC, 2, 1, 90e3))
+    rows = rows_of_tests(made)
+    found = ratios([matrix for series in all_series(rows) for matrix in matrices(rows, series)])
+    assert [(one.metric, one.place, one.base) for one in found] == [("NDR", (1, 2), "CSC"), ("PDR", (1, 2), "CSC")]
+    assert [found[0].share(kind) for kind in ("VSC", "CSC", "CSP")] == pytest.approx([0.8, 1.0, 1.5])
+
+
+def test_the_page_shows_all_of_it() -> None:
+    made = dataset_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSC, 1, 1, 125e3), of(CSC, 2, 1, 120e3))
+    page = Page(render(made))
+    assert "0.80 : 1.00 : \N{EN DASH}" in page.text
+    assert "Throughput per core, and efficiency against 1x1" in page.text
+    assert "48 %" in page.text, "2x1: 120 of 2 x 125"
+    assert "How many instances fit at 20.0 kpps each, loss as for PDR? " in page.text
+    assert "VSC 1 of 2 NFs" in page.text
+
+
+REFUSED = RefusedCell("output.xml", "CSC", 10, 2, "1c", 1, "needs 33 cores on NUMA 0, 28 there")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, CellState.DOES_NOT_FIT),
+        ({"source": "other.xml"}, None),
+        ({"nf_size": "2c"}, None),
+        ({"vs_dtc": 4}, None),
+        ({"service_type": "CSP"}, None),
+    ],
+)
+def test_a_refused_cell_is_shown_in_its_own_matrix(changes: dict[str, object], state: CellState | None) -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 1e5)))
+    refused = RefusedCell(**{**REFUSED.__dict__, **changes})
+    (ndr, _) = matrices(rows, all_series(rows)[0], [refused])
+    found = ndr.cells.get((10, 2))
+    assert (found.state if found else None) == state
+    if found:
+        assert found.reason == REFUSED.reason
+        assert ndr.cells[1, 2].state is CellState.NOT_RUN
+
+
+def test_a_figure_is_never_hidden_by_a_refusal() -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 1e5), plain(10, 2, 5e4)))
+    assert matrices(rows, all_series(rows)[0], [REFUSED])[0].cells[10, 2].value_pps == 5e4
+
+
+def read(name: str) -> Iterator[RefusedCell]:
+    return refused_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 there")
+
+
+def test_metadata_of_a_suite() -> None:
+    assert list(read("Does not fit: CSC 10R2C NF-1c vSwitch-1c")) == [REFUSED]
+    (mixed,) = read("Does not fit: CSP 1R2C NF-1c+0.5c vSwitch-4c")
+    assert (mixed.nf_size, mixed.vs_dtc) == ("1c+0.5c", 4)
+    assert not list(read("Version"))
+    assert not list(read("Does not fit: all of it"))
+
+
+def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
+    suite = Suite("Density")
+    for name in ("Csc-Ndrpdr", "Csc-Mrr"):
+        inner = suite.suites.create(name)
+        inner.metadata["Does not fit: CSC 10R2C NF-1c vSwitch-1c"] = REFUSED.reason
+        inner.metadata["Version"] = "1"
+        inner.tests.create("t").body.create_keyword("No Operation")
+    path = tmp_path / "output.xml"
+    suite.run(output=str(path), console="none", log=None, report=None)
+    (found,) = load([path]).refused
+    assert found == RefusedCell(**{**REFUSED.__dict__, "source": str(path)})

@@ -1,0 +1,91 @@
+"""Balance of queues and threads: by hand, and against the wiring that decides it."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.planning.balance import Balance, Spread, balance, vswitch_ports
+from resources.libraries.python.planning.plan import make_plan
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+SIM = load_topology(TOPOLOGIES / "sim.yaml")
+LOCAL = load_topology(TOPOLOGIES / "local.yaml")
+MANY = layout([(cpu, cpu % 400, 0, 0) for cpu in range(800)])
+NO_SMT = layout([(cpu, cpu, 0, 0) for cpu in range(400)])
+
+
+def of(kind: str, chains: int, nodes: int, *sizes: str, vs_dtc: int = 1, smt: bool = True) -> Balance:
+    asked = Cell(
+        service_type=ServiceType(kind),
+        nf_chains=chains,
+        nf_nodes=nodes,
+        nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)),
+        vs_dtc=vs_dtc,
+    )
+    return balance(asked, make_plan(SIM, asked, MANY if smt else NO_SMT).cores)
+
+
+def test_six_ports_on_four_threads() -> None:
+    found = of("CSC", 1, 2, vs_dtc=4, smt=False)
+    assert found.vswitch == Spread(6, 4)
+    assert (found.vswitch.least, found.vswitch.most, found.even) == (1, 2, False)
+    assert "vSwitch: 6 receive queues on 4 data threads, 1 to 2 per thread" in found.uneven()
+
+
+def test_an_nf_of_two_cores_with_smt_has_two_threads_without_work() -> None:
+    found = of("CSP", 1, 1, "2c")
+    assert found.nfs == (("2c", Spread(2, 4)),)
+    assert "NF-2c: 2 receive queues on 4 data threads, 0 to 1 per thread, 2 threads with none" in found.uneven()
+
+
+@pytest.mark.parametrize(("size", "even"), [("0.5c", True), ("1c", True), ("2c", False)])
+def test_an_nf_with_as_many_threads_as_queues_is_even(size: str, even: bool) -> None:
+    assert of("CSC", 1, 1, size).even == even
+
+
+def test_whose_threads_are_siblings() -> None:
+    half = of("CSC", 2, 2, "0.5c")
+    assert (half.sibling_nfs, half.sibling_data) == (2, 3), "two cores of two NFs each, and the vSwitch's own"
+    assert half.siblings() == (
+        "data threads of different NFs are siblings on 2 physical cores",
+        "data threads of one owner are siblings on 1 physical core",
+    )
+    assert of("CSC", 2, 2, "1c").sibling_nfs == 0
+    assert of("CSC", 2, 2, "1c", smt=False).siblings() == ()
+
+
+def test_oversubscribed_threads_per_cpu() -> None:
+    two = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
+    asked = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+    found = balance(asked, make_plan(LOCAL, asked, two).cores)
+    assert (found.least_threads, found.most_threads) == (5, 5)
+    assert "5 data threads per logical CPU" in found.uneven()
+    assert not found.even
+
+
+@settings(deadline=None)  # a busy machine is no error
+@given(
+    kind=st.sampled_from(list(ServiceType)),
+    chains=st.integers(1, 10),
+    nodes=st.integers(1, 10),
+    size=st.sampled_from(list(NfSize)),
+    vs_dtc=st.sampled_from([1, 2, 4]),
+)
+def test_it_says_what_the_wiring_does(kind: ServiceType, chains: int, nodes: int, size: NfSize, vs_dtc: int) -> None:
+    asked = Cell(service_type=kind, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+    plan = make_plan(SIM, asked, MANY)
+    found = balance(asked, plan.cores)
+    ports = plan.ports("vswitch")
+    assert vswitch_ports(asked) == len(ports)
+    for owner, spread in (("vswitch", found.vswitch), ("nf-1-1", found.nfs[0][1])):
+        queues = Counter(port.data_thread for port in plan.ports(owner))
+        threads = len(plan.cores.cpus(owner))
+        counts = [queues[thread] for thread in range(threads)]
+        assert (spread.threads, spread.queues) == (threads, sum(counts))
+        assert (spread.least, spread.most, spread.idle) == (min(counts), max(counts), counts.count(0))
