@@ -3,13 +3,16 @@
 import signal
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from csit_utils.commands.local import CELLS, MORE_THAN_ONE_VM
 from resources.libraries.python.drivers.host.ownership import MachineLock
-from tests.integration.robot_runs import PROJECT, environment, network_state, results, wait_for_traffic
+from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_traffic
 
 pytestmark = pytest.mark.root
 SMALL = ("--types", "CSP", "--cells", "1x1")
@@ -62,7 +65,6 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
         (["--frames", "65B"], 2, "no frame size '65B'"),
         (["--search", "wild"], 2, "no search profile 'wild'; there are csit, quick"),
         (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
-        (["--types", "VSC"], 1, "VSC 1R1C NF-1c: testbed local has no driver for VMs"),
         (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 there"),
     ],
 )
@@ -72,6 +74,19 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], statu
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
+    """The choice that the command hands to Robot, with the rows that Robot then makes of it."""
+    options = ["--dryrun", "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", f"CELLS:{CELLS}"]
+    options += [word for kind in ("vsc", "csc", "csp") for word in ("--suite", f"{kind}-ndrpdr")]
+    done = run_robot(tmp_path, *options, "--exclude", MORE_THAN_ONE_VM)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = ET.parse(tmp_path / "output.xml").iter("test")  # noqa: S314 - of our own making
+    cells = Counter((row.findtext("tag[.='VSC']") or "other", row.findtext("tag[.='1R1C']") or "more") for row in rows)
+    assert cells == {("VSC", "1R1C"): 1, ("other", "1R1C"): 2, ("other", "more"): 4}
+    shown = subprocess.run(argv("--help"), cwd=PROJECT, env=environment(), capture_output=True, text=True, check=True)
+    assert "VSC,CSC,CSP" in shown.stdout
 
 
 def test_a_machine_in_use_is_told_with_its_user(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Memory of a machine from the kernel's files."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.memory import discover_memory
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.memory import MemoryNode
+
+MEMINFO = """MemTotal:       33554432 kB
+MemFree:        20971520 kB
+MemAvailable:   25165824 kB
+HugePages_Total:     512
+HugePages_Free:      500
+Hugepagesize:       2048 kB
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder with the files of a machine of 32 GB that has no nodes yet."""
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "cgroup").mkdir()
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    return tmp_path
+
+
+def look(machine: Path) -> tuple[MemoryNode, ...]:
+    return discover_memory(machine / "nodes", machine / "meminfo", machine / "cgroup")
+
+
+def add_node(
+    machine: Path, number: int, total_kb: int, free_kb: int, *, pages_2mb: int = 0, pages_1gb: int = 0
+) -> None:
+    node = machine / "nodes" / f"node{number}"
+    for size, count in ((2048, pages_2mb), (1048576, pages_1gb)):
+        pages = node / "hugepages" / f"hugepages-{size}kB"
+        pages.mkdir(parents=True)
+        (pages / "nr_hugepages").write_text(f"{count + 7}\n")
+        (pages / "free_hugepages").write_text(f"{count}\n")
+    prefix = f"Node {number} "
+    (node / "meminfo").write_text(
+        f"{prefix}MemTotal: {total_kb} kB\n{prefix}MemFree: {free_kb} kB\n"
+        f"{prefix}FilePages: 1048576 kB\n{prefix}SReclaimable: 0 kB\n{prefix}HugePages_Total: 9\n"
+    )
+
+
+def test_a_kernel_without_nodes(machine: Path) -> None:
+    assert look(machine) == (MemoryNode(total_mb=32768, hugepages_2mb=500, available_mb=24576),)
+
+
+def test_one_node_is_the_whole_machine(machine: Path) -> None:
+    add_node(machine, 0, 4_194_304, 1_048_576, pages_2mb=10, pages_1gb=2)
+    assert look(machine) == (MemoryNode(total_mb=32768, hugepages_2mb=10, hugepages_1gb=2, available_mb=24576),)
+
+
+def test_several_nodes_have_their_own_and_no_more_than_the_machine(machine: Path) -> None:
+    add_node(machine, 0, 16_777_216, 2_097_152, pages_2mb=100)
+    add_node(machine, 1, 16_777_216, 33_554_432)
+    add_node(machine, 2, 0, 0)  # a node of processors alone
+    assert look(machine) == (
+        MemoryNode(node=0, total_mb=16384, hugepages_2mb=100, available_mb=2048 + 1024),
+        MemoryNode(node=1, total_mb=16384, available_mb=24576),
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
+)
+def test_a_containers_limit_counts(machine: Path, names: tuple[str, str]) -> None:
+    for name, size in zip(names, (4 << 30, 1 << 30), strict=True):
+        path = machine / "cgroup" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{size}\n")
+    assert look(machine)[0].available_mb == 3072
+    (machine / "cgroup" / names[0]).write_text("max\n")
+    assert look(machine)[0].available_mb == 24576
+
+
+def test_a_kernel_that_does_not_tell(machine: Path) -> None:
+    (machine / "meminfo").unlink()
+    with pytest.raises(Unsupported, match="does not describe the memory"):
+        look(machine)
+
+
+def test_this_machine() -> None:
+    (node, *_) = discover_memory()
+    assert node.total_mb > 100
+    assert node.available_mb is not None
+    assert 0 < node.available_mb <= node.total_mb
