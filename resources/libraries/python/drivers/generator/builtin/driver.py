@@ -120,8 +120,8 @@ class BuiltInGenerator:
 
         A load of more than four times what comes back is lowered to that: it would show nothing but the collapse of a
         kernel whose receiving threads take all of their core (3.8 Mpps into a service that can forward 0.4 Mpps gave
-        0.02 Mpps back). A service that collapses gives back most when it is asked for little more than it can do, so the
-        load is halved until at least half of it comes back, and the most that came back counts.
+        0.02 Mpps back). A service that collapses gives back most when little more than it can do is asked of it, so
+        the load is halved until at least half of it comes back, and the most that came back counts.
 
         Returns:
             Aggregate pps, at least 10 % below what the schedule reached.
