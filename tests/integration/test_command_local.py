@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_traffic
 
 pytestmark = pytest.mark.root
-SMALL = ("--types", "CSP", "--cells", "1x1")
+SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,sum=3")
 
 
 def argv(*options: str) -> list[str]:

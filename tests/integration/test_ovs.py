@@ -130,7 +130,7 @@ def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pyt
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
     done = run_robot(
         tmp_path,
-        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1"),
+        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=2,time=12", "-v", "CELLS:1x1"),
         *("--suite", "csc-ndrpdr"),
     )
     assert done.returncode == 0, done.stdout + done.stderr

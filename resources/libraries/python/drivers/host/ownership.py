@@ -201,7 +201,7 @@ class MachineLock:
         record = self._held()
         return [
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
-            *(f"process {worker.pid} ({worker.command})" for worker in record.workers if worker.alive),
+            *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
         ]
 
     def remove_claimed(self) -> list[str]:
@@ -220,7 +220,8 @@ class MachineLock:
 
     def _remove(self, record: Record) -> list[str]:
         """Kill the workers of a record, remove its namespaces, take both off the record; say what was there."""
-        removed = [f"killed worker process {each.pid} ({each.command})" for each in record.workers if each.kill()]
+        commands = {each: each.command_now() for each in record.workers}
+        removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
             # The name of a namespace that was not finished, or that somebody has taken away, cannot be entered.

@@ -22,6 +22,10 @@ class Process(Frozen):
         """Whether this very process still runs."""
         return _start_ticks(self.pid) == self.start_ticks
 
+    def command_now(self) -> str:
+        """What it runs now: one that was described on its way from fork to exec had another command, or none."""
+        return (_command(self.pid) if self.alive else "") or self.command
+
     def kill(self) -> bool:
         """Kill it, and nobody who got its number since. Returns whether it was there."""
         with suppress(ProcessLookupError):
@@ -45,8 +49,7 @@ def process(pid: int) -> Process:
     start_ticks = _start_ticks(pid)
     if start_ticks is None:
         raise ProcessLookupError(pid)
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    return Process(pid=pid, start_ticks=start_ticks, command=" ".join(words).strip())
+    return Process(pid=pid, start_ticks=start_ticks, command=_command(pid))
 
 
 def user() -> str:
@@ -57,6 +60,14 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+def _command(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return " ".join(words).strip()
 
 
 def _start_ticks(pid: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from resources.libraries.python.errors import CsitError
 
 _POLL_S = 0.001
-_QUIET_S = 0.04
+_QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
 _SETTLE_S = 2.0
@@ -71,7 +71,7 @@ class Counters:
 
 
 def settle(read: Callable[[], tuple[int, ...]], complete: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-    """Read counters until they are complete, or have not moved for 40 ms, or 2 s are over.
+    """Read counters until they are complete, or have not moved for 25 ms, or 2 s are over.
 
     Args:
         read: gives the counters.

@@ -29,6 +29,7 @@ _PREPARE_S = 15.0
 _REPORT_S = 10.0
 """On top of the trial's duration: settling (2 s at most), latency statistics, a loaded machine."""
 _MAXIMUM_S = 0.3
+_GLANCE_S = 0.1
 _OVERLOAD = 4.0
 _ENOUGH = 0.5
 _LEAST_PPS = 10_000.0
@@ -136,7 +137,7 @@ class BuiltInGenerator:
         best_pps = forwarded_pps
         while forwarded_pps < _ENOUGH * load_pps and load_pps > _LEAST_PPS:
             load_pps /= 2
-            forwarded_pps = _forwarded_pps(self._trial(trial, load_pps, 0.0, _MAXIMUM_S))
+            forwarded_pps = _forwarded_pps(self._trial(trial, load_pps, 0.0, _GLANCE_S))
             best_pps = max(best_pps, forwarded_pps)
         return min(most_pps, _OVERLOAD * best_pps) if best_pps else most_pps
 
