@@ -212,7 +212,7 @@ def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:  # noqa:
         os.kill(victim, signal.SIGKILL)
 
         def unnamed() -> str:
-            named = any(each.startswith("the virtual machine of nf-1-2 was killed by signal 9") for each in seen())
+            named = any(each.startswith("the virtual machine of nf-1-2 was killed by SIGKILL") for each in seen())
             return "" if named else str(seen())
 
         seen = guests.problems

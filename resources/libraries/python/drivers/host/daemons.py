@@ -1,12 +1,12 @@
 """Programs that run beside the project while a cell is deployed: started in a namespace, owned, stopped, explained."""
 
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.processes import ending
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
@@ -80,8 +80,7 @@ class Daemon:
         status = self._process.poll()
         if status is None:
             return ""
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-        return f"{self.what} {how}; it said last: {self.said_last()}"
+        return f"{self.what} {ending(status)}; it said last: {self.said_last()}"
 
     def said(self) -> str:
         """All it has said."""

@@ -52,6 +52,15 @@ def process(pid: int) -> Process:
     return Process(pid=pid, start_ticks=start_ticks, command=_command(pid))
 
 
+def ending(status: int) -> str:
+    """How a process ended, in words.
+
+    Args:
+        status: As `subprocess` gives it: negative for a signal.
+    """
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+
+
 def user() -> str:
     """The person behind this process, also behind sudo."""
     if name := os.environ.get("SUDO_USER"):

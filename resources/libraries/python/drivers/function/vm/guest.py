@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.function.vm.console import Console
 from resources.libraries.python.drivers.function.vm.monitor import Monitor
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.processes import ending
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.errors import CsitError
 
@@ -122,8 +123,7 @@ class Guest:
         status = self._process.poll()
         if status is None:
             return ""
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with {status}"
-        return f"the virtual machine of {self.name} {how}; its console ends with:\n{self.console.tail()}"
+        return f"the virtual machine of {self.name} {ending(status)}; its console ends with:\n{self.console.tail()}"
 
     def affinity(self, vcpu: int) -> frozenset[int]:
         """CPUs on which a vCPU may really run; empty when its thread is gone."""
