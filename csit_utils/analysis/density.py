@@ -145,7 +145,9 @@ def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, Bounds]]:
 
 
 def _asks_for(row: TestRow, metric: Metric) -> bool:
-    """Whether a test was to find this metric."""
+    """Whether a test was to find this metric. Soaks are searched by the tests that otherwise search NDR and PDR."""
+    if metric is Metric.SOAK:
+        return row.test_type in (None, "NDRPDR")
     return row.test_type is None or metric.value in row.test_type
 
 

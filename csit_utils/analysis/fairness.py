@@ -9,6 +9,6 @@ def itemized(result: Result) -> tuple[Itemized, ...]:
     """Throughput figures of a test per instance and direction: of the record, or of its trials in older records."""
     if result.itemized:
         return result.itemized
-    goals = (itemize_goal(found, result.trials) for found in (result.ndr, result.pdr) if found is not None)
+    goals = (itemize_goal(found, result.trials) for found in (result.ndr, result.pdr, result.soak) if found)
     mrr = itemize("MRR", (trial for trial in result.trials if trial.trial.purpose == "mrr"))
     return tuple(found for found in (*goals, mrr) if found is not None)

@@ -13,6 +13,7 @@ class Metric(StrEnum):
 
     NDR = "NDR"
     PDR = "PDR"
+    SOAK = "SOAK"
     MRR = "MRR"
 
 
@@ -76,6 +77,13 @@ def bounds(row: TestRow, metric: Metric) -> Bounds | None:
             row.pdr_upper_pps,
             row.pdr_complete,
             row.pdr_lowest_tried_pps,
+        )
+    elif metric is Metric.SOAK:
+        lower, upper, complete, tried = (
+            row.soak_lower_pps,
+            row.soak_upper_pps,
+            row.soak_complete,
+            row.soak_lowest_tried_pps,
         )
     else:
         lower, upper, complete, tried = row.mrr_pps, row.mrr_pps, True, None

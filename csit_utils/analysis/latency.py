@@ -12,6 +12,8 @@ from hdrh.histogram import HdrHistogram
 
 _LARGEST_BYTES = 16 * 1024 * 1024
 """A real histogram unpacks to some 10 kB; one that unpacks to more than this is an attack on memory."""
+HALF_LOADS = ("PDR50", "SOAK50")
+"""Labels of half of the rate that latency loads are shares of."""
 POINTS_PER_DECADE = 16
 """Of a curve, along the axis 1 / (1 - q)."""
 

@@ -19,7 +19,12 @@ _SHORT = {
 
 def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
     """Kinds of one number of a test, most important first; of the whole test where its row tells no more."""
-    own = {Metric.NDR: row.ndr_verdict, Metric.PDR: row.pdr_verdict, Metric.MRR: row.mrr_verdict}[metric]
+    own = {
+        Metric.NDR: row.ndr_verdict,
+        Metric.PDR: row.pdr_verdict,
+        Metric.SOAK: row.soak_verdict,
+        Metric.MRR: row.mrr_verdict,
+    }[metric]
     return tuple((own or row.verdicts).split())
 
 

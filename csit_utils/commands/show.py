@@ -13,9 +13,10 @@ def show(
     why: Annotated[bool, typer.Option("--why", help="Print the evidence of each verdict below its test.")] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a page to name below the table.")] = None,
 ) -> None:
-    """Show cell, frame, NDR, PDR, latency and verdict of every test.
+    """Show cell, frame, NDR, PDR, latency and verdict of every test; soak rate and MRR where there are any.
 
-    p99 is the worst 99th percentile of all instances and directions at 50 % of PDR. A pipe gets tab-separated lines.
+    p99 is the worst 99th percentile of all instances and directions at 50 % of PDR, or of the soak rate. A pipe gets
+    tab-separated lines.
 
     Example: python -m csit_utils show results/output.xml
     """

@@ -17,7 +17,7 @@ from csit_utils.dataset.rows import (
     profile_text,
 )
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.goal import GoalResult, SearchRecord
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Mrr, Result, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.planning.matrix import core_usage
@@ -83,6 +83,7 @@ def _recorded_row(item: Recorded) -> TestRow:
         verdicts=" ".join(kinds),
         ndr_verdict=_verdict(result, "NDR") if result.ndr else "",
         pdr_verdict=_verdict(result, "PDR") if result.pdr else "",
+        soak_verdict=_verdict(result, "SOAK") if result.soak else "",
         mrr_verdict=_verdict(result, "MRR") if result.mrr else "",
         latency_verdict=_verdict(result, "LATENCY") if result.latency else "",
         evidence="\n".join(result.verdict.evidence),
@@ -93,7 +94,9 @@ def _recorded_row(item: Recorded) -> TestRow:
         # The names below are made from the goal's name; a test compares them with the fields of TestRow.
         **_goal("ndr", result.ndr, frame, cores),  # type: ignore[arg-type]
         **_goal("pdr", result.pdr, frame, cores),  # type: ignore[arg-type]
+        **_goal("soak", result.soak, frame, cores),  # type: ignore[arg-type]
         **_mrr(result.mrr, frame, cores),  # type: ignore[arg-type]
+        **_search(result.search),  # type: ignore[arg-type]
     )
 
 
@@ -136,6 +139,21 @@ def _mrr(found: Mrr | None, frame: Frame, cores: float) -> dict[str, float | int
         "mrr_stdev_pps": _finite(found.stdev_pps),
         "mrr_trials": len(found.receive_rates_pps),
         **_derived("mrr", _finite(found.mean_pps), frame, cores),
+    }
+
+
+def _search(record: SearchRecord | None) -> dict[str, str | float | bool | None]:
+    if record is None:
+        return {}
+    prior = record.prior
+    return {
+        "search_algorithm": record.algorithm.value,
+        "search_prior": prior.test_id if prior else None,
+        "search_prior_started_at": prior.started_at if prior else None,
+        "search_prior_refuted": record.prior_refuted if prior else None,
+        "search_trials": record.trials,
+        "search_aborted_trials": record.aborted_trials,
+        "search_elapsed_s": _finite(record.elapsed_s),
     }
 
 

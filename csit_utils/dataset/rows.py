@@ -5,6 +5,7 @@ Rates are aggregates of all instances and both directions in packets per second,
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from resources.libraries.python.model.goal import Goal, SearchProfile
 
@@ -66,6 +67,14 @@ class TestRow:
     pdr_l1_bps: float | None = None
     pdr_l2_bps: float | None = None
     pdr_pps_per_core: float | None = None
+    soak_loss_ratio: float | None = None
+    soak_lower_pps: float | None = None
+    soak_upper_pps: float | None = None
+    soak_complete: bool | None = None
+    soak_lowest_tried_pps: float | None = None
+    soak_l1_bps: float | None = None
+    soak_l2_bps: float | None = None
+    soak_pps_per_core: float | None = None
     mrr_offered_pps: float | None = None
     mrr_pps: float | None = None
     mrr_stdev_pps: float | None = None
@@ -77,9 +86,20 @@ class TestRow:
     """Of the test; each number has its own below."""
     ndr_verdict: str = ""
     pdr_verdict: str = ""
+    soak_verdict: str = ""
     mrr_verdict: str = ""
     latency_verdict: str = ""
     evidence: str = ""
+    search_algorithm: str | None = None
+    search_prior: str | None = None
+    """Test id of the earlier result that the search started from; None for a cold start, and where nothing is told."""
+    search_prior_started_at: str | None = None
+    search_prior_refuted: bool | None = None
+    """None without a prior."""
+    search_trials: int | None = None
+    search_aborted_trials: int | None = None
+    """Trials that ended before their time because too much was lost already."""
+    search_elapsed_s: float | None = None
     trials: int | None = None
     trials_s: float | None = None
     deploy_s: float | None = None
@@ -155,7 +175,7 @@ class InstanceRow:
     anchor: str
     test_name: str
     number: str
-    """NDR, PDR, MRR, or overload."""
+    """NDR, PDR, SOAK, MRR, or overload."""
     load_pps: float
     trials: int
     instance: int
@@ -207,9 +227,15 @@ class ThreadRow:
 def goal_text(goal: Goal) -> str:
     """The definition of a goal in one line: names alone mean different things to different people."""
     return (
-        f"{goal.name} loss <= {goal.loss_ratio:.3%} width {goal.relative_width:.3%} exceed {goal.exceed_ratio:.0%} "
-        f"trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s sum {goal.duration_sum_s:g} s"
+        f"{goal.name} loss <= {_percent(goal.loss_ratio)} width {goal.relative_width:.3%} "
+        f"exceed {goal.exceed_ratio:.0%} trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s "
+        f"sum {goal.duration_sum_s:g} s"
     )
+
+
+def _percent(ratio: float) -> str:
+    """Three decimals, or more where those would be 0: a soak's loss ratio is tiny."""
+    return f"{ratio:.3%}" if ratio == 0 or ratio >= 1e-5 else f"{Decimal(f'{100 * ratio:.3g}'):f}%"
 
 
 def profile_text(profile: SearchProfile) -> str:

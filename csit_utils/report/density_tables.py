@@ -8,9 +8,11 @@ from csit_utils.analysis.answers import Answer, Evidence, Question, answers, lat
 from csit_utils.analysis.density import CellState, Matrix
 from csit_utils.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.answer_text import AnswerView, question_text, view
 from csit_utils.report.units import DASH, digits3, percent, rate
 
+_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR)
 _TYPES = ("VSC", "CSC", "CSP")
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -75,7 +77,7 @@ def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: Evid
         series: Theirs.
         seen: What answers rest on; None leaves them out.
     """
-    metric = next((each for each in (Metric.PDR, Metric.NDR, Metric.MRR) if any(m.metric is each for m in found)), None)
+    metric = next((each for each in _BEST_FIRST if any(m.metric is each for m in found)), None)
     chosen = [matrix for matrix in found if matrix.metric is metric]
     costs = [CostTable(m.series.name, m.metric, tuple(map(_cost, efficiencies(m)))) for m in chosen]
     return DensityTables(
@@ -137,7 +139,7 @@ def _questions(chosen: Iterable[Matrix], seen: Evidence | None) -> list[Question
         for _, cell in cells
         for row in cell.runs
         for point in latency_points(seen.latencies.get(row.anchor, ()))
-        if point.label == "PDR50" and point.p99_ns
+        if point.label in HALF_LOADS and point.p99_ns
     ]
     lowest = min((point.p99_ns or 0.0 for point in points), default=None)
     metric = matrices[0].metric

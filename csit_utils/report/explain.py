@@ -37,6 +37,18 @@ _ALL = (
         "Other projects use other ratios under the same name (0.1 % is common). A PDR without its ratio says nothing.",
     ),
     Explanation(
+        "soak",
+        "SOAK, soak rate",
+        "The highest load at which the share of lost packets stays within a tiny ratio for minutes: one packet of ten "
+        "million over five minutes, unless the goal says otherwise.",
+        "Packets per second, all service instances and both directions together.",
+        "A series of trials at one load decides it: lost packets of the whole series are counted against the ratio, so "
+        "one bad trial may be made good by the others, and a rare stall counts. The page shows the highest load that "
+        "held; the lowest that failed is beside it. `-v SEARCH:soak` asks for it.",
+        "It is not NDR for longer: NDR allows no loss at all in a trial, but allows bad trials. Soak rates of unlike "
+        "ratios or lengths do not compare, and a ratio below one packet of a series cannot be told from none.",
+    ),
+    Explanation(
         "mrr",
         "MRR, maximum receive rate",
         "What comes back when the generator offers all it can, whatever is lost on the way.",
@@ -93,7 +105,7 @@ _ALL = (
         "The time one packet takes from the generator through the service and back to the generator, one way.",
         "Nanoseconds in files, shown as µs or ms; by instance, direction and load.",
         "Probe frames at a low rate on top of the load; every probe is a sample of an HDR histogram. Loads are percent "
-        "of PDR; PDR0 sends probes only.",
+        "of PDR; PDR0 sends probes only. SOAK90 and so on are percent of the soak rate.",
         "With 1,000 samples there is no 99.99th percentile: curves end where samples end. Lost probes have no latency, "
         "so a curve beside loss looks better than it is. Generator and time stamps are inside the figure.",
     ),

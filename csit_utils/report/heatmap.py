@@ -62,8 +62,10 @@ def gradient() -> str:
 
 def loss_definition(matrix: Matrix) -> str:
     """What the metric of a matrix means, from the goals of its tests."""
-    if matrix.metric is Metric.PDR:
-        ratios = {row.pdr_loss_ratio for cell in matrix.cells.values() for row in cell.runs if row.pdr_loss_ratio}
+    if matrix.metric in (Metric.PDR, Metric.SOAK):
+        runs = [row for cell in matrix.cells.values() for row in cell.runs]
+        soak = matrix.metric is Metric.SOAK
+        ratios = {found for row in runs if (found := row.soak_loss_ratio if soak else row.pdr_loss_ratio)}
         return f"loss ≤ {percent(max(ratios))}" if ratios else "loss within the goal's ratio"
     return _LOSS[matrix.metric]
 

@@ -85,12 +85,18 @@ def _title(rows: Iterable[TestRow]) -> str:
 
 
 def _has(row: TestRow, metric: Metric) -> bool:
-    return {Metric.NDR: row.ndr_loss_ratio, Metric.PDR: row.pdr_loss_ratio, Metric.MRR: row.mrr_pps}[metric] is not None
+    found = {
+        Metric.NDR: row.ndr_loss_ratio,
+        Metric.PDR: row.pdr_loss_ratio,
+        Metric.SOAK: row.soak_loss_ratio,
+        Metric.MRR: row.mrr_pps,
+    }
+    return found[metric] is not None
 
 
 def _best_metric(row: TestRow) -> Metric:
     """The metric whose bandwidth and share per core a table shows, where it has room for one."""
-    return next((metric for metric in (Metric.PDR, Metric.NDR) if _has(row, metric)), Metric.MRR)
+    return next((metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK) if _has(row, metric)), Metric.MRR)
 
 
 def _by_anchor(rows: Iterable[_Row]) -> dict[str, list[_Row]]:

@@ -18,7 +18,7 @@ class Dot:
     x: float
     y: float
     kind: str
-    """`none` lost, `some` within PDR's ratio, `much` above it, `limited` generator."""
+    """`none` lost, `some` within the ratio of `SearchPath.number`, `much` above it, `limited` generator."""
     tip: str
 
 
@@ -40,11 +40,15 @@ class SearchPath:
     levels: tuple[Level, ...]
     low: str
     high: str
+    number: str
+    """PDR or SOAK, whose loss ratio tells little loss from much."""
 
 
 def search_path(result: Result) -> SearchPath | None:
     """The drawing; None for less than three search trials with a load."""
-    trials = [trial for trial in result.trials if trial.trial.purpose == "search" and trial.trial.load_pps > 0]
+    trials = [
+        trial for trial in result.trials if trial.trial.purpose in ("search", "soak") and trial.trial.load_pps > 0
+    ]
     if len(trials) < 3:
         return None
     loads = [math.log(trial.trial.load_pps) for trial in trials]
@@ -55,12 +59,13 @@ def search_path(result: Result) -> SearchPath | None:
         return round(_MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - share), 1)
 
     step = (_WIDTH - _LABELS - 2 * _MARGIN) / (len(trials) - 1)
-    pdr_ratio = result.pdr.goal.loss_ratio if result.pdr is not None else 0.0
+    goal = next((found.goal for found in (result.pdr, result.soak) if found is not None), None)
+    ratio = goal.loss_ratio if goal is not None else 0.0
     dots = tuple(
         Dot(
             round(_MARGIN + index * step, 1),
             height(load),
-            _kind(trial, pdr_ratio),
+            _kind(trial, ratio),
             f"search trial {index + 1}: {rate(trial.trial.load_pps)} for {trial.trial.duration_s:g} s\n"
             f"loss {percent(trial.loss_ratio)}",
         )
@@ -68,10 +73,11 @@ def search_path(result: Result) -> SearchPath | None:
     )
     levels = tuple(
         Level(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
-        for found in (result.ndr, result.pdr)
+        for found in (result.ndr, result.pdr, result.soak)
         if found is not None and found.lower_pps
     )
-    return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), rate(math.exp(low)), rate(math.exp(high)))
+    name = goal.name if goal is not None else "PDR"
+    return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), rate(math.exp(low)), rate(math.exp(high)), name)
 
 
 def _apart(levels: tuple[Level, ...]) -> tuple[Level, ...]:
@@ -81,9 +87,9 @@ def _apart(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     return levels
 
 
-def _kind(trial: TrialResult, pdr_ratio: float) -> str:
+def _kind(trial: TrialResult, ratio: float) -> str:
     if trial.generator_limited or trial.loss_ratio is None:
         return "limited"
     if trial.loss_ratio == 0:
         return "none"
-    return "some" if trial.loss_ratio <= pdr_ratio else "much"
+    return "some" if trial.loss_ratio <= ratio else "much"

@@ -61,10 +61,13 @@ def print_table(dataset: Dataset, *, why: bool = False) -> None:
 
 
 def _metrics(rows: list[TestRow]) -> list[Metric]:
-    """NDR and PDR, unless nobody searched for them; MRR where somebody measured it."""
+    """NDR and PDR, unless nobody searched for them; soak rate and MRR where somebody measured them."""
     searched = any(row.ndr_loss_ratio is not None or row.pdr_loss_ratio is not None for row in rows)
-    measured = any(row.mrr_pps is not None for row in rows)
-    return [*([Metric.NDR, Metric.PDR] if searched or not measured else []), *([Metric.MRR] if measured else [])]
+    others = [
+        *([Metric.SOAK] if any(row.soak_loss_ratio is not None for row in rows) else []),
+        *([Metric.MRR] if any(row.mrr_pps is not None for row in rows) else []),
+    ]
+    return [*([Metric.NDR, Metric.PDR] if searched or not others else []), *others]
 
 
 def _line(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Metric, bounds
-from csit_utils.analysis.latency import merge, percentiles
+from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.flatten import frame_text
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import LatencyRow, TestRow, TrialRow
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.searched import searched
 from csit_utils.report.searchpath import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from resources.libraries.python.model.goal import GoalResult
@@ -63,12 +64,14 @@ class TestView:
     latency_figure: Figure | None
     trials: tuple[TrialRow, ...]
     path: SearchPath | None
+    searched: str
+    """How it was searched, in a sentence; empty where nothing was or the record does not tell."""
     shares: tuple[Shares, ...]
     loss: LossView | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
-    """The worst p99 of all instances and directions at half of PDR."""
+    """The worst p99 of all instances and directions at half of PDR, or of the soak rate."""
     suite_id: str
     warnings: tuple[str, ...]
 
@@ -95,6 +98,7 @@ def view_of(
         latency_figure=latency_figure(f"latency-{row.anchor}", title, latencies, simulated=result.simulated),
         trials=tuple(trials),
         path=search_path(result),
+        searched=searched(result.search),
         shares=shares_of(result),
         loss=loss_view(result.located),
         latency_verdict=tuple(result.verdict.of("LATENCY")),
@@ -106,8 +110,8 @@ def view_of(
 
 
 def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:
-    """The worst p99 of all instances and directions at 50 % of PDR."""
-    return max((row.p99_ns for row in rows if row.load == "PDR50" and row.p99_ns is not None), default=None)
+    """The worst p99 of all instances and directions at 50 % of PDR, or of the soak rate."""
+    return max((row.p99_ns for row in rows if row.load in HALF_LOADS and row.p99_ns is not None), default=None)
 
 
 def bounds_text(row: TestRow, metric: Metric) -> str:
@@ -135,7 +139,7 @@ def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
     result, frame = item.result, item.result.asked.frame
     views = [
         _goal(found, result.verdict, frame_l1=l1_bps(1.0, frame))
-        for found in (result.ndr, result.pdr)
+        for found in (result.ndr, result.pdr, result.soak)
         if found is not None
     ]
     if result.mrr is not None:
@@ -160,6 +164,8 @@ def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
         f"loss ≤ {percent(goal.loss_ratio)}, bounds within {percent(goal.relative_width)}, "
         f"trials of {seconds(goal.final_trial_duration_s)}"
     )
+    if goal.name == Metric.SOAK:
+        definition += f" that add up to {seconds(goal.duration_sum_s)}, over which the loss counts"
     if found.lower_pps is None:
         text = f"below {rate(found.lowest_tried_pps or found.upper_pps)}"
     elif found.upper_pps is None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 DASH = "\N{EN DASH}"
 """For what is unknown."""
@@ -72,7 +73,7 @@ def percent(ratio: float | None, *, signed: bool = False) -> str:
         return DASH
     value = ratio * 100
     size = abs(value)
-    text = f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 1 else f"{size:.2g}"
+    text = f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 1 else f"{Decimal(f'{size:.2g}'):f}"
     sign = MINUS if value < 0 and float(text) else "+" if signed and float(text) else ""
     return f"{sign}{text} %"
 

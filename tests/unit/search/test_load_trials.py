@@ -42,3 +42,8 @@ def test_latency_is_measured_at_shares_of_pdr() -> None:
 def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> None:
     rows, _ = measure_latency(Bench(capped(6e6)).measure, CSIT, FRAME, unknown)
     assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]
+
+
+def test_loads_below_a_soak_rate_are_called_so() -> None:
+    rows, _ = measure_latency(Bench(capped(6e6)).measure, CSIT, FRAME, 5e6, "SOAK")
+    assert [(row.label, row.load_pps) for row in rows][1:] == [("SOAK10", 0.5e6), ("SOAK50", 2.5e6), ("SOAK90", 4.5e6)]

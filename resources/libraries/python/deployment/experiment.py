@@ -20,7 +20,7 @@ from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.locate import locate, locating_trial
 from resources.libraries.python.search.mrr import measure_mrr
-from resources.libraries.python.search.profiles import SOAK_GOAL
+from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.search.usage import usage
 from resources.libraries.python.search.verdict import MRR, judge
@@ -177,10 +177,18 @@ class Experiment:
         )
 
     def latency(self) -> tuple[str, ...]:
-        """Measure latency at 0, 10, 50 and 90 % of PDR; return the worst 99th percentile of each load in words."""
-        pdr = self.draft.pdr or self.draft.soak
+        """Measure latency at 0, 10, 50 and 90 % of PDR, or of the soak rate.
+
+        Returns:
+            The worst 99th percentile of each load in words.
+        """
+        full, asked = self.draft.pdr or self.draft.soak, self.draft.asked
         rows, self._latency_trials = measure_latency(
-            self.measure, self.draft.asked.profile, self.draft.asked.frame, pdr.lower_pps if pdr else None
+            self.measure,
+            asked.profile,
+            asked.frame,
+            full.lower_pps if full else None,
+            full.goal.name if full else PDR,
         )
         self.draft.latency = rows
         self._judge()

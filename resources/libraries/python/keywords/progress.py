@@ -74,12 +74,12 @@ class ConsoleProgress:
         self._asked = None
         found = [
             f"{name} {human_rate(goal.lower_pps)}" if goal.lower_pps is not None else f"{name} not reached"
-            for name, goal in (("NDR", result.ndr), ("PDR", result.pdr))
+            for name, goal in (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
             if goal is not None
         ]
         if result.mrr is not None:
             found.append(f"MRR {human_rate(result.mrr.mean_pps)}")
-        present = (("NDR", result.ndr), ("PDR", result.pdr), ("MRR", result.mrr))
+        present = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak), ("MRR", result.mrr))
         numbers = {name: result.verdict.of(name) for name, number in present if number is not None}
         verdict = verdict_text(numbers or {"": result.verdict.kinds})
         note = " (simulated)" if result.simulated else ""

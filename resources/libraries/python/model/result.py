@@ -63,7 +63,7 @@ class Finding(Frozen):
     kind: VerdictKind
     text: str
     numbers: tuple[str, ...] = ()
-    """What it is about: NDR, PDR, MRR, LATENCY. Empty: all numbers of the test."""
+    """What it is about: NDR, PDR, SOAK, MRR, LATENCY. Empty: all numbers of the test."""
 
     def about(self, number: str) -> bool:
         """Whether it is about that number."""
@@ -109,7 +109,8 @@ class LatencyAtLoad(Frozen):
     """Latency at one load, itemized by instance and direction."""
 
     label: str
-    """`PDR0`, `PDR10`, `PDR50`, `PDR90`: percent of PDR; 0 sends probe frames only."""
+    """`PDR0`, `PDR10`, `PDR50`, `PDR90`: percent of PDR; 0 sends probe frames only. `SOAK90` and so on: percent of the
+    soak rate."""
     load_pps: float
     flows: tuple[FlowLatency, ...]
 

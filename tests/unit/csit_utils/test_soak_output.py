@@ -1,0 +1,142 @@
+"""A soak rate is shown wherever NDR and PDR are, and each test says how it was searched."""
+
+import csv
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from csit_utils.analysis.density import CellState, matrices
+from csit_utils.analysis.grouping import Metric, all_series
+from csit_utils.dataset.flatten import rows_of_tests
+from csit_utils.dataset.frames import write_csv
+from csit_utils.dataset.rows import goal_text
+from csit_utils.report.page import render
+from csit_utils.report.searched import searched
+from csit_utils.report.terminal import print_table
+from csit_utils.report.units import percent
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
+from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
+from tests.unit.csit_utils.builders import PROFILE, goal_result, mrr_result, result, trial
+from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.test_report import Page, page_of
+
+CSC = ServiceType.CSC
+SOAK = Goal(name="SOAK", loss_ratio=1e-7, exceed_ratio=0.0, final_trial_duration_s=10.0, duration_sum_s=300.0)
+PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
+RECORD = SearchRecord(
+    algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
+)
+VERDICT = Verdict(
+    kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
+    evidence=("too slow", "two bands"),
+    findings=(
+        Finding(kind=VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
+        Finding(kind=VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),
+    ),
+)
+
+
+def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> Result:
+    """A finished soak."""
+    base = result(CSC, chains, 1)
+    latency = tuple(
+        load.model_copy(update={"label": load.label.replace("PDR", "SOAK"), "load_pps": share * rate})
+        for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
+    )
+    fields = {
+        "asked": base.asked.model_copy(
+            update={"profile": PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})}
+        ),
+        "ndr": None,
+        "pdr": None,
+        "soak": goal_result(SOAK, rate),
+        "latency": latency,
+        "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
+        "search": RECORD.model_copy(
+            update={"algorithm": Algorithm.SOAK, "prior": None, "prior_refuted": False, "aborted_trials": 0}
+        ),
+        "verdict": VERDICT,
+    }
+    return base.model_copy(update={**fields, **changes})
+
+
+def table(monkeypatch: pytest.MonkeyPatch, *results: Result) -> list[list[str]]:
+    """What `show` writes into a pipe."""
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    print_table(dataset_of(*results))
+    return [line.split("\t") for line in out.getvalue().splitlines()]
+
+
+def test_csv_has_the_soak_rate_its_verdict_and_the_search(tmp_path: Path) -> None:
+    files = write_csv(dataset_of(soaked(), plain(2, 1, 1e5, search=RECORD), plain(1, 2, 1e5)), tmp_path)
+    with files[0].open(newline="") as stream:
+        soak, warm, old = csv.DictReader(stream)
+    assert (float(soak["soak_lower_pps"]), float(soak["soak_pps_per_core"])) == (2e5, 1e5)
+    assert (soak["soak_loss_ratio"], soak["soak_verdict"], soak["ndr_lower_pps"]) == ("1e-07", "unstable", "")
+    assert (soak["search_algorithm"], soak["search_prior"], soak["search_prior_refuted"]) == ("soak", "", "")
+    assert (warm["soak_lower_pps"], warm["soak_verdict"]) == ("", "")
+    assert (warm["search_algorithm"], warm["search_prior"]) == ("ladder", "Density.old")
+    assert (warm["search_prior_started_at"], warm["search_prior_refuted"]) == ("2026-11-19T08:00:00Z", "True")
+    assert (warm["search_trials"], warm["search_aborted_trials"]) == ("43", "12")
+    assert {old[name] for name in old if name.startswith("search_")} == {""}, "not told by older records"
+
+
+def test_the_terminal_has_a_column_only_where_there_is_a_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, line = table(monkeypatch, soaked())
+    assert head == ["cell", "frame", "SOAK", "p99", "verdict"]
+    assert (line[2], line[4]) == ("200 kpps", "unstable")
+    assert re.fullmatch(r"[\d.]+ µs", line[3]), "at half of the soak rate"
+    assert table(monkeypatch, plain(1, 1, 1e5))[0][2:4] == ["NDR", "PDR"]
+    mixed = table(monkeypatch, soaked(), plain(2, 1, 1e5), mrr_result(CSC, 1, 1))
+    assert mixed[0] == ["cell", "test", "frame", "NDR", "PDR", "SOAK", "MRR", "p99", "verdict"]
+    assert [line[5] for line in mixed[1:]] == ["200 kpps", "\N{EN DASH}", "\N{EN DASH}"]
+
+
+def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
+    html = render(dataset_of(soaked()))
+    text = Page(html).text
+    assert "SOAK 200 kpps … 201 kpps" in text
+    assert "loss ≤ 0.00001 %" in text
+    assert "trials of 10 s that add up to 5 min" in text
+    assert "Searched by the soak search, without an earlier result: 43 trials, none ended early" in text
+    assert "SOAK50" in text
+    assert "PDR50" not in text
+    assert "loss within SOAK's ratio" in text
+    row = re.search(r'<tr><th scope="row">SOAK</th>.*?</tr>', html, re.S)
+    assert row is not None
+    assert "v-unstable" in row[0]
+    assert 'id="explain-soak"' in html
+    other = page_of(result(CSC, 1, 1))
+    assert not re.search(r"<th[^>]*>SOAK", render(dataset_of(result(CSC, 1, 1))))
+    assert "Searched by" not in other.text, "older records do not tell"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "from the result of Density.old of 2026-11-19T08:00:00Z, which its trials refuted: 43 trials, 12 of them"),
+        ({"prior_refuted": False}, "Searched by the ladder search, from the result of Density.old of 2026-11-19T08:00"),
+        ({"prior": None, "trials": 1}, "without an earlier result: 1 trial, 12"),
+        ({"algorithm": Algorithm.MLRSEARCH}, "Searched by MLRsearch, from"),
+        ({"algorithm": Algorithm.RFC2544}, "Searched by RFC 2544's binary search, from"),
+    ],
+)
+def test_how_it_was_searched(changes: dict[str, object], words: str) -> None:
+    assert words in searched(RECORD.model_copy(update=changes))
+
+
+def test_a_matrix_of_soaks_has_failed_cells() -> None:
+    rows = rows_of_tests(dataset_of(soaked(), soaked(2, passed=False, message="nf-2-1 is down")))
+    (matrix,) = matrices(rows, all_series(rows)[0])
+    assert matrix.metric is Metric.SOAK
+    assert (matrix.cells[1, 1].value_pps, matrix.cells[2, 1].state) == (2e5, CellState.FAILED)
+
+
+def test_a_tiny_loss_ratio_is_not_written_as_none() -> None:
+    assert "loss <= 0.00001% " in goal_text(SOAK)
+    assert percent(1e-7) == "0.00001 %"

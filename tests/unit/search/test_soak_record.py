@@ -1,0 +1,36 @@
+"""A soak from search to record, on the simulated testbed."""
+
+from search_fakes import found
+from test_verdict_truth import NOWHERE, TOPOLOGY
+
+from resources.libraries.python.deployment.experiment import Experiment
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.result import Asked, VerdictKind
+from resources.libraries.python.search.profiles import profile
+
+
+def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
+    experiment = Experiment(TOPOLOGY, world_of(TOPOLOGY), asked, NOWHERE)
+    experiment.deploy()
+    experiment.search(("NDR", "PDR"))
+    said = experiment.latency()
+    experiment.remove()
+    draft = experiment.draft
+    lower, _ = found(draft.soak)
+    assert (draft.ndr, draft.pdr) == (None, None)
+    assert [(row.label, round(row.load_pps / lower, 9)) for row in draft.latency] == [
+        ("SOAK0", 0.0),
+        ("SOAK10", 0.1),
+        ("SOAK50", 0.5),
+        ("SOAK90", 0.9),
+    ]
+    assert said[-1].startswith("SOAK90 p99 ")
+    assert [item.number for item in draft.itemized] == ["SOAK", "overload"]
+    assert draft.verdict is not None
+    assert draft.verdict.of("SOAK") == (VerdictKind.VSWITCH_BOUND,)
+    assert draft.search is not None
+    assert (draft.search.algorithm, draft.search.prior) == ("soak", None)
