@@ -239,6 +239,7 @@ def trial_rows(dataset: Dataset) -> Iterator[TrialRow]:
                 done.trial.duration_s,
                 done.offered_duration_s,
                 done.total_duration_s,
+                done.aborted,
                 done.generator_limited,
                 done.note,
             )

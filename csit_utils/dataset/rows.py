@@ -149,6 +149,8 @@ class TrialRow:
     duration_s: float
     offered_duration_s: float
     total_duration_s: float
+    aborted: bool
+    """Ended early because its loss had decided it; counts are of the part that was sent."""
     generator_limited: bool
     note: str | None
 

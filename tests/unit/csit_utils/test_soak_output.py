@@ -140,3 +140,13 @@ def test_a_matrix_of_soaks_has_failed_cells() -> None:
 def test_a_tiny_loss_ratio_is_not_written_as_none() -> None:
     assert "loss <= 0.00001% " in goal_text(SOAK)
     assert percent(1e-7) == "0.00001 %"
+
+
+def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:
+    base = result(CSC, 1, 1)
+    first, *others = base.trials
+    shown = base.model_copy(update={"trials": (first.model_copy(update={"aborted": True}), *others)})
+    (file,) = (path for path in write_csv(dataset_of(shown), tmp_path) if path.name == "trials.csv")
+    with file.open(newline="") as stream:
+        assert [row["aborted"] for row in csv.DictReader(stream)] == ["True", *["False"] * len(others)]
+    assert render(dataset_of(shown)).count("ended early; ") == 1
