@@ -16,11 +16,12 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.ovs.programs import missing
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import NfKind
-from tests.integration.robot_runs import network_state, results, run_robot
+from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
     cell,
     deployed,
+    machine_stays_as_it_was,
     planned,
     prepared,
     processes,
@@ -45,12 +46,8 @@ with deployed(topology_with(), cell("CSC", 1, 1)):
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    before = network_state()
-    daemons = processes("ovs")
-    yield
-    assert processes("ovs") == daemons
-    assert network_state() == before
-    assert not (DIRECTORY / "run" / "ovs").exists()
+    with machine_stays_as_it_was("ovs"):
+        yield
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.ovs.programs import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import NfKind
-from tests.integration.robot_runs import network_state, results, run_robot
+from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
     cell,
     deployed,
+    machine_stays_as_it_was,
     planned,
     processes,
     send_and_count,
@@ -44,12 +45,8 @@ with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind.T
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    before = network_state()
-    running = processes("testpmd")
-    yield
-    assert processes("testpmd") == running
-    assert network_state() == before
-    assert not (DIRECTORY / "run" / "testpmd").exists()
+    with machine_stays_as_it_was("testpmd"):
+        yield
 
 
 @pytest.mark.parametrize(

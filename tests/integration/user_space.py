@@ -13,6 +13,7 @@ from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType, TestType
@@ -25,7 +26,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
-from tests.integration.robot_runs import PROJECT
+from tests.integration.robot_runs import PROJECT, network_state
 from tests.integration.test_local_fabric import send
 
 FRAMES = 20
@@ -130,6 +131,16 @@ def _difference(
 
 def _name(flow: Flow) -> str:
     return f"instance {flow.instance} {flow.direction}"
+
+
+@contextmanager
+def machine_stays_as_it_was(program: str) -> Iterator[None]:
+    """Afterwards no process of a program, no namespace and no folder is left that was not there before."""
+    before, running = network_state(), processes(program)
+    yield
+    assert processes(program) == running
+    assert network_state() == before
+    assert not (DIRECTORY / "run" / program).exists()
 
 
 def processes(word: str) -> dict[int, str]:
