@@ -20,7 +20,12 @@ MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(512))
 
 def wired(service_type: str, rows: int, columns: int) -> Wiring:
     asked = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    return wire(asked, allocate(asked, MACHINE, 0, Sizes(), generator_cores=1), [NfKind.LINUX_ROUTER] * asked.nf_nodes)
+    return wire(
+        asked,
+        allocate(asked, MACHINE, 0, Sizes(), generator_cores=1),
+        [NfKind.LINUX_ROUTER] * asked.nf_nodes,
+        "linux_bridge",
+    )
 
 
 cells = st.tuples(st.sampled_from(["CSC", "CSP", "VSC"]), st.integers(1, 10), st.integers(1, 10))
@@ -108,7 +113,7 @@ def test_ports_are_spread_over_the_data_threads_they_have(asked: tuple[str, int,
     cores = allocate(big, MACHINE, 0, Sizes(), generator_cores=1)
     load = Counter(
         port.data_thread
-        for link in wire(big, cores, [NfKind.LINUX_ROUTER] * big.nf_nodes).links
+        for link in wire(big, cores, [NfKind.LINUX_ROUTER] * big.nf_nodes, "linux_bridge").links
         for port in (link.a, link.b)
         if port.owner == "vswitch"
     )
@@ -120,4 +125,4 @@ def test_more_instances_than_addresses_are_refused() -> None:
     asked = Cell(service_type=ServiceType.CSC, nf_chains=255, nf_nodes=1)
     big = layout((cpu, cpu, 0, 0) for cpu in range(1024))
     with pytest.raises(PlanError, match="255 service instances"):
-        wire(asked, allocate(asked, big, 0, Sizes()), [NfKind.LINUX_ROUTER] * asked.nf_nodes)
+        wire(asked, allocate(asked, big, 0, Sizes()), [NfKind.LINUX_ROUTER] * asked.nf_nodes, "linux_bridge")

@@ -47,6 +47,8 @@ class LocalWorld:
         driver = topology.tg.generator.driver
         if driver == "sim":
             raise ConfigError("nodes.TG.generator.driver: the local world sends real packets, sim does not")
+        if driver == "trex":
+            raise Unsupported("the local world has no driver for the generator trex")
         self._sending: Sending = driver
         self.drivers: Mapping[str, str] = {
             "generator": topology.tg.generator.driver,

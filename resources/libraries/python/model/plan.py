@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import Field
+
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, NfKind, NfSize
 from resources.libraries.python.model.trial import Direction
@@ -26,6 +28,8 @@ class Thread(Frozen):
     """Counts from 0 within owner and role."""
     cpu: int
     """Logical CPU."""
+    machine: str | None = None
+    """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
 class CoreMap(Frozen):
@@ -48,6 +52,33 @@ class CoreMap(Frozen):
         return tuple(thread.cpu for thread in sorted(rows, key=lambda thread: thread.index))
 
 
+class Nic(Frozen):
+    """A physical port, as the topology has it."""
+
+    port: str
+    """Its name in the topology, such as `port1`."""
+    device: str | None = None
+    pci_address: str | None = None
+    mac_address: str | None = None
+    driver: str | None = None
+    numa_node: int = 0
+    rate_bps: int | None = None
+    """Line rate in L1 bits per second, one direction."""
+
+
+class Medium(StrEnum):
+    """What a link is made of."""
+
+    VETH = "veth"
+    """A pair of virtual ports of the kernel."""
+    MEMIF = "memif"
+    """Shared memory between two user-space programs; end `a` is the master."""
+    VHOST_USER = "vhost_user"
+    """Shared memory between a user-space vSwitch (end `a`) and a virtual machine."""
+    CABLE = "cable"
+    """Two physical ports of two machines; both ends have a `nic`."""
+
+
 class Port(Frozen):
     """One end of a link."""
 
@@ -58,25 +89,36 @@ class Port(Frozen):
     mac: str
     data_thread: int
     """Index of the owner's data thread that receives from this port (its RX queue)."""
+    nic: Nic | None = None
+    """Of a cable."""
+    vlan: int | None = None
+    """The VLAN whose frames of the cable this port has; None for all of them."""
 
 
 class Link(Frozen):
-    """A point-to-point link: a virtual cable between two ports."""
+    """A point-to-point link: a virtual or a real cable between two ports."""
 
     instance: int
+    """0 for a cable that all instances share."""
     a: Port
     b: Port
+    medium: Medium = Medium.VETH
 
 
 class Segment(Frozen):
-    """One L2 segment inside the vSwitch, joining exactly two of its ports. Never shared by two instances."""
+    """One L2 segment inside a vSwitch.
+
+    It joins exactly two ports of one instance; only where instances share a cable and MAC addresses keep them apart,
+    the segment of the cable joins it with a port of each.
+    """
 
     name: str
     instance: int
+    """0 for one that all instances share."""
     position: int
     """Counts from 1 along the service, in forward direction."""
-    members: tuple[str, str]
-    """Interface names of vSwitch ports, in forward direction."""
+    members: tuple[str, ...]
+    """Interface names of vSwitch ports, in forward direction; at least two."""
 
 
 class NextHop(Frozen):
@@ -128,6 +170,8 @@ class Flow(Frozen):
     """The first source address."""
     sources: int
     destination_ip: str
+    vlan: int | None = None
+    """The tag of its frames on the generator's cables."""
 
 
 class Hop(Frozen):
@@ -163,6 +207,8 @@ class Plan(Frozen):
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
+    machines: dict[str, str] = Field(default_factory=dict)
+    """The node that each owner of ports is on; empty where all are on one machine."""
 
     def ports(self, owner: str) -> tuple[Port, ...]:
         """All ports of one owner."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
@@ -36,9 +37,11 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-ContainerKind = Literal[NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.SIM]
+ContainerKind = Literal[NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.VPP, NfKind.SIM]
 ContainerKinds = Annotated[tuple[ContainerKind, ...], BeforeValidator(_as_list), Field(min_length=1)]
-VmKind = Literal[NfKind.QEMU, NfKind.SIM]
+VmKind = Literal[NfKind.QEMU, NfKind.QEMU_VPP, NfKind.SIM]
+Interfaces = Annotated[dict[Name, "Interface"], Field(min_length=2, max_length=128)]
+"""Of a node, in pairs: odd ones towards TG port 1, even ones towards TG port 2."""
 
 
 class CpuGroup(Frozen):
@@ -61,6 +64,8 @@ class Interface(Frozen):
     """A port of a node."""
 
     link: Name
+    device: Annotated[str, Field(pattern=r"^[^\s/]{1,15}$")] | None = None
+    """The kernel's name of the port; None where its PCI address says which one it is, or where it is virtual."""
     mac_address: MacAddress | None = None
     pci_address: PciAddress | None = None
     numa_node: int = 0
@@ -73,20 +78,35 @@ class Interface(Frozen):
 class Generator(Frozen):
     """The traffic generator of a TG node."""
 
-    driver: Literal["auto", "xdp", "ring", "sim"]
+    driver: Literal["auto", "xdp", "ring", "trex", "sim"]
     """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
     cores: Annotated[int, Field(ge=1, le=2)] = 1
     """Physical cores for sending, where the generator shares the machine with the system under test."""
+
+
+class Trex(Frozen):
+    """How TRex is run."""
+
+    directory: str = "/opt/trex"
+    """Where it is installed: the folder that has `t-rex-64`."""
+    ports: Literal["auto", "dpdk", "af_packet"] = "auto"
+    """How it takes its ports: DPDK drivers by PCI address, or AF_PACKET sockets on ports of the kernel (software mode);
+    `auto` is DPDK where the topology has PCI addresses."""
 
 
 class TgNode(Frozen):
     """The node that sends and receives."""
 
     type: Literal["TG"]
+    access: Access | None = None
+    """How it is reached; of a lab only."""
+    cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
+    """Where it is a machine of its own."""
     generator: Generator
+    trex: Trex = Trex()
     shares_machine_with: Name | None = None
     """The DUT node on whose machine the generator runs: its cores are then planned too."""
-    interfaces: Annotated[dict[Name, Interface], Field(min_length=2, max_length=2)]
+    interfaces: Interfaces
 
 
 class Sizes(Frozen):
@@ -113,15 +133,34 @@ class Ovs(Frozen):
     `auto` is AF_XDP where it was built with that, else system. A result says which one it was."""
 
 
+class Vpp(Frozen):
+    """How VPP is run, as vSwitch and as NF."""
+
+    prefix: str = "/usr"
+    """Where it is installed: the folder that has `bin/vpp`."""
+    engine: Literal["auto", "docker", "podman", "process"] = "auto"
+    """What an NF runs in; `auto` is Docker or Podman where an engine answers, else a process in a network namespace."""
+    image: str | None = None
+    """Of the containers; None for one that is made of the node's own file system."""
+    main_heap_mb: Annotated[int, Field(ge=64)] = 512
+    buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
+    poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
+    """How long a thread with nothing to do sleeps, in microseconds; `auto` is 0 on dedicated cores and 100 where a plan
+    is oversubscribed. A result says which one it was."""
+
+
 class DutNode(Frozen):
     """The node that runs the vSwitch and the NFs."""
 
     type: Literal["DUT"]
+    access: Access | None = None
+    """How it is reached; of a lab only."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
-    vswitch: Literal["linux_bridge", "ovs", "sim"]
+    vswitch: Literal["linux_bridge", "ovs", "vpp", "sim"]
     ovs: Ovs = Ovs()
+    vpp: Vpp = Vpp()
     containers: ContainerKinds
     """What an NF of a CSC or CSP can be; the first is the default."""
     vms: VmKind | None = None
@@ -130,7 +169,7 @@ class DutNode(Frozen):
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
-    interfaces: Annotated[dict[Name, Interface], Field(min_length=2, max_length=2)]
+    interfaces: Interfaces
 
     @model_validator(mode="after")
     def _cpus_once(self) -> Self:
@@ -200,9 +239,15 @@ class Topology(Frozen):
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
         kinds = Counter(node.type for node in self.nodes.values())
-        for kind in ("TG", "DUT"):
-            if kinds[kind] != 1:
-                raise Misfit(("nodes",), f"{kinds[kind]} nodes of type {kind}; one is needed")
+        if kinds["TG"] != 1:
+            raise Misfit(("nodes",), f"{kinds['TG']} nodes of type TG; one is needed")
+        most = 2 if self.world is World.LAB else 1
+        if not 1 <= kinds["DUT"] <= most:
+            needed = "one is needed" if most == 1 else "one or two are needed"
+            raise Misfit(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
+        for name, node in self.nodes.items():
+            if (self.world is World.LAB) != (node.access is not None):
+                raise Misfit(("nodes", name), "access (host, user) belongs to the world lab, and is needed there")
         if (self.world is World.SIM) != (self.simulation is not None):
             raise Misfit(("simulation",), "belongs to the world sim, and is needed there")
         shared = self.tg.shares_machine_with
@@ -232,5 +277,10 @@ class Topology(Frozen):
 
     @property
     def dut(self) -> DutNode:
-        """The node of the system under test."""
-        return next(node for node in self.nodes.values() if isinstance(node, DutNode))
+        """The node of the system under test; the first one of a 3-node testbed."""
+        return self.duts[next(iter(self.duts))]
+
+    @property
+    def duts(self) -> dict[str, DutNode]:
+        """Nodes of the system under test by name, in the order of the file."""
+        return {name: node for name, node in self.nodes.items() if isinstance(node, DutNode)}

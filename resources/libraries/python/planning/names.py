@@ -6,12 +6,14 @@ from resources.libraries.python.model.topology import Topology
 GENERATOR = "generator"
 VSWITCH = "vswitch"
 
-_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "sim": "mif"}
+_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "vpp": "mif", "sim": "mif"}
 """What the vSwitch's interfaces towards containers are, by vSwitch driver."""
 _APPLICATION_WORDS = {
     NfKind.LINUX_ROUTER: "lnxip4",
     NfKind.TESTPMD: "testpmd",
     NfKind.QEMU: "lnxip4",
+    NfKind.VPP: "vppip4",
+    NfKind.QEMU_VPP: "vppip4",
     NfKind.SIM: "simip4",
 }
 """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""

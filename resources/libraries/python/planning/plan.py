@@ -63,7 +63,7 @@ def make_plan(topology: Topology, cell: Cell, layout: CpuLayout) -> Plan:
     dut = topology.dut
     sharing, cores = dut.core_sharing, generator_cores(topology)
     core_map = allocate(cell, layout, dut.numa_node, sharing, generator_cores=cores, oversubscribe=dut.oversubscribe)
-    wiring = wire(cell, core_map, kinds(topology, cell))
+    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch)
     threads = threads_per_nf(cell, layout, dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     reason = refusal(cell, layout, dut.numa_node, sharing, cores)

@@ -18,6 +18,7 @@ from resources.libraries.python.model.plan import (
     Flow,
     Hop,
     Link,
+    Medium,
     NextHop,
     NfInterface,
     NfPlan,
@@ -56,13 +57,14 @@ class Wiring:
     paths: tuple[Path, ...]
 
 
-def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind]) -> Wiring:
+def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind], vswitch: str) -> Wiring:
     """Connect a cell.
 
     Args:
         cell: What to connect.
         cores: Where its threads are.
         kinds: What each NF of an instance is.
+        vswitch: Driver of the vSwitch, which decides with the NFs' kinds what links are made of.
 
     Raises:
         PlanError: More instances or NFs than the address plan holds.
@@ -74,7 +76,11 @@ def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind]) -> Wiring:
         )
     instances = range(1, cell.nf_chains + 1)
     return Wiring(
-        links=tuple(link for instance in instances for link in _links(cell, instance, _RxPlacement(cores, cell))),
+        links=tuple(
+            link
+            for instance in instances
+            for link in _links(cell, instance, _RxPlacement(cores, cell), _Media(vswitch, kinds))
+        ),
         segments=tuple(segment for instance in instances for segment in _segments(cell, instance)),
         functions=tuple(
             _function(cell, i, node, kinds[node - 1]) for i in instances for node in range(1, cell.nf_nodes + 1)
@@ -106,7 +112,33 @@ class _RxPlacement:
         return (port - 1) % max(1, len(self._cores.cpus(GENERATOR)))
 
 
-def _links(cell: Cell, instance: int, rx: _RxPlacement) -> list[Link]:
+class _Media:
+    """What links are made of: shared memory where both ends know it, else virtual ports of the kernel."""
+
+    def __init__(self, vswitch: str, kinds: Sequence[NfKind]) -> None:
+        self._vswitch = vswitch
+        self._kinds = kinds
+
+    def to_vswitch(self, node: int) -> Medium:
+        """Of the links between the vSwitch and an NF."""
+        if self._vswitch != "vpp":
+            return Medium.VETH
+        return _VPP_MEDIA.get(self._kinds[node - 1], Medium.VETH)
+
+    def to_next(self, node: int) -> Medium:
+        """Of the link between an NF and the one behind it."""
+        both = {self._kinds[node - 1], self._kinds[node]}
+        return Medium.MEMIF if both == {NfKind.VPP} else Medium.VETH
+
+
+_VPP_MEDIA = {
+    NfKind.VPP: Medium.MEMIF,
+    NfKind.QEMU: Medium.VHOST_USER,
+    NfKind.QEMU_VPP: Medium.VHOST_USER,
+}
+
+
+def _links(cell: Cell, instance: int, rx: _RxPlacement, media: _Media) -> list[Link]:
     last = cell.nf_nodes
     position = 0
 
@@ -144,6 +176,7 @@ def _links(cell: Cell, instance: int, rx: _RxPlacement) -> list[Link]:
             instance=instance,
             a=vswitch_port(vswitch_interface(instance, node, side), mac),
             b=nf_port(node, side),
+            medium=media.to_vswitch(node),
         )
 
     links = [edge(1)]
@@ -153,7 +186,8 @@ def _links(cell: Cell, instance: int, rx: _RxPlacement) -> list[Link]:
         if node == last or not cell.service_type.is_pipeline:
             links.append(to_vswitch(node, 2))
         else:
-            links.append(Link(instance=instance, a=nf_port(node, 2), b=nf_port(node + 1, 1)))
+            ends = {"a": nf_port(node, 2), "b": nf_port(node + 1, 1)}
+            links.append(Link(instance=instance, **ends, medium=media.to_next(node)))
     return [*links, edge(2)]
 
 

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Link, Plan, Port
+from resources.libraries.python.model.plan import Link, Medium, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _FIRST_INDEX = 100
@@ -66,7 +66,8 @@ class Fabric:
         self._mtu = max(_SMALLEST_MTU, largest_frame_bytes - _ETHERNET_BYTES)
         self._owners = tuple(dict.fromkeys((GENERATOR, VSWITCH, *(function.name for function in plan.functions))))
         self._ports: dict[str, list[Port]] = {owner: [] for owner in self._owners}
-        for link in plan.links:
+        self._links = tuple(link for link in plan.links if link.medium is Medium.VETH)
+        for link in self._links:
             for port in (link.a, link.b):
                 self._ports[port.owner].append(port)
         row = (port.interface for ports in self._ports.values() for port in ports)
@@ -90,7 +91,7 @@ class Fabric:
         self._threads = threads.find(self._index)
         self._place_threads()
         wait_until("links", self._not_running, _LINKS_WITHIN_S)
-        _log.info("made %d namespaces with %d links", len(self._owners), len(self._plan.links))
+        _log.info("made %d namespaces with %d links", len(self._owners), len(self._links))
 
     def _make(self) -> None:
         kinds = {function.name: function.kind for function in self._plan.functions}
@@ -113,7 +114,7 @@ class Fabric:
     def _link_requests(self) -> dict[str, list[Request]]:
         """Requests by the owner in whose namespace they are made; the vSwitch where it has an end."""
         requests: dict[str, list[Request]] = {}
-        for link in self._plan.links:
+        for link in self._links:
             near, far = _ends(link)
             requests.setdefault(near.owner, []).append(
                 messages.veth_pair(

@@ -1,0 +1,39 @@
+"""How the nodes of a lab are reached. No secret is ever in a topology: only where it is kept."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+SecretReference = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+)$")]
+"""`env:NAME` is a variable of the environment, `keyring:SERVICE/USER` an entry of the user's keyring."""
+
+
+class Jump(Frozen):
+    """A host on the way to a node."""
+
+    host: Annotated[str, Field(min_length=1)]
+    port: Port = 22
+    user: str | None = None
+
+
+class Access(Frozen):
+    """A node's SSH server, and who we are there. What is not said is as in the user's SSH configuration."""
+
+    host: Annotated[str, Field(min_length=1)]
+    port: Port = 22
+    user: str | None = None
+    key_file: str | None = None
+    """A private key; None for those of the agent and the user's default ones. `~` is the user's home."""
+    password: SecretReference | None = None
+    """Of the user, or of the key where that is locked."""
+    known_hosts: str | None = None
+    """A file beside the user's own one, such as one that belongs to the lab. A host in neither is refused."""
+    jump: tuple[Jump, ...] = ()
+    """Hosts to go through, the nearest first."""
+    become: Literal["auto", "sudo", "no"] = "auto"
+    """How to get root's rights: `auto` is `sudo -n` where the user is not root."""
+    python: str = "python3"
+    """Python 3.11 or newer on the node."""

@@ -1,0 +1,105 @@
+"""The way to a machine: this one, or a node of a lab."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A program that has ended."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Channel(Protocol):
+    """A running program, to be talked with through its standard input and output."""
+
+    def send(self, data: bytes) -> None:
+        """Write all of it to the program's standard input.
+
+        Raises:
+            ConnectionFailed: The program or the way to it is gone.
+        """
+
+    def receive(self, within_s: float) -> bytes:
+        """Some bytes of its standard output; empty when that has ended.
+
+        Raises:
+            NotReady: Nothing came in time.
+            ConnectionFailed: The way to the program is gone.
+        """
+
+    def stderr_tail(self) -> str:
+        """The end of what it wrote to its standard error until now."""
+
+    def status(self) -> int | None:
+        """Its exit status; None while it runs, or when nobody can tell any more."""
+
+    def close(self) -> None:
+        """Close its standard input, wait a little for its end, then end it. Safe to call more than once."""
+
+
+class Connection(Protocol):
+    """Runs programs on a machine and moves files. Argument vectors only: quoting is this role's affair."""
+
+    @property
+    def name(self) -> str:
+        """The machine's name for a person."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        within_s: float = 30.0,
+        check: bool = True,
+        root: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Run a program to its end.
+
+        Args:
+            argv: The program with its arguments, as they are.
+            stdin: What it reads.
+            within_s: When to give up; the program is then ended.
+            check: Whether a status other than zero is an error.
+            root: Run with root's rights.
+            environment: Variables on top of those that are there.
+
+        Raises:
+            CommandFailed: It ended with another status than zero, and `check` is set; or there is no such program.
+            NotReady: It did not end in time.
+            ConnectionFailed: The machine cannot be reached.
+        """
+
+    def open(self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None) -> Channel:
+        """Start a program and talk with it.
+
+        Raises:
+            ConnectionFailed: The machine cannot be reached.
+        """
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o600) -> None:
+        """Copy a file there. It appears under its name only when it is whole.
+
+        Raises:
+            CommandFailed: It cannot be written, such as for want of space.
+            ConnectionFailed: The machine cannot be reached.
+        """
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        """Copy a file from there.
+
+        Raises:
+            CommandFailed: It cannot be read.
+            ConnectionFailed: The machine cannot be reached.
+        """
+
+    def close(self) -> None:
+        """Let go of the machine. Programs that were opened end. Safe to call more than once."""
