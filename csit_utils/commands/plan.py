@@ -16,9 +16,12 @@ from csit_utils.report.plan_time import times
 from resources.libraries.python.deployment.worlds import layout_of, memory_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_selection
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_frames, parse_selection
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
@@ -43,20 +46,27 @@ def plan(
         list[str] | None, typer.Option("-v", "--variable", help="NAME:value, as for ./csit robot.")
     ] = None,
     cell: Annotated[str, typer.Option(help="All of one cell: 'CSC 2x4 1c', or 'CSC 2x4 1c vswitch-2c'.")] = "",
+    cpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=FILE", help="What `lscpu -p=CPU,CORE,SOCKET,NODE` printed on a node of a lab."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line, then a summary.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write matrix and core maps as a page.")] = None,
 ) -> None:
     """Show which cells fit on a testbed, on which cores, why the others do not, and how long the tests take.
 
-    Touches nothing and needs no root. Options are the variables of the suites, so what is shown is what would run.
+    Touches nothing, reaches no node of a lab, and needs no root. Options are the variables of the suites, so what is
+    shown is what would run.
 
     Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
     words |= {"SEARCH": search} | _variables(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))))
+    layout, memory = _known(testbed, cpus or [])
     if cell:
-        _one_cell(testbed, parse_cell(cell, words["NF_KINDS"]))
+        chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(update={"frames": parse_frames(words["FRAMES"])})
+        _one_cell(testbed, chosen, layout, memory)
         return
     selection = parse_selection(
         service_types=types,
@@ -66,7 +76,6 @@ def plan(
         frames=words["FRAMES"],
         nf_kinds=words["NF_KINDS"],
     )
-    layout, memory = layout_of(testbed), memory_of(testbed)
     begin = time.perf_counter()
     rows = list(candidates(testbed, layout, selection, memory))
     typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
@@ -125,7 +134,30 @@ def parse_cell(text: str, nf_kinds: str = "") -> Selection:
     return selection
 
 
-def _one_cell(testbed: Topology, selection: Selection) -> None:
-    layout, memory = layout_of(testbed), memory_of(testbed)
+def _known(testbed: Topology, files: list[str]) -> tuple[Layouts, MemoryLayout | None]:
+    """CPUs and memory as far as they can be known without reaching a lab.
+
+    Raises:
+        ConfigError: A file of CPUs cannot be used.
+    """
+    given = dict(_cpus(testbed, text) for text in files)
+    if testbed.world is not World.LAB:
+        return given or layout_of(testbed), memory_of(testbed)
+    memory = testbed.dut.memory
+    return given, memory if isinstance(memory, tuple) else None
+
+
+def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
+    node, equals, name = text.partition("=")
+    if not equals or node not in testbed.nodes:
+        raise ConfigError(f"no node in '{text}'; write NODE=FILE with a node of {', '.join(testbed.nodes)}")
+    try:
+        return node, parse_lscpu(Path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{name}: CPUs of {node}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:
     (row,) = candidates(testbed, layout, selection, memory)
-    print_cell(Console(highlight=False, markup=False), row, make_plan(testbed, row.cell, layout) if row.runs else None)
+    made = make_plan(testbed, row.cell, layout) if row.runs else None
+    print_cell(Console(highlight=False, markup=False), row, made, selection.frames)

@@ -106,10 +106,10 @@ def _verdict(result: Result, number: str) -> str:
 
 
 def _real_cores(plan: Plan | None) -> float | None:
-    """The generator has one thread on each of its cores."""
+    """Of the (first) DUT, as data cores are counted. A generator on it has one thread on each of its cores."""
     if plan is None:
         return None
-    return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.threads))
+    return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.on(None)))
 
 
 def _finite(value: float | None) -> float | None:

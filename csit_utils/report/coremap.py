@@ -1,9 +1,11 @@
 """Which thread ran where: planned threads by logical CPU, and planned against real affinity."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from resources.libraries.python.model.plan import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.result import Affinity, Result
+from resources.libraries.python.planning.names import VSWITCH, is_vswitch
 
 _FIXED = {"system": "system", "generator": "generator", "vswitch": "vswitch"}
 _NF_COLOURS = 6
@@ -43,14 +45,24 @@ class AffinityView:
 
 
 @dataclass(frozen=True)
-class CoreMapView:
-    """The picture."""
+class MachineView:
+    """One machine's CPUs."""
 
+    name: str
+    """Of the node; empty where all is on one machine."""
     cpus: tuple[CpuView, ...]
     """Siblings of a physical core side by side."""
     smt: bool
     caption: str
     oversubscribed: bool
+
+
+@dataclass(frozen=True)
+class CoreMapView:
+    """The picture: a machine after the other, as CPU 3 of one is not CPU 3 of another."""
+
+    machines: tuple[MachineView, ...]
+    """The (first) DUT first."""
     tones: tuple[tuple[str, str], ...]
     """Colour class and its meaning."""
     affinity: tuple[AffinityView, ...]
@@ -62,20 +74,34 @@ def core_map(result: Result) -> CoreMapView | None:
     if result.plan is None:
         return None
     cores = result.plan.cores
+    first = result.plan.machines.get(VSWITCH, "")
+    machines = (
+        _machine(first, cores, cores.on(None)),
+        *(_machine(each.machine, each, cores.on(each.machine)) for each in cores.elsewhere),
+    )
+    tones = {view.tone for machine in machines for cpu in machine.cpus for view in cpu.threads}
+    affinity = tuple(map(_affinity, result.affinity))
+    kept = sum(row.kept for row in affinity)
+    text = f"{kept} of {len(affinity)} data threads were where they were planned" if affinity else ""
+    return CoreMapView(machines, _legend(tones), affinity, text)
+
+
+def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]) -> MachineView:
     by_cpu: dict[int, list[Thread]] = {}
-    for thread in cores.threads:
+    for thread in threads:
         by_cpu.setdefault(thread.cpu, []).append(thread)
     cpus = tuple(
         _cpu(number, core, by_cpu.get(number, [])) for core, cpus in enumerate(cores.physical) for number in cpus
     )
-    tones = {view.tone for cpu in cpus for view in cpu.threads}
-    affinity = tuple(map(_affinity, result.affinity))
-    kept = sum(row.kept for row in affinity)
-    text = f"{kept} of {len(affinity)} data threads were where they were planned" if affinity else ""
-    return CoreMapView(cpus, cores.smt, _caption(cores), cores.oversubscribed, _legend(tones), affinity, text)
+    oversubscribed = (
+        cores.oversubscribed
+        if isinstance(cores, MachineCores) or not cores.elsewhere
+        else (cores.cores_needed > cores.cores_there)
+    )
+    return MachineView(name, cpus, cores.smt, _caption(cores), oversubscribed)
 
 
-def _caption(cores: CoreMap) -> str:
+def _caption(cores: CoreMap | MachineCores) -> str:
     return (
         f"NUMA node {cores.numa_node} · SMT {'on' if cores.smt else 'off'} · "
         f"{cores.cores_needed} physical cores needed, {cores.cores_there} there"
@@ -89,7 +115,8 @@ def _cpu(number: int, core: int, threads: list[Thread]) -> CpuView:
 
 
 def _thread(thread: Thread) -> ThreadView:
-    tone = _FIXED.get(thread.owner) or f"nf{(_instance(thread.owner) - 1) % _NF_COLOURS}"
+    owner = VSWITCH if is_vswitch(thread.owner) else thread.owner
+    tone = _FIXED.get(owner) or f"nf{(_instance(thread.owner) - 1) % _NF_COLOURS}"
     label = thread.owner if thread.role is ThreadRole.SYSTEM else f"{thread.owner} {thread.role} {thread.index}"
     return ThreadView(label, thread.role, tone)
 

@@ -1,7 +1,7 @@
 """Header, environments and goals: what was measured, where and when."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -61,11 +61,18 @@ def facts(dataset: Dataset, rows: Sequence[TestRow]) -> tuple[Fact, ...]:
         Fact(
             "Where", _unique(f"testbed {row.testbed}, world {row.world}: {row.drivers}" for row in rows if row.recorded)
         ),
-        Fact("Host", _unique(f"{env.cpu_model}, {env.cpus_online} CPUs, Linux {env.kernel}" for env in environments)),
+        Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
         Fact("When", (when, f"took {lasted}" if begun else "")),
         Fact("Tests", (f"{len(rows)}: {count}",)),
         Fact("Code", _unique(map(_revision, environments))),
     )
+
+
+def _hosts(environment: Environment) -> Iterator[str]:
+    """The machine with the DUT, and the other nodes of a lab."""
+    machines = (("", environment), *((f"{name}: ", node) for name, node in environment.nodes.items()))
+    for name, machine in machines:
+        yield f"{name}{machine.cpu_model}, {machine.cpus_online} CPUs, Linux {machine.kernel}"
 
 
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
@@ -127,7 +134,14 @@ def _environment(environment: Environment) -> dict[str, str]:
         "code": _revision(environment),
     }
     versions = {f"version of {name}": version for name, version in sorted(environment.versions.items())}
-    return {name: value or DASH for name, value in {**plain, **environment.settings, **versions}.items()}
+    own = {name: value or DASH for name, value in {**plain, **environment.settings, **versions}.items()}
+    others = (
+        (f"{node}: {name}", value)
+        for node, other in environment.nodes.items()
+        for name, value in _environment(other).items()
+        if name != "code"
+    )
+    return {**own, **dict(others)}
 
 
 def profiles(recorded: Sequence[Recorded]) -> tuple[ProfileView, ...]:

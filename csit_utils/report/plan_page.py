@@ -17,7 +17,7 @@ from csit_utils.report import units
 from csit_utils.report.plan_terminal import LETTERS, MEANINGS, examples, mark, name_of, shared, uneven
 from csit_utils.report.plan_time import Times
 from resources.libraries.python.model.memory import MemoryLayout
-from resources.libraries.python.model.plan import CoreMap, ThreadRole
+from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import Candidate, core_usage
 from resources.libraries.python.planning.memory import node_of, spare_mb
@@ -142,7 +142,8 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
     """Everything that the script shows, each text and core map once.
 
     A cell is [name, cores by the slides' counting, reasons, uneven, siblings, core map or -1]; a core map is
-    [NUMA node, cores there, physical cores as `0,28|1,29`, threads as `owner role cpus ...`].
+    [NUMA node, cores needed, cores there, physical cores as `0,28|1,29`, threads as `owner:role cpus ...`], and for
+    every further machine its name and the same five.
     """
     texts, maps = _Index(), _Index()
     cells = {}
@@ -160,10 +161,15 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
 
 
 def _encoded(cores: CoreMap) -> str:
-    """A core map in one text: 60 threads take 600 bytes."""
+    """A core map in one text: 60 threads take 600 bytes. Machines beside the first are told by name."""
+    others = [line for each in cores.elsewhere for line in (each.machine, *_lines(each, cores.on(each.machine)))]
+    return "\n".join([*_lines(cores, cores.on(None)), *others])
+
+
+def _lines(cores: CoreMap | MachineCores, threads: Iterable[Thread]) -> list[str]:
     by_owner: dict[tuple[str, ThreadRole], list[int]] = {}
-    for thread in cores.threads:
+    for thread in threads:
         by_owner.setdefault((thread.owner, thread.role), []).append(thread.cpu)
     physical = "|".join(",".join(map(str, core)) for core in cores.physical)
-    threads = " ".join(f"{owner}:{_ROLES[role]}{','.join(map(str, cpus))}" for (owner, role), cpus in by_owner.items())
-    return "\n".join([str(cores.numa_node), str(cores.cores_needed), str(cores.cores_there), physical, threads])
+    text = " ".join(f"{owner}:{_ROLES[role]}{','.join(map(str, cpus))}" for (owner, role), cpus in by_owner.items())
+    return [str(cores.numa_node), str(cores.cores_needed), str(cores.cores_there), physical, text]

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from csit_utils.report.plan_time import Times
-from csit_utils.report.units import DASH, seconds
-from resources.libraries.python.model.plan import CoreMap, Plan, ThreadRole
+from csit_utils.report.units import DASH, rate, seconds
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.plan import Plan, Port, Thread, ThreadRole
+from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.matrix import Candidate
 from resources.libraries.python.planning.reasons import Limit
 
@@ -20,6 +22,8 @@ LETTERS = {
     Limit.ADDRESSES: "A",
     Limit.SMT: "S",
     Limit.KIND: "K",
+    Limit.LINKS: "L",
+    Limit.DISCRIMINATOR: "D",
 }
 """What a cell that cannot run lacks."""
 MEANINGS = {
@@ -29,6 +33,8 @@ MEANINGS = {
     Limit.ADDRESSES: "addresses",
     Limit.SMT: "SMT for half cores",
     Limit.KIND: "such NFs on this testbed",
+    Limit.LINKS: "cables",
+    Limit.DISCRIMINATOR: "drivers that keep instances apart that way",
 }
 
 
@@ -123,13 +129,14 @@ def _grouped(said: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     return [(found[0], len(found)) for found in kinds.values()]
 
 
-def print_cell(console: Console, row: Candidate, plan: Plan | None) -> None:
+def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
     """Print all of one cell.
 
     Args:
         console: Where to.
         row: The cell.
         plan: Its plan; None where it cannot run.
+        frames: Of which the highest rate is told, where the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
     console.print(f"{name_of(row)}: {state}")
@@ -144,8 +151,13 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None) -> None:
         f"  {cores.cores_needed} physical cores of {cores.cores_there} on NUMA {cores.numa_node}, "
         f"SMT {'on' if cores.smt else 'off'}; suite {plan.suite_id}"
     )
+    for frame in frames:
+        if highest := max_rate(plan, frame):
+            flow, both = rate(highest.flow_pps), rate(highest.aggregate_pps)
+            console.print(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
+    for name, physical in _machines(plan):
+        console.print(_core_table(name, physical, cores.on(name)))
     for table in (
-        _core_table(cores),
         _segment_table(plan),
         _link_table(plan),
         _function_table(plan),
@@ -161,14 +173,20 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _core_table(cores: CoreMap) -> Table:
+def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]]:
+    """Machines with their physical cores; None is the (first) DUT."""
+    return [(None, plan.cores.physical), *((each.machine, each.physical) for each in plan.cores.elsewhere)]
+
+
+def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> Table:
     by_cpu: dict[int, list[str]] = {}
-    for thread in cores.threads:
+    for thread in threads:
         role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
         by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
-    width = max(len(core) for core in cores.physical)
-    table = _table("Thread to core map", "core", *(f"thread {number}" for number in range(width)))
-    for number, core in enumerate(cores.physical):
+    width = max(len(core) for core in physical)
+    title = f"Thread to core map of {machine}" if machine else "Thread to core map"
+    table = _table(title, "core", *(f"thread {number}" for number in range(width)))
+    for number, core in enumerate(physical):
         table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
     return table
 
@@ -184,13 +202,17 @@ def _link_table(plan: Plan) -> Table:
     table = _table("Links", "from", "data thread", "to", "data thread")
     for link in plan.links:
         a, b = link.a, link.b
-        table.add_row(
-            f"{a.owner} {a.interface} {a.mac}",
-            str(a.data_thread),
-            f"{b.owner} {b.interface} {b.mac}",
-            str(b.data_thread),
-        )
+        table.add_row(_end(plan, a), str(a.data_thread), _end(plan, b), str(b.data_thread))
     return table
+
+
+def _end(plan: Plan, port: Port) -> str:
+    """A port, and of a cable which port of which node that is."""
+    if port.nic is None:
+        return f"{port.owner} {port.interface} {port.mac}"
+    place = f"{plan.machines[port.owner]}.{port.nic.port}"
+    vlan = f" VLAN {port.vlan}" if port.vlan is not None else ""
+    return f"{port.owner} {port.interface} {port.mac} at {place}{vlan}"
 
 
 def _function_table(plan: Plan) -> Table:

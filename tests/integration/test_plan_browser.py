@@ -100,6 +100,34 @@ def test_a_click_shows_the_core_map(browser: Browser, sim: Path) -> None:
     assert browser.value("location.hash") == "#CSC-2x4-1c-4c"
 
 
+def test_a_lab_has_a_core_map_for_each_machine(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    testbed = load_topology(TOPOLOGIES / "available" / "lab-3n-vpp.yaml")
+    rows = list(candidates(testbed, {}, parse_selection(service_types="CSC", cells="2x2", nf_sizes="1c")))
+    page = tmp_path_factory.mktemp("lab") / "lab.html"
+    page.write_text(render_plan(testbed, None, rows, times(testbed, rows, CSIT, list(TestType), 1)), encoding="utf-8")
+    browser.events.clear()
+    browser.look(1400, 900)
+    browser.open(page)
+    browser.value("document.querySelector('[data-k=\"CSC-2x2-1c-1c\"]').click()")
+    assert browser.complaints() == []
+    headings = browser.value("[...document.querySelectorAll('#about h4')].map((each) => each.innerText)")
+    assert [each for each in headings if each.startswith("Core map")] == [
+        "Core map", "Core map of DUT2", "Core map of TG",
+    ]  # fmt: skip
+    boxes = browser.value(
+        "[...document.querySelectorAll('.cores')].map((map) => map.querySelectorAll('div')[7].innerText)"
+    )
+    assert [" ".join(each.split()) for each in boxes] == [
+        "CPU 1 vswitch main", "CPU 1 vswitch-2 main", "CPU 1 generator data 0",
+    ]  # fmt: skip
+    tones = browser.value(
+        "[...document.querySelectorAll('.thread')].filter((each) => each.innerText.startsWith('vswitch'))"
+        ".map((each) => getComputedStyle(each).getPropertyValue('--tone'))"
+    )
+    assert len(tones) == 6
+    assert len(set(tones)) == 1, "vSwitches have one colour"
+
+
 def test_a_link_opens_its_cell_and_a_refused_cell_says_all_reasons(browser: Browser, sim: Path) -> None:
     browser.look(1400, 900)
     browser.open(sim, "#VSC-10x10-1c-1c")

@@ -19,7 +19,7 @@
   const list = (numbers) => make("ul", "plain", ...numbers.map((number) => make("li", "", data.texts[number])));
 
   function tone(owner) {
-    return TONES[owner] || `nf${(Number(owner.split("-")[1]) - 1) % 6}`;
+    return TONES[owner] || (owner.startsWith("vswitch-") && TONES.vswitch) || `nf${(Number(owner.split("-")[1]) - 1) % 6}`;
   }
   function thread(text, owner, role) {
     const element = make("span", `thread ${role}`, text);
@@ -41,9 +41,9 @@
   function boxes(threads) {
     return ["d", "m", "s"].flatMap((role) => {
       const own = threads.filter((each) => each[1] === role);
-      const nfs = own.filter((each) => !TONES[each[0]]);
+      const nfs = own.filter((each) => each[0].startsWith("nf-"));
       const summed = nfs.length > MANY;
-      const single = summed ? own.filter((each) => TONES[each[0]]) : own;
+      const single = summed ? own.filter((each) => !each[0].startsWith("nf-")) : own;
       const shown = single.map(([owner, , index]) => thread(`${owner}${ROLES[role]}${role === "d" ? ` ${index}` : ""}`, owner, role));
       if (summed) shown.push(thread(`${nfs.length} NF threads${ROLES[role]}: ${nfs[0][0]} to ${nfs[nfs.length - 1][0]}`, nfs[0][0], role));
       return shown;
@@ -76,10 +76,14 @@
     if (uneven.length) parts.push(make("h4", "", "Uneven"), list(uneven));
     if (siblings.length) parts.push(make("h4", "", "Shared cores"), list(siblings));
     if (number >= 0) {
-      const map = data.maps[number];
-      const free = map[2] - map[1];
-      const rest = free > 0 ? `, ${free} stay free` : "";
-      parts.push(make("h4", "", "Core map"), make("p", "dim", `${map[1]} physical cores needed, ${map[2]} there on NUMA node ${map[0]}${rest}. Filled is a data thread, outlined a main thread.`), coreMap(map));
+      const lines = data.maps[number];
+      const machines = [["", ...lines.slice(0, 5)]];
+      for (let next = 5; next < lines.length; next += 6) machines.push(lines.slice(next, next + 6));
+      machines.forEach(([machine, ...map]) => {
+        const free = map[2] - map[1];
+        const rest = free > 0 ? `, ${free} stay free` : "";
+        parts.push(make("h4", "", machine ? `Core map of ${machine}` : "Core map"), make("p", "dim", `${map[1]} physical cores needed, ${map[2]} there on NUMA node ${map[0]}${rest}. Filled is a data thread, outlined a main thread.`), coreMap(map));
+      });
     }
     parts.push(make("p", "dim", `vSwitch and NFs take ${slides} cores by the slides' counting: a main thread is half a core, the system's core is left out.`));
     about.replaceChildren(...parts);

@@ -194,6 +194,14 @@ def test_differing_environments_stand_side_by_side() -> None:
     assert re.search(r"differs</span></th><td>6\.18\.4-amd64</td><td>6\.19\.0</td>", html)
 
 
+def test_the_nodes_of_a_lab_stand_beside_each_other() -> None:
+    row = plain(1, 1, 2e5)
+    tg = row.environment.model_copy(update={"hostname": "tg7", "cpu_model": "Other CPU", "kernel": "5.15.0"})
+    page = page_of(row.model_copy(update={"environment": row.environment.model_copy(update={"nodes": {"TG": tg}})}))
+    assert f"TG: Other CPU, {tg.cpus_online} CPUs, Linux 5.15.0" in page.text
+    assert "TG: host" in page.text and "tg7" in page.text
+
+
 def test_nothing_but_failures_makes_a_page_too() -> None:
     failed = Unrecorded("S.t", "t", (), "output.xml", Status.FAIL, "all is lost")
     page = Page(render(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))

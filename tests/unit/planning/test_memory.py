@@ -11,7 +11,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryNode
-from resources.libraries.python.model.topology import Topology, Vm
+from resources.libraries.python.model.settings import Vm
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import Need, need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.reasons import Limit
@@ -52,6 +53,16 @@ def test_nfs_of_different_kinds_are_counted_each() -> None:
 
 def test_a_vswitch_in_userspace_takes_memory_of_its_own() -> None:
     assert need(local(vswitch="ovs"), cell(CSC, 1, 1)) == Need(2 + 1280 + 2)
+
+
+def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else() -> None:
+    vpp = local(vswitch="vpp", containers=(NfKind.VPP,))
+    each = 512 + 39  # heap, and 16384 buffers of 2496 bytes
+    found = need(vpp, cell(CSC, 1, 2))
+    assert found == Need(3 * (2 + 128), 0, 3 * each)
+    assert found.where(3 * each) == Need(3 * 130, 3 * each)
+    assert found.where(3 * each - 1) == Need(3 * (130 + each))
+    assert need(local(vswitch="vpp"), cell(CSC, 1, 2)) == Need(2 + 128 + 2 * 2, 0, each)
 
 
 def test_simulated_nfs_take_what_a_vpp_takes() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.cpu import layout
-from resources.libraries.python.model.topology import Sizes
+from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.cores import allocate
 from resources.libraries.python.planning.wiring import Wiring, wire

@@ -7,7 +7,7 @@ from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.plan import CoreMap, Plan
-from resources.libraries.python.model.topology import Sizes
+from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.cores import allocate
 from resources.libraries.python.planning.wiring import wire

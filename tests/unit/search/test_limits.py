@@ -3,12 +3,14 @@
 import pytest
 from test_connectivity import planned
 
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.limits import limits
+from tests.unit.planning.labs import lab
 
 PLAN = planned("CSC", 2, 1)
 VSWITCH, NF, TG = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND, VerdictKind.GENERATOR_BOUND
@@ -122,3 +124,25 @@ def test_of_threads_that_poll_no_time_is_told() -> None:
     said = text(loss("nf-1-1", 9), threads=(thread("nf-1-1", "csn1x1i1", 1.0),), plan=polling)
     assert "poll" in said
     assert "busy" not in said
+
+
+def test_cpus_of_another_machine_are_other_cpus() -> None:
+    """CPU 3 of DUT2 does not share CPU 3 of DUT1, and of DUT2 no time of CPUs is known."""
+    plan = make_plan(lab(2), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+    here = loss("nf-1-1", 1000)
+    there = here.model_copy(update={"owner": "nf-1-2", "next": "csn1x2i1", "last": "csv1p3"})
+    own = thread("nf-1-1", "csn1x1i1", 0.2, 0.75)
+    foreign = thread("vswitch-2", "csv1p3", 0.7).model_copy(update={"machine": "DUT2"})
+    busy = CpuLoad(cpu=plan.cores.cpus("nf-1-2")[0], user=0.99, system=0.0, softirq=0.0, stolen=0.0)
+    plan = plan.model_copy(
+        update={"functions": tuple(nf.model_copy(update={"kind": NfKind.LINUX_ROUTER}) for nf in plan.functions)}
+    )
+    said = text(here, threads=(own, foreign), plan=plan)
+    assert "the CPU had nf-1-1 20 %:" in said
+    assert "vswitch-2 70 %" not in said
+    assert "was busy for" not in text(there, cpus=(busy,), plan=plan)
+    assert "was busy for 99 %" in text(there, cpus=(busy.model_copy(update={"machine": "DUT2"}),), plan=plan)
+
+
+def test_the_vswitch_of_a_second_dut_is_a_vswitch() -> None:
+    assert kinds(loss("vswitch", 10).model_copy(update={"owner": "vswitch-2"})) == [VSWITCH]

@@ -4,13 +4,16 @@ import pytest
 from search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
 from test_connectivity import planned
 
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import CSIT
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from resources.libraries.python.search.verdict import judge, verdict_text
+from tests.unit.planning.labs import lab
 
 PLAN = planned("CSC", 1, 1)
 CROWDED = PLAN.model_copy(
@@ -136,3 +139,11 @@ def test_the_first_sentence_is_about_the_first_kind() -> None:
     verdict = judged(CROWDED, affinity=[STRAY], complaints=(COMPLAINT,))
     assert verdict.evidence[0] == COMPLAINT
     assert "cores" in verdict.evidence[-1]
+
+
+def test_of_several_machines_the_one_that_is_too_small_is_named() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    plan = make_plan(lab(2, oversubscribe=True, cores=8, tg_cores=1), cell, {})
+    (finding,) = judge(plan).findings
+    assert finding.kind is VerdictKind.OVERSUBSCRIBED
+    assert finding.text == "the plan for TG needs 2 cores and 1 are there: data threads share"

@@ -1,13 +1,26 @@
 """How the nodes of a lab are reached. No secret is ever in a topology: only where it is kept."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from resources.libraries.python.model.base import Frozen
 
 Port = Annotated[int, Field(ge=1, le=65535)]
-SecretReference = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+)$")]
+
+
+def _is_reference(text: str) -> str:
+    """Refuse a secret itself, without repeating it."""
+    if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+", text):
+        raise ValueError(
+            "a password in a file is refused; write env:NAME for a variable of the environment, or "
+            "keyring:SERVICE/USER, or leave it out and log in by a key or SSH agent"
+        )
+    return text
+
+
+SecretReference = Annotated[str, AfterValidator(_is_reference)]
 """`env:NAME` is a variable of the environment, `keyring:SERVICE/USER` an entry of the user's keyring."""
 
 

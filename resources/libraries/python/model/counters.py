@@ -50,6 +50,6 @@ class Sample:
     threads: Mapping[str, ThreadTime] = field(default_factory=dict)
     """By the interface that the data thread serves."""
     cpus: Mapping[int, CpuTime] = field(default_factory=dict)
-    """By logical CPU."""
+    """By logical CPU; in a lab those of the (first) DUT."""
     backlog_dropped: int = 0
     squeezed: int = 0

@@ -41,6 +41,25 @@ class CpuLayout(Frozen):
         return tuple(tuple(cpus) for cpus in members.values())
 
 
+def parse_lscpu(text: str) -> CpuLayout:
+    """Read what `lscpu -p=CPU,CORE,SOCKET,NODE` prints. Where it knows no nodes, all are on node 0.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            words = [word.strip() or "0" for word in line.split(",")]
+            if len(words) != 4 or not all(word.isdecimal() for word in words):
+                raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
+            cpu, core, socket, node = map(int, words)
+            rows.append((cpu, core, socket, node))
+    if not rows:
+        raise ValueError("no row of `lscpu -p=CPU,CORE,SOCKET,NODE` in it")
+    return layout(rows)
+
+
 def layout(rows: Iterable[tuple[int, int, int, int]]) -> CpuLayout:
     """Build a layout from (cpu, core, socket, node) rows."""
     return CpuLayout(cpus=tuple(LogicalCpu(*row) for row in rows))

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.trial import Direction
 
@@ -42,13 +44,14 @@ class HopLoss(Frozen):
     """Packets of one instance in one direction that were seen at one hop and not at the next."""
 
     instance: int
+    """0 where instances share the ports there, so that only the loss of all of them together is known."""
     direction: Direction
     last: str
     """Interface that still saw them."""
     next: str
     """Interface that did not."""
     owner: str
-    """Whose loss it is: `vswitch`, `generator`, or the name of an NF."""
+    """Whose loss it is: `vswitch` (`vswitch-2` on a second DUT), `generator`, or the name of an NF."""
     cause: Literal["queue", "inside", "link"]
     """queue: the owner's receive queue was full, by the drop counters of either end. inside: the owner received them
     and did not send them. link: they left for the owner, and no counter saw them arrive or be dropped."""
@@ -66,6 +69,8 @@ class ThreadLoad(Frozen):
     """Share of the time in which it ran."""
     waiting: float
     """Share of the time in which it had work and no CPU."""
+    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
 class CpuLoad(Frozen):
@@ -79,6 +84,8 @@ class CpuLoad(Frozen):
     """In soft and hard interrupts."""
     stolen: float
     """Taken by the hypervisor."""
+    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    """The node whose CPU it is; None where it is that of the (first) DUT."""
 
 
 class Usage(Frozen):

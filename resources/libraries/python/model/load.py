@@ -2,12 +2,13 @@
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model import csit_topology
 from resources.libraries.python.model.base import Location, Misfit
 from resources.libraries.python.model.topology import Topology
 
@@ -15,12 +16,19 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def load_topology(path: Path) -> Topology:
-    """Read a topology file.
+    """Read a topology file: one of this project, or one of FD.io CSIT, known by its form.
 
     Raises:
-        ConfigError: The file is missing, is no YAML, or is no topology.
+        ConfigError: The file is missing, is no YAML, is no topology, or has a secret in it.
     """
-    return load_yaml(path, Topology)
+    root, data = _read(path)
+    if csit_topology.is_csit(data):
+        try:
+            data = csit_topology.translate(data, csit_topology.name_of(path.stem))
+        except Misfit as error:
+            location, line = _locate(root, error.location, missing=False)
+            raise ConfigError(f"{path}:{line}: {'.'.join(map(str, location))}: {error}") from error
+    return _validated(path, root, data, Topology)
 
 
 def load_yaml(path: Path, model: type[Model]) -> Model:
@@ -29,6 +37,11 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
     Raises:
         ConfigError: The file is missing, is no YAML, has a key twice, or does not fit the model.
     """
+    return _validated(path, *_read(path), model)
+
+
+def _read(path: Path) -> tuple[yaml.Node | None, Any]:
+    """The nodes of a file, which know their lines, and what it says."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -38,12 +51,15 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         _refuse_repeated_keys(path, root, (), set())
-        data = yaml.safe_load(text)
+        return root, yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{path}:{line}: no valid YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: no valid YAML: {error}") from error
+
+
+def _validated(path: Path, root: yaml.Node | None, data: object, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -22,7 +22,7 @@ class Thread(Frozen):
     """One planned thread on one logical CPU."""
 
     owner: str
-    """`system`, `generator`, `vswitch` or the name of an NF."""
+    """`system`, `generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF."""
     role: ThreadRole
     index: int
     """Counts from 0 within owner and role."""
@@ -32,8 +32,31 @@ class Thread(Frozen):
     """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
+def _is_empty(value: object) -> bool:
+    """Left out of the JSON of plans that do not need the key, so that their digests stay what they were."""
+    return not value
+
+
+class MachineCores(Frozen):
+    """Cores of a machine beside the (first) DUT; its threads are in the core map."""
+
+    machine: str
+    """Name of the node."""
+    numa_node: int
+    smt: bool
+    physical: tuple[tuple[int, ...], ...]
+    """Physical cores of the node that have threads, each as all its logical CPUs."""
+    cores_needed: int
+    cores_there: int
+    oversubscribed: bool
+
+
 class CoreMap(Frozen):
-    """Which thread runs where, and whether that is an honest placement."""
+    """Which thread runs where, and whether that is an honest placement.
+
+    `numa_node`, `smt`, `physical`, `cores_needed` and `cores_there` are of the (first) DUT: numbers of CPUs of
+    different machines have nothing to do with each other.
+    """
 
     numa_node: int
     smt: bool
@@ -44,7 +67,13 @@ class CoreMap(Frozen):
     """Physical cores that an honest placement takes, system and main cores included."""
     cores_there: int
     oversubscribed: bool
-    """Data threads share cores with others because the machine is too small for the plan."""
+    """Data threads share cores with others because a machine is too small for the plan."""
+    elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=_is_empty)
+    """Machines beside the (first) DUT that run parts of the plan."""
+
+    def on(self, machine: str | None) -> tuple[Thread, ...]:
+        """Threads on a machine; None is the (first) DUT."""
+        return tuple(thread for thread in self.threads if thread.machine == machine)
 
     def cpus(self, owner: str, role: ThreadRole = ThreadRole.DATA) -> tuple[int, ...]:
         """Logical CPUs of an owner's threads, in order of index."""
@@ -61,6 +90,7 @@ class Nic(Frozen):
     pci_address: str | None = None
     mac_address: str | None = None
     driver: str | None = None
+    model: str | None = None
     numa_node: int = 0
     rate_bps: int | None = None
     """Line rate in L1 bits per second, one direction."""
@@ -83,7 +113,7 @@ class Port(Frozen):
     """One end of a link."""
 
     owner: str
-    """`generator`, `vswitch` or the name of an NF."""
+    """`generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF."""
     interface: str
     """Unique on the whole testbed, at most 15 characters."""
     mac: str
@@ -180,6 +210,8 @@ class Hop(Frozen):
     owner: str
     interface: str
     counter: Literal["rx", "tx"]
+    shared: bool = Field(default=False, exclude_if=_is_empty)
+    """Several instances pass here: its counter is the sum over all of them, and says nothing about one."""
 
 
 class Path(Frozen):

@@ -13,7 +13,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 """Minor: a key was added. Major: a key changed its meaning or went away."""
 
 
@@ -134,6 +134,8 @@ class Environment(Frozen):
     """What decides how threads and packets are scheduled, as it was during the run, by path below /proc/sys or /sys."""
     git_revision: str | None
     git_dirty: bool | None
+    nodes: dict[str, "Environment"] = Field(default_factory=dict)
+    """Of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
 
 
 class Affinity(Frozen):
@@ -156,7 +158,7 @@ class DeploymentTimes(Frozen):
 class Result(Frozen):
     """One test. `simulated` is true for everything that did not come from real packets."""
 
-    schema_version: Literal["1.0", "1.1"] = "1.1"
+    schema_version: Literal["1.0", "1.1", "1.2"] = "1.2"
     test_id: str
     """Robot's long name of the test."""
     test_name: str

@@ -82,9 +82,18 @@ def parse_selection(
             tuple(_one_of(size, NfSize, "NF size") for size in word.split("+")) for word in _words(nf_sizes)
         ),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
-        frames=tuple(frame(word) for word in _words(frames)),
+        frames=parse_frames(frames),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
+
+
+def parse_frames(text: str) -> tuple[Frame, ...]:
+    """Read names of frame sizes, such as `64B,IMIX`.
+
+    Raises:
+        ConfigError: There is no such frame, or none is named.
+    """
+    return tuple(frame(word) for word in _words(text))
 
 
 def parse_kinds(word: str) -> tuple[NfKind, ...]:

@@ -8,10 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.cabling import Socket, Way, ways
 from resources.libraries.python.model.cell import NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.settings import Generator, Ovs, Sizes, Trex, Vm, Vpp
 
 
 class World(StrEnum):
@@ -60,6 +62,23 @@ class CpuGroup(Frozen):
         return self
 
 
+def _layout(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> CpuLayout:
+    if groups == "discover":
+        raise ValueError("the CPU list is to be discovered on the machine")
+    return layout(
+        (cpu, core, group.socket, group.node)
+        for group in groups
+        for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True)
+    )
+
+
+def _cpus_once(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> None:
+    if groups != "discover":
+        repeated = [cpu for cpu, times in Counter(row.cpu for row in _layout(groups).cpus).items() if times > 1]
+        if repeated:
+            raise Misfit(("cpus",), f"CPU {repeated[0]} is listed more than once")
+
+
 class Interface(Frozen):
     """A port of a node."""
 
@@ -73,25 +92,6 @@ class Interface(Frozen):
     driver: str | None = None
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     """Line rate in L1 bits per second, one direction; None where there is none (veth)."""
-
-
-class Generator(Frozen):
-    """The traffic generator of a TG node."""
-
-    driver: Literal["auto", "xdp", "ring", "trex", "sim"]
-    """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
-    cores: Annotated[int, Field(ge=1, le=2)] = 1
-    """Physical cores for sending, where the generator shares the machine with the system under test."""
-
-
-class Trex(Frozen):
-    """How TRex is run."""
-
-    directory: str = "/opt/trex"
-    """Where it is installed: the folder that has `t-rex-64`."""
-    ports: Literal["auto", "dpdk", "af_packet"] = "auto"
-    """How it takes its ports: DPDK drivers by PCI address, or AF_PACKET sockets on ports of the kernel (software mode);
-    `auto` is DPDK where the topology has PCI addresses."""
 
 
 class TgNode(Frozen):
@@ -108,45 +108,31 @@ class TgNode(Frozen):
     """The DUT node on whose machine the generator runs: its cores are then planned too."""
     interfaces: Interfaces
 
+    @property
+    def layout(self) -> CpuLayout:
+        """The CPU list of the file. Raises ValueError where it is to be discovered."""
+        return _layout(self.cpus)
 
-class Sizes(Frozen):
-    """How threads share cores (CSIT's nf_mtcr, nf_dtcr)."""
+    @property
+    def numa_node(self) -> int:
+        """The NUMA node of the first interface: there the generator's threads are."""
+        return next(iter(self.interfaces.values())).numa_node
 
-    system_cores: Annotated[int, Field(ge=0)] = 1
-    nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+    @model_validator(mode="after")
+    def _cpus_fit(self) -> Self:
+        _cpus_once(self.cpus)
+        if self.access is None:
+            self.check_numa()
+        return self
 
+    def check_numa(self) -> None:
+        """Refuse ports on a NUMA node that CPUs do not have.
 
-class Vm(Frozen):
-    """How virtual machines are made."""
-
-    memory_mb: Annotated[int, Field(ge=64)] = 128
-    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
-    """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
-    boot_within_s: Annotated[float, Field(gt=0)] = 60.0
-
-
-class Ovs(Frozen):
-    """How Open vSwitch is made."""
-
-    ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
-    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK's driver for ports of the kernel;
-    `auto` is AF_XDP where it was built with that, else system. A result says which one it was."""
-
-
-class Vpp(Frozen):
-    """How VPP is run, as vSwitch and as NF."""
-
-    prefix: str = "/usr"
-    """Where it is installed: the folder that has `bin/vpp`."""
-    engine: Literal["auto", "docker", "podman", "process"] = "auto"
-    """What an NF runs in; `auto` is Docker or Podman where an engine answers, else a process in a network namespace."""
-    image: str | None = None
-    """Of the containers; None for one that is made of the node's own file system."""
-    main_heap_mb: Annotated[int, Field(ge=64)] = 512
-    buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
-    poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """How long a thread with nothing to do sleeps, in microseconds; `auto` is 0 on dedicated cores and 100 where a plan
-    is oversubscribed. A result says which one it was."""
+        Raises:
+            Misfit: With the place in this node.
+        """
+        if self.cpus != "discover" and self.numa_node not in self.layout.numa_nodes:
+            raise Misfit(("interfaces",), f"on NUMA node {self.numa_node}, but cpus has {list(self.layout.numa_nodes)}")
 
 
 class DutNode(Frozen):
@@ -172,23 +158,14 @@ class DutNode(Frozen):
     interfaces: Interfaces
 
     @model_validator(mode="after")
-    def _cpus_once(self) -> Self:
-        if self.cpus != "discover":
-            repeated = [cpu for cpu, times in Counter(row.cpu for row in self.layout.cpus).items() if times > 1]
-            if repeated:
-                raise Misfit(("cpus",), f"CPU {repeated[0]} is listed more than once")
+    def _cpus_fit(self) -> Self:
+        _cpus_once(self.cpus)
         return self
 
     @property
     def layout(self) -> CpuLayout:
         """The CPU list of the file. Raises ValueError where it is to be discovered."""
-        if self.cpus == "discover":
-            raise ValueError("the CPU list is to be discovered on the machine")
-        return layout(
-            (cpu, core, group.socket, group.node)
-            for group in self.cpus
-            for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True)
-        )
+        return _layout(self.cpus)
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
         """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it."""
@@ -202,7 +179,17 @@ class DutNode(Frozen):
         return next(iter(self.interfaces.values())).numa_node
 
     @model_validator(mode="after")
-    def _one_numa_node(self) -> Self:
+    def _numa_fits(self) -> Self:
+        if self.access is None:  # in a lab only ports that are measured on have to fit, which the topology knows
+            self.check_numa()
+        return self
+
+    def check_numa(self) -> None:
+        """Refuse ports on several NUMA nodes, or on one that CPUs or memory do not have.
+
+        Raises:
+            Misfit: With the place in this node.
+        """
         nodes = sorted({interface.numa_node for interface in self.interfaces.values()})
         if len(nodes) > 1:
             raise Misfit(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
@@ -214,7 +201,6 @@ class DutNode(Frozen):
                 raise Misfit(("memory",), f"has a NUMA node more than once: {listed}")
             if nodes[0] not in listed:
                 raise Misfit(("memory",), f"has NUMA nodes {listed}, but interfaces are on node {nodes[0]}")
-        return self
 
 
 class Metadata(Frozen):
@@ -232,6 +218,8 @@ class Topology(Frozen):
     world: World
     discriminator: Literal["link", "vlan", "mac"] = "link"
     """What keeps service instances apart between TG and DUT: a link (or VF) each, a VLAN each, or MAC addresses."""
+    nic: Annotated[str, Field(min_length=1)] | None = None
+    """NIC model of the ports to measure on, where the nodes of a lab have several; None for that of the first cable."""
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system, for the world `sim` only."""
     nodes: dict[Name, Annotated[TgNode | DutNode, Field(discriminator="type")]]
@@ -251,6 +239,9 @@ class Topology(Frozen):
         if (self.world is World.SIM) != (self.simulation is not None):
             raise Misfit(("simulation",), "belongs to the world sim, and is needed there")
         shared = self.tg.shares_machine_with
+        if shared is not None and self.tg.generator.cores > 2:
+            place = ("nodes", self.tg_name, "generator", "cores")
+            raise Misfit(place, f"{self.tg.generator.cores} cores of the machine under test; at most 2")
         if shared is not None and not isinstance(self.nodes.get(shared), DutNode):
             raise Misfit(("nodes",), f"shares_machine_with names '{shared}', which is no DUT node")
         return self
@@ -269,6 +260,70 @@ class Topology(Frozen):
             if ports[0][0] == ports[1][0]:
                 raise Misfit(place, f"'{link}' joins two ports of one node ({names})")
         return self
+
+    @model_validator(mode="after")
+    def _lab_is_whole(self) -> Self:
+        if self.world is not World.LAB:
+            if self.nic is not None:
+                raise Misfit(("nic",), "belongs to the world lab: other worlds have no NICs to choose from")
+            return self
+        if self.tg.shares_machine_with is not None:
+            raise Misfit(("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own")
+        sims = {name: self._simulated_parts(node) for name, node in self.nodes.items()}
+        for name, parts in sims.items():
+            if parts:
+                raise Misfit(("nodes", name), f"{parts[0]}: sim belongs to the world sim")
+        first = self.dut
+        for name, node in self.duts.items():
+            for key in ("vswitch", "containers", "vms"):
+                if getattr(node, key) != getattr(first, key):
+                    raise Misfit(("nodes", name, key), "differs from the first DUT's: both run the same service")
+        self._keep_used_ports()
+        return self
+
+    def _keep_used_ports(self) -> None:
+        """Leave out ports of NICs that are not measured on, which may be on another NUMA node."""
+        ways = self._ways()
+        used = {(end.node, end.port) for way in ways for cable in way for end in (cable.a, cable.b)}
+        for name, node in self.nodes.items():
+            kept = {port: row for port, row in node.interfaces.items() if (name, port) in used}
+            self.nodes[name] = node.model_copy(update={"interfaces": kept})
+        for name, node in self.nodes.items():
+            try:
+                node.check_numa()
+            except Misfit as error:
+                raise Misfit(("nodes", name, *error.location), str(error)) from error
+
+    @staticmethod
+    def _simulated_parts(node: TgNode | DutNode) -> list[str]:
+        if isinstance(node, TgNode):
+            return ["generator.driver"] if node.generator.driver == "sim" else []
+        parts = {"vswitch": node.vswitch == "sim", "containers": NfKind.SIM in node.containers}
+        return [key for key, is_sim in {**parts, "vms": node.vms is NfKind.SIM}.items() if is_sim]
+
+    def _ways(self) -> tuple[Way, ...]:
+        sockets = [
+            Socket(name, port, interface.link, interface.model, isinstance(node, DutNode))
+            for name, node in self.nodes.items()
+            for port, interface in node.interfaces.items()
+        ]
+        try:
+            return ways(sockets, self.tg_name, list(self.duts), self.nic)
+        except ValueError as error:
+            raise Misfit(("nodes",), str(error)) from error
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """Ways of packets over the cables of a lab, from the generator and back; none in other worlds.
+
+        With `discriminator: link` every instance has one; else all share the first.
+        """
+        return self._ways() if self.world is World.LAB else ()
+
+    @property
+    def tg_name(self) -> str:
+        """Name of the traffic generator's node."""
+        return next(name for name, node in self.nodes.items() if isinstance(node, TgNode))
 
     @property
     def tg(self) -> TgNode:

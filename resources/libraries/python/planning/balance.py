@@ -86,16 +86,27 @@ class Balance:
         return tuple(said)
 
 
-def vswitch_ports(cell: Cell) -> int:
-    """Ports of the vSwitch: two edges for each instance, and two for each NF of a snake or each end of a pipeline."""
-    return cell.nf_chains * (2 + 2 * (1 if cell.service_type.is_pipeline else cell.nf_nodes))
+def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
+    """Ports of the vSwitch that have a receive queue.
+
+    Two edges for each instance, or for all of them where they share a cable, and two for each NF of a snake or for the
+    ends of each pipeline.
+    """
+    inner = 2 * cell.nf_chains * (1 if cell.service_type.is_pipeline else cell.nf_nodes)
+    return inner + 2 * (1 if one_cable else cell.nf_chains)
 
 
-def balance(cell: Cell, cores: CoreMap) -> Balance:
-    """Look at a core map."""
+def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
+    """Look at a core map: at the (first) DUT, as a second one has the same service.
+
+    Args:
+        cell: What is placed.
+        cores: Where.
+        one_cable: Whether instances share the cables of the testbed.
+    """
     by_cpu: dict[int, list[str]] = {}
     threads: Counter[str] = Counter()
-    for thread in cores.threads:
+    for thread in cores.on(None):
         if thread.role is ThreadRole.DATA and thread.owner != GENERATOR:
             by_cpu.setdefault(thread.cpu, []).append(thread.owner)
             threads[thread.owner] += 1
@@ -106,7 +117,7 @@ def balance(cell: Cell, cores: CoreMap) -> Balance:
     apart = [] if cores.oversubscribed else busy
     load = [len(owners) for owners in by_cpu.values()]
     return Balance(
-        vswitch=Spread(vswitch_ports(cell), threads[VSWITCH]),
+        vswitch=Spread(vswitch_ports(cell, one_cable=one_cable), threads[VSWITCH]),
         nfs=tuple((size.value, Spread(QUEUES_OF_AN_NF, count)) for size, count in sizes.items()),
         sibling_nfs=sum(len(set(chain.from_iterable(owners))) > 1 for owners in apart),
         sibling_data=len(apart),

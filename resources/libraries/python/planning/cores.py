@@ -14,8 +14,8 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfSize
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.topology import Sizes
-from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
+from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.planning.names import GENERATOR, nf_name, vswitch_name
 
 Core = tuple[int, ...]
 """A physical core as its logical CPUs."""
@@ -75,8 +75,9 @@ def allocate(
     *,
     generator_cores: int = 0,
     oversubscribe: bool = False,
+    dut: int = 1,
 ) -> CoreMap:
-    """Place every thread of a cell.
+    """Place every thread that a cell has on one DUT.
 
     Args:
         cell: What to place.
@@ -85,6 +86,7 @@ def allocate(
         sharing: How threads share cores.
         generator_cores: Cores for the generator, where it runs on the same machine.
         oversubscribe: Fold a cell that does not fit onto the cores that are there, and say so in the result.
+        dut: Which DUT of the testbed; the second has the same service once more, with names of its own.
 
     Raises:
         PlanError: The cell does not fit and may not be folded, or needs SMT where there is none.
@@ -98,7 +100,7 @@ def allocate(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )
     places = _honest(cores, needs) if fits else _folded(cores, needs)
-    threads = tuple(_threads(cell, places, sharing))
+    threads = tuple(_threads(cell, places, sharing, dut))
     used = {thread.cpu for thread in threads}
     return CoreMap(
         numa_node=numa_node,
@@ -162,16 +164,17 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
     )
 
 
-def _threads(cell: Cell, places: _Places, sharing: Sizes) -> Iterator[Thread]:
+def _threads(cell: Cell, places: _Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
+    vswitch, nodes_before = vswitch_name(dut), (dut - 1) * cell.nf_nodes
     for index, core in enumerate(places.system):
         yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
     # The generator sends from one thread per core: its sibling stays idle, as a busy one would slow it.
     yield from _data(GENERATOR, [core[0] for core in places.generator])
-    yield Thread(owner=VSWITCH, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
-    yield from _data(VSWITCH, [cpu for core in places.vswitch_data for cpu in core])
+    yield Thread(owner=vswitch, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
+    yield from _data(vswitch, [cpu for core in places.vswitch_data for cpu in core])
     data = _nf_data(cell, places.nf_data)
     for offset, (instance, node) in enumerate(_nfs(cell)):
-        owner = nf_name(instance, node)
+        owner = nf_name(instance, nodes_before + node)
         main = places.nf_main[offset % len(places.nf_main)]
         turn = (offset // len(places.nf_main)) % sharing.nf_mains_per_core
         yield Thread(owner=owner, role=ThreadRole.MAIN, index=0, cpu=main[turn % len(main)])

@@ -1,6 +1,6 @@
 """The whole matrix: which cells fit, how many cores they use, why the others do not fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,9 +11,12 @@ from resources.libraries.python.model.plan import CoreMap
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.balance import Balance, balance
-from resources.libraries.python.planning.cores import allocate, demand, impossible
-from resources.libraries.python.planning.memory import node_of, shortages
-from resources.libraries.python.planning.plan import generator_cores, no_such_kind
+from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
+from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shareable
+from resources.libraries.python.planning.machines import shortages as core_shortages
+from resources.libraries.python.planning.memory import node_of
+from resources.libraries.python.planning.memory import shortages as memory_shortages
+from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS
 
@@ -52,65 +55,55 @@ class Candidate:
 
 
 def candidates(
-    topology: Topology, layout: CpuLayout, selection: Selection, memory: MemoryLayout | None = None
+    topology: Topology, layout: Layouts, selection: Selection, memory: MemoryLayout | None = None
 ) -> Iterator[Candidate]:
     """Look at every cell of a selection, in its order.
 
     Args:
         topology: The testbed.
-        layout: The DUT's logical CPUs.
+        layout: Logical CPUs of the (first) DUT, or of nodes by name.
         selection: Which cells.
         memory: The DUT's memory where it was discovered; by default what the topology declares.
     """
-    there = node_of(topology, memory)
+    there, layouts = node_of(topology, memory), layouts_of(topology, layout)
+    one_cable = edges_of(topology).one_cable
+    may_share = shareable(topology, layouts)
     maps: dict[tuple[object, ...], CoreMap] = {}
     for cell in selection.cells():
-        reasons = tuple(_reasons(topology, layout, cell, there))
-        if not _runs(topology, layout, reasons):
+        reasons = tuple(_reasons(topology, layouts, cell, there))
+        if not _runs(reasons, may_share=may_share):
             yield Candidate(cell, reasons, None, None)
             continue
         # The service type decides about links, not about cores: three types share a map.
         key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc)
         if key not in maps:
-            maps[key] = _place(topology, layout, cell)
-        yield Candidate(cell, reasons, maps[key], balance(cell, maps[key]))
+            maps[key] = place(topology, cell, layouts)
+        yield Candidate(cell, reasons, maps[key], balance(cell, maps[key], one_cable=one_cable))
 
 
-def _runs(topology: Topology, layout: CpuLayout, reasons: tuple[Reason, ...]) -> bool:
+def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:
     """Threads can take turns on a core, where the topology allows it. What is missing otherwise cannot be shared."""
-    shareable = topology.dut.oversubscribe and bool(layout.cores(topology.dut.numa_node))
-    return all(reason.limit is Limit.CORES and shareable for reason in reasons)
+    return all(reason.limit is Limit.CORES and may_share for reason in reasons)
 
 
-def _place(topology: Topology, layout: CpuLayout, cell: Cell) -> CoreMap:
-    dut = topology.dut
-    return allocate(
-        cell,
-        layout,
-        dut.numa_node,
-        dut.core_sharing,
-        generator_cores=generator_cores(topology),
-        oversubscribe=dut.oversubscribe,
-    )
-
-
-def _reasons(topology: Topology, layout: CpuLayout, cell: Cell, there: MemoryNode | None) -> Iterator[Reason]:
-    dut = topology.dut
+def _reasons(
+    topology: Topology, layouts: Mapping[str, CpuLayout], cell: Cell, there: MemoryNode | None
+) -> Iterator[Reason]:
     if lacks := no_such_kind(topology, cell):
         yield Reason(limit=Limit.KIND, text=lacks)
-    if cell.nf_chains > MOST_INSTANCES or cell.nf_count > MOST_NFS:
+    if cannot := cannot_discriminate(topology):
+        yield Reason(limit=Limit.DISCRIMINATOR, text=cannot)
+    if lack := too_few_cables(topology, cell.nf_chains):
+        yield Reason(limit=Limit.LINKS, text=lack[0], needs=cell.nf_chains, there=lack[1])
+    functions = len(topology.duts) * cell.nf_count
+    if cell.nf_chains > MOST_INSTANCES or functions > MOST_NFS:
         text = (
-            f"needs addresses for {cell.nf_chains} instances and {cell.nf_count} NFs, "
+            f"needs addresses for {cell.nf_chains} instances and {functions} NFs, "
             f"there are {MOST_INSTANCES} and {MOST_NFS}"
         )
         yield Reason(limit=Limit.ADDRESSES, text=text)
-    if half := impossible(cell, layout):
-        yield Reason(limit=Limit.SMT, text=half)
-    needs, has = demand(cell, dut.core_sharing, generator_cores(topology)).total, len(layout.cores(dut.numa_node))
-    if needs > has:
-        text = f"needs {needs} cores on NUMA {dut.numa_node}, {has} there"
-        yield Reason(limit=Limit.CORES, text=text, needs=needs, there=has)
-    yield from shortages(topology, cell, there)
+    yield from core_shortages(topology, cell, layouts)
+    yield from memory_shortages(topology, cell, there)
 
 
 def core_usage(cell: Cell) -> float:

@@ -31,6 +31,10 @@ VPP_HUGEPAGES_MB = 1024
 (methodology_vpp_startup_settings), and as much again for rings and shared memory."""
 VPP_HEAP_MB = 512
 """Main heap of a VPP; FD.io CSIT's startup file for VMs says 512M."""
+VPP_BUFFER_BYTES = 2496
+"""A packet buffer of VPP with 2048 bytes of data."""
+VPP_OVERHEAD_MB = 128
+"""What a VPP takes beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
 VPP_VM_HUGEPAGES_MB = 4096
 """A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
 USERSPACE_SWITCH_MB = 1280
@@ -43,13 +47,25 @@ class Need:
 
     ordinary_mb: int = 0
     hugepages_mb: int = 0
+    either_mb: int = 0
+    """From huge pages where there are enough for all of it, else from ordinary memory."""
 
     def __add__(self, other: "Need") -> "Need":
-        return Need(self.ordinary_mb + other.ordinary_mb, self.hugepages_mb + other.hugepages_mb)
+        return Need(
+            self.ordinary_mb + other.ordinary_mb,
+            self.hugepages_mb + other.hugepages_mb,
+            self.either_mb + other.either_mb,
+        )
 
     def times(self, count: int) -> "Need":
         """Of several of a kind."""
-        return Need(self.ordinary_mb * count, self.hugepages_mb * count)
+        return Need(self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count)
+
+    def where(self, hugepages_mb: int) -> "Need":
+        """The same where there are so many huge pages: decided where the rest comes from."""
+        if self.hugepages_mb + self.either_mb <= hugepages_mb:
+            return Need(self.ordinary_mb, self.hugepages_mb + self.either_mb)
+        return Need(self.ordinary_mb + self.either_mb, self.hugepages_mb)
 
 
 _TOTAL = Need()
@@ -77,6 +93,11 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -
             vm = topology.dut.vm
             emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
             needs = Need(NAMESPACE_MB + vm.memory_mb + VM_OVERHEAD_MB + emulated)
+        case NfKind.VPP:
+            needs = Need(NAMESPACE_MB) + _of_vpp(topology)
+        case NfKind.QEMU_VPP:
+            # Its memory is shared with the vSwitch; inside, VPP uses what the guest has.
+            needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, either_mb=topology.dut.vm.memory_mb)
         case NfKind.SIM if service_type is ServiceType.VSC:
             needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, VPP_VM_HUGEPAGES_MB)
         case NfKind.SIM:
@@ -90,8 +111,16 @@ def _of_vswitch(topology: Topology) -> Need:
             return Need(VPP_HEAP_MB, VPP_HUGEPAGES_MB)
         case "linux_bridge":
             return Need(NAMESPACE_MB)
+        case "vpp":
+            return Need(NAMESPACE_MB) + _of_vpp(topology)
         case _:
             return Need(NAMESPACE_MB + USERSPACE_SWITCH_MB)
+
+
+def _of_vpp(topology: Topology) -> Need:
+    vpp = topology.dut.vpp
+    buffers_mb = -(-vpp.buffers_per_numa * VPP_BUFFER_BYTES // 2**20)
+    return Need(VPP_OVERHEAD_MB, either_mb=vpp.main_heap_mb + buffers_mb)
 
 
 def node_of(topology: Topology, memory: MemoryLayout | None) -> MemoryNode | None:
@@ -111,7 +140,7 @@ def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Itera
     """Say which memory a cell lacks; nothing where it is not known what the testbed has."""
     if there is None:
         return
-    needs = need(topology, cell)
+    needs = need(topology, cell).where(there.hugepages_mb)
     rows = (
         (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there)),
         (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, there.hugepages_mb),

@@ -19,13 +19,26 @@ _APPLICATION_WORDS = {
 """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
 
 
+def vswitch_name(dut: int) -> str:
+    """Name of the vSwitch of a DUT; DUTs count from 1 in the order in which forward packets visit them."""
+    return VSWITCH if dut == 1 else f"{VSWITCH}-{dut}"
+
+
+def is_vswitch(owner: str) -> bool:
+    """Whether an owner is the vSwitch of any DUT."""
+    return owner == VSWITCH or owner.startswith(f"{VSWITCH}-")
+
+
 def nf_name(instance: int, node: int) -> str:
     """Name of an NF; instances and nodes count from 1."""
     return f"nf-{instance}-{node}"
 
 
 def edge_interface(owner: str, instance: int, port: int) -> str:
-    """Interface between generator and vSwitch; port 1 or 2."""
+    """Interface at an edge of the service: of the generator port 1 or 2, of the vSwitches 1 to 4 along the service.
+
+    Instance 0 is a port that all instances share.
+    """
     return f"cs{'g' if owner == GENERATOR else 'v'}{instance}p{port}"
 
 

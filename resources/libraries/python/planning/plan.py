@@ -1,20 +1,18 @@
 """From a topology and a cell to a Plan."""
 
 import hashlib
+from collections.abc import Sequence
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
-from resources.libraries.python.planning.cores import allocate, refusal
+from resources.libraries.python.planning.edges import check, edges_of
+from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
+from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.wiring import wire
-
-
-def generator_cores(topology: Topology) -> int:
-    """Cores of the DUT's machine that the generator takes; 0 when it has a machine of its own."""
-    return topology.tg.generator.cores if topology.tg.shares_machine_with else 0
 
 
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
@@ -49,24 +47,26 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     return None
 
 
-def make_plan(topology: Topology, cell: Cell, layout: CpuLayout) -> Plan:
+def make_plan(topology: Topology, cell: Cell, layout: Layouts) -> Plan:
     """Derive everything.
 
     Args:
         topology: The testbed.
         cell: What is asked for.
-        layout: The DUT's logical CPUs, from the topology or discovered.
+        layout: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that are
+            not named are taken from the topology.
 
     Raises:
+        ConfigError: The CPUs of a node of a lab are neither given nor listed.
         PlanError: The cell cannot be planned on this testbed.
     """
-    dut = topology.dut
-    sharing, cores = dut.core_sharing, generator_cores(topology)
-    core_map = allocate(cell, layout, dut.numa_node, sharing, generator_cores=cores, oversubscribe=dut.oversubscribe)
-    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch)
-    threads = threads_per_nf(cell, layout, dut.numa_node)
+    dut, layouts = topology.dut, layouts_of(topology, layout)
+    check(topology, cell.nf_chains)
+    core_map = place(topology, cell, layouts)
+    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch, edges_of(topology))
+    threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
-    reason = refusal(cell, layout, dut.numa_node, sharing, cores)
+    short = shortages(topology, cell, layouts)
     return Plan(
         testbed=topology.metadata.name,
         cell=cell,
@@ -79,8 +79,23 @@ def make_plan(topology: Topology, cell: Cell, layout: CpuLayout) -> Plan:
         functions=wiring.functions,
         flows=wiring.flows,
         paths=wiring.paths,
-        warnings=(f"oversubscribed: {reason}",) if core_map.oversubscribed else (),
+        warnings=(f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else (),
+        machines=_machines(topology, wiring.functions),
     )
+
+
+def _machines(topology: Topology, functions: Sequence[NfPlan]) -> dict[str, str]:
+    """The node of each owner of ports; none where all is on one machine."""
+    if topology.world is not World.LAB:
+        return {}
+    duts = list(topology.duts)
+    last = max(function.node for function in functions)
+    per_dut = last // len(duts)
+    return {
+        names.GENERATOR: topology.tg_name,
+        **{names.vswitch_name(number): name for number, name in enumerate(duts, 1)},
+        **{function.name: duts[(function.node - 1) // per_dut] for function in functions},
+    }
 
 
 def digest(plan: Plan) -> str:

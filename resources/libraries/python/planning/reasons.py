@@ -1,5 +1,6 @@
 """Why a cell does not fit, one kind of limit each."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from resources.libraries.python.model.base import Frozen
@@ -11,6 +12,10 @@ class Limit(StrEnum):
     KIND = "kind"
     """The testbed has no driver for such an NF."""
     ADDRESSES = "addresses"
+    LINKS = "links"
+    """A lab has fewer cables than the cell has instances."""
+    DISCRIMINATOR = "discriminator"
+    """Drivers cannot keep instances apart as the topology says."""
     SMT = "smt"
     CORES = "cores"
     MEMORY = "memory"
@@ -28,6 +33,6 @@ class Reason(Frozen):
     there: int | None = None
 
 
-def sentence(reasons: tuple[Reason, ...]) -> str | None:
+def sentence(reasons: Sequence[Reason]) -> str | None:
     """All reasons in one text; None for none."""
     return "; ".join(reason.text for reason in reasons) or None

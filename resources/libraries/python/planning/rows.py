@@ -8,6 +8,7 @@ from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
+from resources.libraries.python.planning.machines import Layouts, layouts_of
 from resources.libraries.python.planning.matrix import Candidate, candidates
 from resources.libraries.python.planning.plan import threads_per_nf
 
@@ -43,22 +44,23 @@ class Rows:
 
 def make_rows(
     topology: Topology,
-    layout: CpuLayout,
+    layout: Layouts,
     selection: Selection,
     test_type: TestType,
     memory: MemoryLayout | None = None,
 ) -> Rows:
     """Make the rows of one suite, small cells first."""
     looked_at = tuple(candidates(topology, layout, selection, memory))
+    first = next(iter(layouts_of(topology, layout).values()))
     return Rows(
         rows=tuple(
-            _row(topology, layout, each.cell, frame, test_type)
+            _row(topology, first, each.cell, frame, test_type)
             for frame in selection.frames
             for each in looked_at
             if each.runs
         ),
         refused=tuple(
-            _refused(topology, layout, each, frame, test_type)
+            _refused(topology, first, each, frame, test_type)
             for frame in selection.frames
             for each in looked_at
             if not each.runs

@@ -8,13 +8,13 @@ The place of the loss decides, the time of the data threads confirms or contradi
 - in between, the time of threads decides nothing, and that is said.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.evidence import HopLoss, Located, Usage
 from resources.libraries.python.model.plan import Plan, ThreadRole
 from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.search.locate import by_owner
+from resources.libraries.python.search.locate import AND, by_owner
 
 FULL = 0.9
 """Share of the time from which on a thread or CPU counts as busy all the time: the rest is waking and settling."""
@@ -28,6 +28,9 @@ _MOST_LINES = 4
 _LEAST = 0.05
 """Owners with less of the losses share a line."""
 _VSWITCH, _GENERATOR = "vswitch", "generator"
+DATA_THREADS, POLL = "data threads", "poll"
+"""The fact by which a driver says that its data threads run all the time, where that is not so of all of its kind."""
+_Facts = Mapping[str, Mapping[str, str]]
 _POLLING = frozenset({NfKind.TESTPMD})
 """NFs whose data threads run all the time, with or without packets."""
 
@@ -37,13 +40,16 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def limits(plan: Plan, located: Located, numbers: tuple[str, ...]) -> list[Finding]:
+def limits(
+    plan: Plan, located: Located, numbers: tuple[str, ...], facts: Mapping[str, Mapping[str, str]] | None = None
+) -> list[Finding]:
     """Findings about what limits some numbers.
 
     Args:
         plan: Of the test.
         located: Losses of a trial beyond the limit.
         numbers: Which numbers it is about.
+        facts: What was found out about the parts, by role: whether their data threads poll, and what these did.
 
     Returns:
         Nothing where nothing was lost that could be located.
@@ -60,18 +66,18 @@ def limits(plan: Plan, located: Located, numbers: tuple[str, ...]) -> list[Findi
     findings = []
     for kind, lost in sorted(kinds.items(), key=lambda item: -item[1]):
         if kind is leading or lost >= _SECOND * total:
-            for line in _lines(plan, located, kind, total):
+            for line in _lines(plan, located, kind, total, facts or {}):
                 findings.append(Finding(kind=kind, text=line, numbers=numbers))
     return findings
 
 
 def _kind(owner: str) -> VerdictKind:
-    if owner == _VSWITCH:
+    if owner == _VSWITCH or owner.startswith(f"{_VSWITCH}-"):
         return VerdictKind.VSWITCH_BOUND
     return VerdictKind.GENERATOR_BOUND if owner == _GENERATOR else VerdictKind.NF_BOUND
 
 
-def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int) -> Iterable[str]:
+def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int, facts: _Facts) -> Iterable[str]:
     owners = {owner: lost for owner, lost in by_owner(located.hops).items() if _kind(owner) is kind}
     shown = [owner for owner, lost in owners.items() if lost >= _LEAST * total][:_MOST_LINES] or list(owners)[:1]
     for owner in shown:
@@ -81,7 +87,7 @@ def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int) -> Itera
             f"{owners[owner]} of them at {owner}: {'; '.join(map(_where, hops[:_MOST_LINES]))}{_more(hops, 'place')}"
         )
         if located.usage is not None:
-            yield from _of_cpus(plan, owner, hops, located.usage)
+            yield from _of_cpus(plan, owner, hops, located.usage, facts)
     if len(owners) > len(shown):
         others = [owner for owner in owners if owner not in shown]
         rest = sum(owners[owner] for owner in others)
@@ -94,7 +100,7 @@ def _more(rows: Sequence[object], what: str) -> str:
 
 
 def _where(loss: HopLoss) -> str:
-    flow = f"instance {loss.instance} {loss.direction}"
+    flow = f"instance {loss.instance} {loss.direction}" if loss.instance else f"all instances {loss.direction}"
     match loss.cause:
         case "queue":
             return f"{loss.lost} met a full receive queue at {loss.next} ({flow})"
@@ -104,13 +110,16 @@ def _where(loss: HopLoss) -> str:
             return f"{loss.lost} left {loss.last} and did not arrive at {loss.next} ({flow})"
 
 
-def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage) -> Iterable[str]:
+def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, facts: _Facts) -> Iterable[str]:
     """Whether the time of the owner's data threads agrees with the place of the loss."""
-    if _polls(plan, owner):
+    if work := _work(owner, facts):
+        yield f"{owner}'s data threads: {work}"
+    if _polls(plan, owner, facts):
         yield f"{owner}'s data threads poll: the time they run says nothing about their load"
         return
-    places = {loss.last if loss.cause == "inside" else loss.next for loss in hops}
+    places = {(loss.last if loss.cause == "inside" else loss.next).partition(AND)[0] for loss in hops}
     threads = [thread for thread in usage.threads if thread.owner == owner and thread.interface in places]
+    everywhere, usage = usage, _on_machine_of(plan, owner, usage)
     if not threads:
         yield from _of_planned_cpus(plan, owner, usage)
         return
@@ -124,7 +133,7 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage) -> I
             f"{name} had work for {percent(wanted)} of the time only: packets are lost there by a limit or in bursts, "
             "not for want of CPU"
         )
-        yield from _others_at_their_limit(owner, usage)
+        yield from _others_at_their_limit(owner, everywhere)
     elif own < _ALONE * wanted:
         yield (
             f"{name} had work for {percent(wanted)} of the time and ran for {percent(own)}; the CPU had "
@@ -139,8 +148,36 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage) -> I
         )
 
 
-def _polls(plan: Plan, owner: str) -> bool:
-    return any(function.name == owner and function.kind in _POLLING for function in plan.functions)
+def _on_machine_of(plan: Plan, owner: str, usage: Usage) -> Usage:
+    """Only the machine that an owner is on: CPU 3 of another one is another CPU."""
+    machine = _machine(plan, owner)
+    return usage.model_copy(
+        update={
+            "threads": tuple(thread for thread in usage.threads if thread.machine == machine),
+            "cpus": tuple(row for row in usage.cpus if row.machine == machine),
+        }
+    )
+
+
+def _machine(plan: Plan, owner: str) -> str | None:
+    return next((thread.machine for thread in plan.cores.threads if thread.owner == owner), None)
+
+
+def _polls(plan: Plan, owner: str, facts: _Facts) -> bool:
+    kinds = {function.name: function.kind for function in plan.functions}
+    if kinds.get(owner) in _POLLING:
+        return True
+    role = facts.get("functions" if owner in kinds else "vswitch", {})
+    return kinds.get(owner, NfKind.VPP) is NfKind.VPP and role.get(DATA_THREADS) == POLL
+
+
+def _work(owner: str, facts: _Facts) -> str:
+    """What an owner's data threads did around the trial, where its driver tells: the vSwitch's, or an NF's by name."""
+    return (
+        facts.get("vswitch", {}).get("work", "")
+        if owner == _VSWITCH
+        else facts.get("functions", {}).get(f"{owner} work", "")
+    )
 
 
 def _wanted(owner: str, cpu: int, usage: Usage) -> float:

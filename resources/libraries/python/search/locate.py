@@ -11,9 +11,13 @@ and did not send) or a link (it was sent and not received). What is missing in b
   when the counters were read. The receiver is charged, with that remark.
 
 Losses of neighbouring hops add up to the loss of the flow exactly, since each is a difference of the same counters.
+
+Where instances share ports, the counters there are sums over all of them. Losses before, at and behind such a port are
+found from sums of what the instances' own counters say, and told of all instances together, as instance 0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -22,13 +26,18 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.evidence import HopLoss, Located, Usage
 from resources.libraries.python.model.goal import GoalResult, SearchProfile
 from resources.libraries.python.model.plan import Hop, Path, Plan
-from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 
 BEYOND = 1.1
 """Load of the locating trial over the highest upper bound. A system that just forwards its limit then loses a tenth:
 far more than the noise of a search. Much more load would move the loss to the first queue there is."""
+AND = " and "
+"""Between the first port and the number of others, where a loss is known of all instances together only."""
 _LEAST_LOST = 3
 """Packets of the system's own (neighbour discovery) may be counted at some hops and not at others."""
+
+ALL = 0
+"""Instance of a loss that is known of all instances together only."""
 
 Counters = Mapping[str, InterfaceCounters]
 
@@ -61,7 +70,18 @@ def locate(
     """
     seen = {name: after[name] - before[name] for name in after if name in before}
     paths = {(path.instance, path.direction): path for path in plan.paths}
-    losses = [loss for flow in _sum(results) for loss in _along(paths[flow.instance, flow.direction], flow, seen)]
+    flows = list(_sum(results))
+    rows = [_readings(paths[flow.instance, flow.direction], flow, seen) for flow in flows]
+    losses = [
+        loss
+        for flow, row in zip(flows, rows, strict=True)
+        for loss in _along(row, [(flow.instance, row)], flow.direction, at_shared=False)
+    ]
+    for direction in Direction:
+        own = [(flow, row) for flow, row in zip(flows, rows, strict=True) if flow.direction is direction]
+        if any(reading.hop.shared for _, row in own for reading in row):
+            members = [(flow.instance, row) for flow, row in own]
+            losses += _along(_together([row for _, row in own], seen), members, direction, at_shared=True)
     first = results[0].trial
     return Located(
         purpose="mrr" if first.purpose == "mrr" else "locate",
@@ -97,7 +117,7 @@ def _sum(results: Sequence[TrialResult]) -> Iterator[FlowCount]:
 
 
 def count_at(hop: Hop, flow: FlowCount, path: Path, seen: Counters) -> int | None:
-    """Packets of a flow at a hop: an interface belongs to one instance, with a counter for each direction.
+    """Packets of a flow at a hop, by the hop's counter for that direction.
 
     Args:
         hop: Of the path.
@@ -106,62 +126,123 @@ def count_at(hop: Hop, flow: FlowCount, path: Path, seen: Counters) -> int | Non
         seen: Differences of counters.
 
     Returns:
-        None where there is no counter.
+        None where there is no counter, or where it counts other instances too.
     """
     if hop is path.hops[0]:
         return flow.sent
     if hop is path.hops[-1]:
         return flow.received
+    return None if hop.shared else _counted(hop, seen)
+
+
+def _counted(hop: Hop, seen: Counters) -> int | None:
     if hop.interface not in seen:
         return None
     return seen[hop.interface].rx_packets if hop.counter == "rx" else seen[hop.interface].tx_packets
-
-
-def _along(path: Path, flow: FlowCount, seen: Counters) -> Iterator[HopLoss]:
-    counted = [
-        (index, count) for index, hop in enumerate(path.hops) if (count := count_at(hop, flow, path, seen)) is not None
-    ]
-    for (here, upto), (there, beyond) in pairwise(counted):
-        missing = upto - beyond
-        for owner_index, cause, lost in _causes(path, here, there, missing, seen):
-            if lost >= _LEAST_LOST:
-                yield HopLoss(
-                    instance=flow.instance,
-                    direction=flow.direction,
-                    last=path.hops[here].interface,
-                    next=path.hops[owner_index if cause == "queue" else there].interface,
-                    owner=path.hops[owner_index].owner,
-                    cause=cause,
-                    lost=lost,
-                )
-
-
-_Cause = tuple[int, Literal["queue", "inside", "link"], int]
-"""Index of a hop whose owner is charged, why, and packets."""
-
-
-def _causes(path: Path, here: int, there: int, missing: int, seen: Counters) -> Iterator[_Cause]:
-    """Who is to be charged with packets that are missing between two hops."""
-    last, following = path.hops[here], path.hops[there]
-    if last.counter == "tx":
-        # A link, or an owner without counters behind it, which is then charged as a whole.
-        if there == here + 1:
-            dropped = min(max(missing, 0), _dropped(last, seen) + _dropped(following, seen))
-            yield there, "queue", dropped
-            yield there, "link", missing - dropped
-        else:
-            yield here + 1, "inside", missing
-        return
-    if following.counter == "tx" and there == here + 1:
-        # What an owner's port could not send met a full queue of the next owner.
-        dropped = min(max(missing, 0), _dropped(following, seen)) if there + 1 < len(path.hops) else 0
-        yield there + 1, "queue", dropped
-        yield here, "inside", missing - dropped
-        return
-    yield here, "inside", missing
 
 
 def _dropped(hop: Hop, seen: Counters) -> int:
     if hop.interface not in seen:
         return 0
     return seen[hop.interface].rx_dropped if hop.counter == "rx" else seen[hop.interface].tx_dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A hop with what was counted there."""
+
+    hop: Hop
+    count: int | None
+    """Packets that passed; None where there is no counter for them."""
+    dropped: int
+    """Packets dropped at the hop for want of room."""
+
+
+def _readings(path: Path, flow: FlowCount, seen: Counters) -> list[_Reading]:
+    """The hops of one flow."""
+    return [
+        _Reading(hop, count_at(hop, flow, path, seen), 0 if hop.shared else _dropped(hop, seen)) for hop in path.hops
+    ]
+
+
+def _together(rows: Sequence[Sequence[_Reading]], seen: Counters) -> list[_Reading]:
+    """The hops of all flows of a direction as those of one: sums, and the counters of shared ports as they are."""
+    found = []
+    for index, column in enumerate(zip(*rows, strict=True)):
+        first, at_an_end = column[0], index in {0, len(rows[0]) - 1}
+        counts = [reading.count for reading in column if reading.count is not None]
+        total = sum(counts) if len(counts) == len(column) else None
+        if first.hop.shared:
+            count = total if at_an_end else _counted(first.hop, seen)
+            found.append(_Reading(first.hop, count, _dropped(first.hop, seen)))
+        else:
+            found.append(_Reading(first.hop, total, sum(reading.dropped for reading in column)))
+    return found
+
+
+_Members = Sequence[tuple[int, Sequence[_Reading]]]
+"""Instances with their own paths."""
+
+
+def _along(row: Sequence[_Reading], members: _Members, direction: Direction, *, at_shared: bool) -> Iterator[HopLoss]:
+    """Losses between neighbouring counters of a path.
+
+    Args:
+        row: The path: that of an instance, or of several together.
+        members: Whose path.
+        direction: Of the path.
+        at_shared: Whether to tell of losses before, at and behind shared ports, or of all others.
+    """
+    counted = [(index, reading.count) for index, reading in enumerate(row) if reading.count is not None]
+    for (here, upto), (there, beyond) in pairwise(counted):
+        if any(reading.hop.shared for reading in row[here : there + 1]) is not at_shared:
+            continue
+        for owner_index, cause, lost in _causes(row, here, there, upto - beyond):
+            following = owner_index if cause == "queue" else there
+            shares: list[tuple[int, int, _Members]] = [(ALL, lost, members)]
+            if len(members) == 1 or (owner_index > there and not row[owner_index].hop.shared):
+                # Each instance has its own port there, which has counted what it dropped.
+                drops = [lost] if len(members) == 1 else [each[there].dropped for _, each in members]
+                shares = [(member[0], drop, [member]) for member, drop in zip(members, drops, strict=True)]
+            for instance, own_lost, own in shares:
+                if own_lost >= _LEAST_LOST:
+                    yield HopLoss(
+                        instance=instance,
+                        direction=direction,
+                        last=_named(own, here),
+                        next=_named(own, following),
+                        owner=own[0][1][owner_index].hop.owner,
+                        cause=cause,
+                        lost=own_lost,
+                    )
+
+
+def _named(members: _Members, index: int) -> str:
+    """The port at a place of a path, and how many more there are where each instance has its own."""
+    names = list(dict.fromkeys(row[index].hop.interface for _, row in members))
+    return names[0] if len(names) == 1 else f"{names[0]}{AND}{len(names) - 1} more"
+
+
+_Cause = tuple[int, Literal["queue", "inside", "link"], int]
+"""Index of a hop whose owner is charged, why, and packets."""
+
+
+def _causes(row: Sequence[_Reading], here: int, there: int, missing: int) -> Iterator[_Cause]:
+    """Who is to be charged with packets that are missing between two hops."""
+    last, following = row[here], row[there]
+    if last.hop.counter == "tx":
+        # A link, or an owner without counters behind it, which is then charged as a whole.
+        if there == here + 1:
+            dropped = min(max(missing, 0), last.dropped + following.dropped)
+            yield there, "queue", dropped
+            yield there, "link", missing - dropped
+        else:
+            yield here + 1, "inside", missing
+        return
+    if following.hop.counter == "tx" and there == here + 1:
+        # What an owner's port could not send met a full queue of the next owner.
+        dropped = min(max(missing, 0), following.dropped) if there + 1 < len(row) else 0
+        yield there + 1, "queue", dropped
+        yield here, "inside", missing - dropped
+        return
+    yield here, "inside", missing

@@ -23,6 +23,7 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
         return min(1.0, max(0.0, ns / sending_ns))
 
     owners = {port.owner for link in plan.links for port in (link.a, link.b)}
+    machines = {thread.owner: thread.machine for thread in plan.cores.threads}
     planned = {owner: plan.cores.cpus(owner) for owner in owners}
     threads: list[ThreadLoad] = []
     for link in plan.links:
@@ -37,6 +38,7 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
                         cpu=planned[port.owner][port.data_thread],
                         running=running,
                         waiting=min(1.0 - running, share(other.waiting_ns - one.waiting_ns)),
+                        machine=machines.get(port.owner),
                     )
                 )
     cpus = tuple(

@@ -64,7 +64,7 @@ def judge(
     findings += _of_mrr(mrr_trials)
     findings += of_latency(latency_trials, outcome)
     if located is not None:
-        findings += _of_location(plan, located, outcome)
+        findings += _of_location(plan, located, outcome, facts)
     findings += _of_affinity(affinity, affinity_after)
     findings += _of_accelerator(facts or {})
     findings += _of_cores(plan)
@@ -159,13 +159,18 @@ def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
     return findings + of_bands(trials, (), (MRR,))
 
 
-def _of_location(plan: Plan, located: Located, outcome: SearchOutcome | None) -> list[Finding]:
+def _of_location(
+    plan: Plan,
+    located: Located,
+    outcome: SearchOutcome | None,
+    facts: Mapping[str, Mapping[str, str]] | None,
+) -> list[Finding]:
     if located.purpose == "mrr":
-        return limits(plan, located, (MRR,))
+        return limits(plan, located, (MRR,), facts)
     goals = [
         result for result in (outcome.goals if outcome else ()) if result.upper_pps is not None or not result.complete
     ]
-    findings = limits(plan, located, (*(result.goal.name for result in goals), OVERLOAD)) if goals else []
+    findings = limits(plan, located, (*(result.goal.name for result in goals), OVERLOAD), facts) if goals else []
     return findings + of_repetition(located, goals)
 
 
@@ -202,8 +207,14 @@ def _of_accelerator(facts: Mapping[str, Mapping[str, str]]) -> list[Finding]:
 def _of_cores(plan: Plan) -> list[Finding]:
     if not plan.cores.oversubscribed:
         return []
-    line = f"the plan needs {plan.cores.cores_needed} cores and {plan.cores.cores_there} are there: data threads share"
-    return [Finding(kind=VerdictKind.OVERSUBSCRIBED, text=line)]
+    rows = [("the plan", plan.cores.cores_needed, plan.cores.cores_there)]
+    rows += [(f"the plan for {each.machine}", each.cores_needed, each.cores_there) for each in plan.cores.elsewhere]
+    lines = [
+        f"{what} needs {needed} cores and {there} are there: data threads share"
+        for what, needed, there in rows
+        if needed > there or len(rows) == 1
+    ]
+    return [Finding(kind=VerdictKind.OVERSUBSCRIBED, text=line) for line in lines]
 
 
 def _calm(outcome: SearchOutcome | None, mrr_trials: Sequence[TrialResult]) -> str:

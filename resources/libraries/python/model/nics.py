@@ -1,0 +1,30 @@
+"""What is known of NIC models by the names that FD.io CSIT gives them: speed of a port, and packets that one can do."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NicModel:
+    """One port, one direction."""
+
+    rate_bps: int
+    """Nominal line rate, L1."""
+    most_pps: int | None = None
+    """What the NIC can do where that is less than the line rate at 64 B; None where it is not."""
+
+
+NICS = {
+    "Intel-X710": NicModel(10_000_000_000),
+    "Intel-XL710": NicModel(40_000_000_000, 18_750_000),
+    "Intel-XXV710": NicModel(25_000_000_000, 18_750_000),
+    "Intel-E810XXV": NicModel(25_000_000_000, 29_000_000),
+    "Intel-E822CQ": NicModel(25_000_000_000, 29_000_000),
+    "Intel-E823C": NicModel(25_000_000_000, 29_000_000),
+    "Intel-E810CQ": NicModel(100_000_000_000, 58_500_000),
+    "Mellanox-CX556A": NicModel(100_000_000_000),
+    "Mellanox-CX6DX": NicModel(100_000_000_000),
+    "Mellanox-CX7VEAT": NicModel(200_000_000_000),
+    "Cavium-A063-50G": NicModel(50_000_000_000),
+    "Cavium-A063-100G": NicModel(100_000_000_000),
+}
+"""Packet rates are the limits that CSIT's own tests keep to (its constants for NICs, one direction)."""

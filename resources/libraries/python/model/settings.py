@@ -1,0 +1,74 @@
+"""How products of a testbed are run: what a topology may say of each, with defaults."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Generator(Frozen):
+    """The traffic generator of a TG node."""
+
+    driver: Literal["auto", "xdp", "ring", "trex", "sim"]
+    """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
+    cores: Annotated[int, Field(ge=1, le=64)] = 1
+    """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
+
+
+class Trex(Frozen):
+    """How TRex is run."""
+
+    directory: str = "/opt/trex"
+    """Where it is installed: the folder that has `t-rex-64`."""
+    ports: Literal["auto", "dpdk", "af_packet"] = "auto"
+    """How it takes its ports: DPDK drivers by PCI address, or AF_PACKET sockets on ports of the kernel (software mode);
+    `auto` is DPDK where the topology has PCI addresses."""
+    python: str = "auto"
+    """The Python that runs its client library, 3.6 to 3.12, or a later one with the package legacy-cgi; `auto` is this
+    project's own, or else the first of the system's that will do."""
+    memory_mb: Annotated[int, Field(ge=128)] | None = None
+    """Memory that it takes, in huge pages with DPDK; None for its own choice."""
+
+
+class Sizes(Frozen):
+    """How threads share cores (CSIT's nf_mtcr, nf_dtcr)."""
+
+    system_cores: Annotated[int, Field(ge=0)] = 1
+    nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+
+
+class Vm(Frozen):
+    """How virtual machines are made."""
+
+    memory_mb: Annotated[int, Field(ge=64)] = 128
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
+    boot_within_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+class Ovs(Frozen):
+    """How Open vSwitch is made."""
+
+    ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK's driver for ports of the kernel;
+    `auto` is AF_XDP where it was built with that, else system. A result says which one it was."""
+
+
+class Vpp(Frozen):
+    """How VPP is run, as vSwitch and as NF."""
+
+    prefix: str = "/usr"
+    """Where it is installed: the folder that has `bin/vpp`."""
+    engine: Literal["auto", "docker", "podman", "process"] = "auto"
+    """What an NF runs in; `auto` is Docker or Podman where an engine answers, else a process in a network namespace."""
+    image: str | None = None
+    """Of the containers; None for one that is made of the node's own file system."""
+    main_heap_mb: Annotated[int, Field(ge=64)] = 512
+    buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
+    rx_mode: Literal["auto", "polling", "interrupt", "adaptive"] = "auto"
+    """How workers wait for packets; `auto` is polling on dedicated cores and interrupt where a plan is oversubscribed.
+    A result says which one it was."""
+    poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
+    """How long the main thread sleeps when it has looked for work, in microseconds; `auto` is 0 on dedicated cores and
+    100 where a plan is oversubscribed. A result says which one it was."""

@@ -1,0 +1,53 @@
+"""What the packets of a flow are made of, from `resources/traffic_profiles/density.yaml`."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.load import load_yaml
+
+PROFILE_FILE = Path(__file__).parents[3] / "traffic_profiles" / "density.yaml"
+
+Byte = Annotated[int, Field(ge=0, le=255)]
+
+
+class LoadPackets(Frozen):
+    """Packets that are the load."""
+
+    protocol: Byte
+    """Of IPv4."""
+    ttl: Annotated[int, Field(ge=1, le=255)]
+    dscp: Annotated[int, Field(ge=0, le=63)]
+    sources: Literal["increment", "random"]
+    """The order in which a flow's source addresses are used."""
+
+
+class ProbePackets(Frozen):
+    """Packets whose latency is measured."""
+
+    protocol: Literal[17]
+    """UDP: latency is measured by what is in the payload."""
+    port: Annotated[int, Field(ge=1, le=65535)]
+    """Of source and destination."""
+    ttl: Annotated[int, Field(ge=1, le=255)]
+    dscp: Annotated[int, Field(ge=0, le=63)]
+
+
+class TrafficProfile(Frozen):
+    """What the packets of every flow are made of."""
+
+    load: LoadPackets
+    probes: ProbePackets
+
+
+@cache
+def traffic_profile() -> TrafficProfile:
+    """The project's profile.
+
+    Raises:
+        ConfigError: The file is missing or wrong.
+    """
+    return load_yaml(PROFILE_FILE, TrafficProfile)

@@ -1,0 +1,129 @@
+"""The edges of a service: which cables it crosses between the generator and the vSwitches, alone or with others.
+
+Where all parts are on one machine an edge is a virtual link for each instance. In a lab it is a cable, and the
+discriminator says what keeps instances apart on it:
+
+- link: every instance has cables of its own;
+- vlan: instances share cables, and each has a VLAN: ports of its own on both ends, with the same NIC behind them;
+- mac: instances share cables and the ports at their ends; frames are told apart by destination MAC address.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cabling import Socket
+from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.topology import Topology, World
+
+FIRST_VLAN = 101
+"""VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""
+SHARED = 0
+"""Instance of what all instances share."""
+_BUILT_IN = ("auto", "xdp", "ring")
+
+Ends = tuple[Nic, Nic]
+"""A cable in the direction of forward traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """How instances reach the vSwitches."""
+
+    duts: int = 1
+    discriminator: Literal["link", "vlan", "mac"] = "link"
+    ways: tuple[tuple[Ends, ...], ...] = ()
+    """Cables of each way from the generator and back; none where all is on one machine."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all instances have the same ports at the edges."""
+        return bool(self.ways) and self.discriminator == "mac"
+
+    @property
+    def one_cable(self) -> bool:
+        """Whether all instances have the same cables, and with them one receive queue at each end."""
+        return bool(self.ways) and self.discriminator != "link"
+
+    def instance(self, instance: int) -> int:
+        """The instance by which ports at the edges are named."""
+        return SHARED if self.shared else instance
+
+    def nic(self, instance: int, cable: int, end: int) -> Nic | None:
+        """The NIC at an end (0 or 1) of a cable (counting from 0 along the way); None for a virtual link."""
+        if not self.ways:
+            return None
+        way = self.ways[instance - 1] if self.discriminator == "link" else self.ways[0]
+        return way[cable][end]
+
+    def vlan(self, instance: int) -> int | None:
+        """The tag of an instance's frames on cables."""
+        return FIRST_VLAN - 1 + instance if self.ways and self.discriminator == "vlan" else None
+
+
+def edges_of(topology: Topology) -> Edges:
+    """The edges of a testbed.
+
+    Raises:
+        ConfigError: The cables of a lab cannot carry a service.
+    """
+    if topology.world is not World.LAB:
+        return Edges()
+    return Edges(
+        duts=len(topology.duts),
+        discriminator=topology.discriminator,
+        ways=tuple(tuple((_nic(topology, cable.a), _nic(topology, cable.b)) for cable in way) for way in topology.ways),
+    )
+
+
+def _nic(topology: Topology, socket: Socket) -> Nic:
+    interface = topology.nodes[socket.node].interfaces[socket.port]
+    return Nic(
+        port=socket.port,
+        device=interface.device,
+        pci_address=interface.pci_address,
+        mac_address=interface.mac_address,
+        driver=interface.driver,
+        model=interface.model,
+        numa_node=interface.numa_node,
+        rate_bps=interface.rate_bps,
+    )
+
+
+def too_few_cables(topology: Topology, nf_chains: int) -> tuple[str, int] | None:
+    """Say that instances would have to share cables, and how many ways there are; None where there are enough."""
+    there = len(topology.ways)
+    if topology.world is not World.LAB or topology.discriminator != "link" or nf_chains <= there:
+        return None
+    what = "cable pairs" if len(topology.duts) == 1 else "cables around"
+    return f"needs {nf_chains} {what}, one for each instance (discriminator: link), {there} there", there
+
+
+def cannot_discriminate(topology: Topology) -> str | None:
+    """Say why the drivers of a lab cannot keep instances apart as the file says; None where they can."""
+    if topology.world is not World.LAB or topology.discriminator == "link":
+        return None
+    word, dut = topology.discriminator, topology.dut
+    if word == "vlan" and dut.vswitch != "vpp":
+        why = {
+            "linux_bridge": "the Linux bridge forwards here without VLANs",
+            "ovs": "VLANs of Open vSwitch are its segments here",
+        }.get(dut.vswitch, "this vSwitch knows no VLANs here")
+        return f"discriminator vlan: {why}; use link or mac"
+    if topology.tg.generator.driver in _BUILT_IN:
+        return (
+            f"discriminator {word}: the built-in generator counts instances by port; use link, or generator driver trex"
+        )
+    return None
+
+
+def check(topology: Topology, nf_chains: int) -> None:
+    """Refuse a cell that cables or drivers cannot keep apart.
+
+    Raises:
+        PlanError: With the numbers.
+    """
+    lack = too_few_cables(topology, nf_chains)
+    reason = lack[0] if lack else cannot_discriminate(topology)
+    if reason:
+        raise PlanError(f"testbed {topology.metadata.name}: {reason}")

@@ -1,0 +1,198 @@
+"""Links and L2 segments of a cell: what is joined to what, of which medium, served by which data thread."""
+
+from collections.abc import Iterator
+
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.plan import CoreMap, Link, Medium, Port, Segment
+from resources.libraries.python.planning.edges import SHARED
+from resources.libraries.python.planning.names import (
+    GENERATOR,
+    nf_interface,
+    nf_name,
+    segment_name,
+    vswitch_interface,
+    vswitch_name,
+)
+from resources.libraries.python.planning.service import Service
+
+
+class Links:
+    """Makes the links of a service."""
+
+    def __init__(self, service: Service, cores: CoreMap, vswitch: str) -> None:
+        """Prepare.
+
+        Args:
+            service: What to link.
+            cores: Where its threads are.
+            vswitch: Driver of the vSwitches, which decides with the NFs' kinds what links are made of.
+        """
+        self._service = service
+        self._vswitch = vswitch
+        self._rx = _RxPlacement(service, cores)
+
+    def all(self) -> Iterator[Link]:
+        """All links: those that instances share, then instance by instance in forward direction."""
+        service, cables = self._service, range(self._service.edges.duts + 1)
+        if service.edges.shared:
+            yield from (self._edge(SHARED, cable) for cable in cables)
+        for instance in service.instances:
+            for dut in range(1, service.edges.duts + 1):
+                if not service.edges.shared:
+                    yield self._edge(instance, dut - 1)
+                yield from self._inside(instance, dut)
+            if not service.edges.shared:
+                yield self._edge(instance, cables[-1])
+
+    def _edge(self, instance: int, cable: int) -> Link:
+        """A cable of the way, counting from 0, or the virtual link in its place. The generator is always end `a`."""
+        if cable == 0:
+            ends = self._generator_port(instance, 1), self._edge_port(instance, 1)
+        elif cable == self._service.edges.duts:
+            ends = self._generator_port(instance, 2), self._edge_port(instance, 2 * cable)
+        else:
+            ends = self._edge_port(instance, 2 * cable), self._edge_port(instance, 2 * cable + 1)
+        medium = Medium.CABLE if self._service.edges.ways else Medium.VETH
+        return Link(instance=instance, a=ends[0], b=ends[1], medium=medium)
+
+    def _generator_port(self, instance: int, port: int) -> Port:
+        service = self._service
+        cable, end = (0, 0) if port == 1 else (service.edges.duts, 1)
+        owner, interface = service.edge(GENERATOR, instance, port)
+        return Port(
+            owner=owner,
+            interface=interface,
+            mac=service.generator_mac(instance, port),
+            data_thread=self._rx.generator(instance, port),
+            nic=service.edges.nic(instance, cable, end),
+            vlan=service.edges.vlan(instance),
+        )
+
+    def _edge_port(self, instance: int, number: int) -> Port:
+        """A vSwitch's port at edge `number` (1 to 4 along the service): odd ones end a cable, even ones begin one."""
+        service = self._service
+        owner, interface = service.edge(vswitch_name((number + 1) // 2), instance, number)
+        return Port(
+            owner=owner,
+            interface=interface,
+            mac=service.edge_mac(instance, number),
+            data_thread=self._rx.edge(instance, number),
+            nic=service.edges.nic(instance, number // 2, number % 2),
+            vlan=service.edges.vlan(instance),
+        )
+
+    def _inside(self, instance: int, dut: int) -> Iterator[Link]:
+        service, vswitch = self._service, vswitch_name(dut)
+        nodes = service.nodes_on(dut)
+        position = 0
+
+        def crossing(node: int, side: int) -> Link:
+            nonlocal position
+            position += 1
+            return Link(
+                instance=instance,
+                a=Port(
+                    owner=vswitch,
+                    interface=vswitch_interface(instance, node, side),
+                    mac=service.crossing_mac(instance, node, side),
+                    data_thread=self._rx.crossing(dut, instance, position),
+                ),
+                b=self._nf_port(instance, node, side),
+                medium=self._to_vswitch(service.kind(node)),
+            )
+
+        pipeline = service.cell.service_type.is_pipeline
+        for node in nodes:
+            if node == nodes[0] or not pipeline:
+                yield crossing(node, 1)
+            if node == nodes[-1] or not pipeline:
+                yield crossing(node, 2)
+            else:
+                ends = {"a": self._nf_port(instance, node, 2), "b": self._nf_port(instance, node + 1, 1)}
+                both = {service.kind(node), service.kind(node + 1)}
+                medium = Medium.MEMIF if both == {NfKind.VPP} else Medium.VETH
+                yield Link(instance=instance, **ends, medium=medium)
+
+    def _nf_port(self, instance: int, node: int, side: int) -> Port:
+        name = nf_name(instance, node)
+        return Port(
+            owner=name,
+            interface=nf_interface(instance, node, side),
+            mac=self._service.nf_mac(instance, node, side),
+            data_thread=self._rx.nf(name, side),
+        )
+
+    def _to_vswitch(self, kind: NfKind) -> Medium:
+        """Shared memory where both ends know it, else virtual ports of the kernel."""
+        return _VPP_MEDIA.get(kind, Medium.VETH) if self._vswitch == "vpp" else Medium.VETH
+
+
+_VPP_MEDIA = {
+    NfKind.VPP: Medium.MEMIF,
+    NfKind.QEMU: Medium.VHOST_USER,
+    NfKind.QEMU_VPP: Medium.VHOST_USER,
+}
+
+
+class _RxPlacement:
+    """Ports to data threads, round-robin per owner in the order of the service; ports of one NIC have one place."""
+
+    def __init__(self, service: Service, cores: CoreMap) -> None:
+        self._cores = cores
+        self._edges = service.edges
+        self._crossings = len(service.crossings(1, 1))
+
+    def edge(self, instance: int, number: int) -> int:
+        """Data thread of the vSwitch's port at an edge."""
+        vswitch = vswitch_name((number + 1) // 2)
+        if self._edges.one_cable:
+            position = (number - 1) % 2
+        else:
+            position = (instance - 1) * (2 + self._crossings) + (0 if number % 2 else 1 + self._crossings)
+        return position % len(self._cores.cpus(vswitch))
+
+    def crossing(self, dut: int, instance: int, position: int) -> int:
+        """Data thread of the vSwitch's port towards an NF; `position` counts from 1 within instance and DUT."""
+        if self._edges.one_cable:
+            position += 1 + (instance - 1) * self._crossings
+        else:
+            position += (instance - 1) * (2 + self._crossings)
+        return position % len(self._cores.cpus(vswitch_name(dut)))
+
+    def nf(self, name: str, side: int) -> int:
+        """Data thread of an NF's side 1 or 2."""
+        return (side - 1) % len(self._cores.cpus(name))
+
+    def generator(self, instance: int, port: int) -> int:
+        """Data thread of the generator's port 1 or 2."""
+        alone = not self._edges.ways or self._edges.one_cable
+        position = port - 1 if alone else 2 * (instance - 1) + port - 1
+        return position % max(1, len(self._cores.cpus(GENERATOR)))
+
+
+def segments(service: Service) -> Iterator[Segment]:
+    """Pairs of neighbouring vSwitch ports along the service; where instances share cables, one for each cable's end."""
+    duts = range(1, service.edges.duts + 1)
+    per_dut = len(service.crossings(1, 1)) // 2 + 1
+    if service.edges.shared:
+        for dut in duts:
+            rows = [service.crossings(instance, dut) for instance in service.instances]
+            before = (dut - 1) * per_dut
+            left, right = (service.edge(vswitch_name(dut), SHARED, 2 * dut - 1 + side)[1] for side in (0, 1))
+            yield _segment(SHARED, before + 1, (left, *(row[0] for row in rows)))
+            yield _segment(SHARED, before + per_dut, (*(row[-1] for row in rows), right))
+    for instance in service.instances:
+        for dut in duts:
+            ports = service.crossings(instance, dut)
+            first = (dut - 1) * per_dut + 1
+            if service.edges.shared:
+                ports, first = ports[1:-1], first + 1
+            else:
+                left, right = (service.edge(vswitch_name(dut), instance, 2 * dut - 1 + side)[1] for side in (0, 1))
+                ports = [left, *ports, right]
+            for index in range(len(ports) // 2):
+                yield _segment(instance, first + index, (ports[2 * index], ports[2 * index + 1]))
+
+
+def _segment(instance: int, position: int, members: tuple[str, ...]) -> Segment:
+    return Segment(name=segment_name(instance, position), instance=instance, position=position, members=members)

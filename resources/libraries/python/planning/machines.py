@@ -1,0 +1,157 @@
+"""Cores of a testbed of several machines: each planned on its own processor, with the same rules.
+
+A DUT is planned as if it were alone. The generator's own machine has one system core, and one physical core for each
+of the generator's data threads; where a core is left, its control thread has that one, else the system core.
+"""
+
+from collections.abc import Mapping
+
+from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.topology import TgNode, Topology, World
+from resources.libraries.python.planning.cores import allocate, demand, impossible
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.reasons import Limit, Reason
+
+Layouts = CpuLayout | Mapping[str, CpuLayout]
+"""Logical CPUs of the (first) DUT, or of nodes by name."""
+_SYSTEM_CORES = 1
+
+
+def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
+    """Logical CPUs of every machine that is planned, by name of the node, the first DUT first.
+
+    What is not given is taken from the topology.
+
+    Raises:
+        ConfigError: They are neither given nor listed there.
+    """
+    known = {next(iter(topology.duts)): given} if isinstance(given, CpuLayout) else dict(given)
+    nodes = [*topology.duts, *([topology.tg_name] if topology.world is World.LAB else [])]
+    found = {}
+    for name in nodes:
+        node = topology.nodes[name]
+        if name in known:
+            found[name] = known[name]
+        elif node.cpus != "discover":
+            found[name] = node.layout
+        else:
+            raise ConfigError(
+                f"testbed {topology.metadata.name}: nodes.{name}.cpus is to be discovered, and the node was not asked; "
+                "list its CPUs there, or give `./csit plan` what `lscpu -p=CPU,CORE,SOCKET,NODE` prints on it: "
+                f"--cpus {name}=FILE"
+            )
+    return found
+
+
+def generator_cores(topology: Topology) -> int:
+    """Cores of the DUT's machine that the generator takes; 0 when it has a machine of its own."""
+    return topology.tg.generator.cores if topology.tg.shares_machine_with else 0
+
+
+def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> CoreMap:
+    """Place every thread of a cell on every machine.
+
+    Args:
+        topology: The testbed.
+        cell: What to place.
+        layouts: From `layouts_of`.
+
+    Raises:
+        PlanError: It does not fit on a machine and may not be folded there.
+    """
+    maps = []
+    for number, (name, dut) in enumerate(topology.duts.items(), 1):
+        try:
+            maps.append(
+                allocate(
+                    cell,
+                    layouts[name],
+                    dut.numa_node,
+                    dut.core_sharing,
+                    generator_cores=generator_cores(topology),
+                    oversubscribe=dut.oversubscribe,
+                    dut=number,
+                )
+            )
+        except PlanError as error:
+            raise error if number == 1 else PlanError(f"{name}: {error}") from error
+    first, others = maps[0], dict(zip(list(topology.duts)[1:], maps[1:], strict=True))
+    if topology.world is World.LAB:
+        others[topology.tg_name] = _generators_own(topology, layouts[topology.tg_name])
+    if not others:
+        return first
+    moved = [thread.model_copy(update={"machine": name}) for name, cores in others.items() for thread in cores.threads]
+    return first.model_copy(
+        update={
+            "threads": (*first.threads, *moved),
+            "elsewhere": tuple(_machine(name, cores) for name, cores in others.items()),
+            "oversubscribed": any(cores.oversubscribed for cores in (first, *others.values())),
+        }
+    )
+
+
+def _machine(name: str, cores: CoreMap) -> MachineCores:
+    keys = ("numa_node", "smt", "physical", "cores_needed", "cores_there", "oversubscribed")
+    return MachineCores(machine=name, **{key: getattr(cores, key) for key in keys})
+
+
+def _generators_own(topology: Topology, layout: CpuLayout) -> CoreMap:
+    tg = topology.tg
+    cores, needed = layout.cores(tg.numa_node), _SYSTEM_CORES + tg.generator.cores
+    fits = needed <= len(cores)
+    if not cores or (not fits and not topology.dut.oversubscribe):
+        raise PlanError(f"{topology.tg_name}: the generator {_lack(tg, layout)}")
+    data = cores[1:needed] if fits else [cores[-1 - index % len(cores)] for index in range(tg.generator.cores)]
+    main = cores[needed] if fits and needed < len(cores) else cores[0]
+    threads = (
+        Thread(owner="system", role=ThreadRole.SYSTEM, index=0, cpu=cores[0][0]),
+        Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=0, cpu=main[0]),
+        *(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=index, cpu=core[0]) for index, core in enumerate(data)),
+    )
+    used = {thread.cpu for thread in threads}
+    return CoreMap(
+        numa_node=tg.numa_node,
+        smt=layout.smt,
+        physical=tuple(core for core in cores if used.intersection(core)),
+        threads=threads,
+        cores_needed=needed,
+        cores_there=len(cores),
+        oversubscribed=not fits,
+    )
+
+
+def _lack(tg: TgNode, layout: CpuLayout) -> str:
+    needs, there = _SYSTEM_CORES + tg.generator.cores, len(layout.cores(tg.numa_node))
+    return f"needs {needs} cores on NUMA {tg.numa_node}, {there} there"
+
+
+def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> list[Reason]:
+    """Say which machines lack cores or SMT for a cell; nothing where every thread has its own place."""
+    found = []
+    for number, (name, dut) in enumerate(topology.duts.items(), 1):
+        at = "" if number == 1 else f"{name} "
+        layout = layouts[name]
+        if half := impossible(cell, layout):
+            found.append(Reason(limit=Limit.SMT, text=f"{at}{half}" if number == 1 else f"{name}: {half}"))
+        needs = demand(cell, dut.core_sharing, generator_cores(topology)).total
+        there = len(layout.cores(dut.numa_node))
+        if needs > there:
+            text = f"{at}needs {needs} cores on NUMA {dut.numa_node}, {there} there"
+            found.append(Reason(limit=Limit.CORES, text=text, needs=needs, there=there))
+    if topology.world is World.LAB:
+        tg, layout = topology.tg, layouts[topology.tg_name]
+        needs, there = _SYSTEM_CORES + tg.generator.cores, len(layout.cores(tg.numa_node))
+        if needs > there:
+            text = f"{topology.tg_name} {_lack(tg, layout)}"
+            found.append(Reason(limit=Limit.CORES, text=text, needs=needs, there=there))
+    return found
+
+
+def shareable(topology: Topology, layouts: Mapping[str, CpuLayout]) -> bool:
+    """Whether threads may take turns on cores where there are too few."""
+    all_nodes = [(layouts[name], node) for name, node in topology.nodes.items() if name in layouts]
+    allowed = all(dut.oversubscribe for dut in topology.duts.values())
+    return allowed and all(layout.cores(node.numa_node) for layout, node in all_nodes)

@@ -1,0 +1,132 @@
+"""Numbers, names and addresses of one cell: derived here, and put together in `wiring`.
+
+Instance j sends forward from 10.j.0.1.. to 20.j.0.1 and back; NF to NF links use 100.64.0.0/10 (RFC 6598). On a
+testbed of two DUTs the NFs of the second continue the node numbers of the first, so that a service is one row of NFs
+wherever they are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from resources.libraries.python.model.cell import Cell, NfKind, NfSize
+from resources.libraries.python.planning.edges import Edges
+from resources.libraries.python.planning.names import (
+    GENERATOR,
+    VSWITCH,
+    edge_interface,
+    nf_interface,
+    nf_name,
+    vswitch_interface,
+    vswitch_name,
+)
+
+_LINK_NETWORK = int(IPv4Address("100.64.0.0"))
+
+Place = tuple[str, str]
+"""An owner and one of its interfaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A cell on the edges of a testbed."""
+
+    cell: Cell
+    kinds: Sequence[NfKind]
+    """Of the NFs of an instance on one DUT."""
+    edges: Edges
+
+    @property
+    def nodes(self) -> int:
+        """NFs of an instance on all DUTs."""
+        return self.edges.duts * self.cell.nf_nodes
+
+    @property
+    def instances(self) -> range:
+        """All instances, counting from 1."""
+        return range(1, self.cell.nf_chains + 1)
+
+    def nodes_on(self, dut: int) -> range:
+        """Nodes of an instance on a DUT."""
+        return range((dut - 1) * self.cell.nf_nodes + 1, dut * self.cell.nf_nodes + 1)
+
+    def in_cell(self, node: int) -> int:
+        """The node of the cell that a node is: 1 again for the first one of a second DUT."""
+        return (node - 1) % self.cell.nf_nodes + 1
+
+    def kind(self, node: int) -> NfKind:
+        """What a node is."""
+        return self.kinds[self.in_cell(node) - 1]
+
+    def size(self, node: int) -> NfSize:
+        """How large a node is."""
+        return self.cell.size_of(self.in_cell(node))
+
+    def number(self, instance: int, node: int) -> int:
+        """Number of an NF, counting from 1 over all instances."""
+        return (instance - 1) * self.nodes + node
+
+    def crossings(self, instance: int, dut: int) -> list[str]:
+        """Interfaces of a DUT's vSwitch towards the NFs of an instance, in forward direction."""
+        nodes = self.nodes_on(dut)
+        pairs = [(node, side) for node in nodes for side in (1, 2)]
+        if self.cell.service_type.is_pipeline:
+            pairs = [(nodes[0], 1), (nodes[-1], 2)]
+        return [vswitch_interface(instance, node, side) for node, side in pairs]
+
+    def edge(self, owner: str, instance: int, number: int) -> Place:
+        """The port at an edge: `number` 1 or 2 of the generator, 1 to 4 of the vSwitches along the service."""
+        kind = GENERATOR if owner == GENERATOR else VSWITCH
+        return owner, edge_interface(kind, self.edges.instance(instance), number)
+
+    def line(self, instance: int) -> Iterator[Place]:
+        """Every interface that a forward packet of an instance passes, in order, each once."""
+        yield self.edge(GENERATOR, instance, 1)
+        for dut in range(1, self.edges.duts + 1):
+            vswitch = vswitch_name(dut)
+            yield self.edge(vswitch, instance, 2 * dut - 1)
+            crossings = self.crossings(instance, dut)
+            for node in self.nodes_on(dut):
+                for side in (1, 2):
+                    towards = vswitch_interface(instance, node, side)
+                    here = [(vswitch, towards)] if towards in crossings else []
+                    own = (nf_name(instance, node), nf_interface(instance, node, side))
+                    yield from [*here, own] if side == 1 else [own, *here]
+            yield self.edge(vswitch, instance, 2 * dut)
+        yield self.edge(GENERATOR, instance, 2)
+
+    def generator_mac(self, instance: int, port: int) -> str:
+        """MAC of a port of the generator: its NIC's own where the file has it, as no other may be let through."""
+        cable, end = (0, 0) if port == 1 else (self.edges.duts, 1)
+        nic = self.edges.nic(instance, cable, end)
+        own = nic.mac_address if nic else None
+        return own or f"02:00:00:00:{self.edges.instance(instance):02x}:{port:02x}"
+
+    def edge_mac(self, instance: int, number: int) -> str:
+        """MAC of a vSwitch's port at an edge; `number` 1 to 4."""
+        nic = self.edges.nic(instance, number // 2, number % 2)
+        own = nic.mac_address if nic else None
+        return own or f"02:01:00:00:{self.edges.instance(instance):02x}:{number:02x}"
+
+    def crossing_mac(self, instance: int, node: int, side: int) -> str:
+        """MAC of the vSwitch's port towards an NF."""
+        number = self.number(instance, node)
+        return f"02:02:{number >> 8:02x}:{number & 0xFF:02x}:00:{side:02x}"
+
+    def nf_mac(self, instance: int, node: int, side: int) -> str:
+        """MAC of an NF's interface."""
+        number = self.number(instance, node)
+        return f"52:54:00:{number >> 8:02x}:{number & 0xFF:02x}:{side:02x}"
+
+    def mac_of(self, instance: int, node: int, side: int) -> str:
+        """MAC of a node of the service, where node 0 is TG port 1 and the node after the last is TG port 2."""
+        if node == 0:
+            return self.generator_mac(instance, 1)
+        if node > self.nodes:
+            return self.generator_mac(instance, 2)
+        return self.nf_mac(instance, node, side)
+
+    def link_address(self, instance: int, hop: int, end: int) -> str:
+        """Address on the L3 link after `hop` NFs (from 0); end 1 is its left end, 2 its right end."""
+        number = (instance - 1) * (self.nodes + 1) + hop
+        return str(IPv4Address(_LINK_NETWORK + 4 * number + end))

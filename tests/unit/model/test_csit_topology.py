@@ -1,0 +1,185 @@
+"""Topology files of FD.io CSIT: read as they are, but for secrets, which are refused with the way out."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.csit_topology import GENERATOR_CORES, is_csit, name_of
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.planning.plan import make_plan
+
+TWO_NODES = """\
+---
+metadata:
+  version: 0.1
+  schema:
+    - resources/topology_schemas/2_node_topology.sch.yaml
+    - resources/topology_schemas/topology.sch.yaml
+nodes:
+  TG:
+    type: TG
+    subtype: TREX
+    model: Some-Server
+    host: 192.0.2.1
+    arch: x86_64
+    port: 6001
+    username: somebody
+    password: in the clear
+    bus:
+      device1: {pci_address: "0000:6a:01.0", driver: idxd, model: Intel-DSA}
+    interfaces:
+      port1:
+        mac_address: "00:00:5E:00:53:01"
+        pci_address: "0000:3B:00.0"
+        ip4_address: 198.51.100.1
+        driver: ice
+        link: link1
+        model: Intel-E810CQ
+      port2: {mac_address: "00:00:5e:00:53:02", pci_address: "0000:3b:00.1", link: link2, model: Intel-E810CQ}
+      port3: {mac_address: "00:00:00:00:00:00", pci_address: "0000:5e:00.0", link: link3, model: Intel-X710}
+      port4: {mac_address: "00:00:00:00:00:00", pci_address: "0000:5e:00.1", link: link4, model: Intel-X710}
+      port5: {pci_address: "0000:af:00.0", driver: ice, link: loop, model: Intel-E810CQ}
+      port6: {pci_address: "0000:af:00.1", driver: ice, link: loop, model: Intel-E810CQ}
+  DUT1:
+    type: DUT
+    model: Some-Server
+    host: 192.0.2.2
+    arch: x86_64
+    port: 22
+    username: somebody
+    password: in the clear
+    uio_driver: vfio-pci
+    interfaces:
+      port1: {pci_address: "0000:3b:00.0", ip4_address: 198.51.100.2, driver: ice, link: link2, model: Intel-E810CQ}
+      port2: {pci_address: "0000:3b:00.1", ip4_address: 198.51.100.6, driver: ice, link: link1, model: Intel-E810CQ}
+      port3: {pci_address: "0000:5e:00.0", driver: i40e, link: link3, model: Intel-X710}
+      port4: {pci_address: "0000:5e:00.1", driver: i40e, link: link4, model: Intel-X710}
+"""
+MOVED = TWO_NODES.replace("in the clear", "env:LAB_PASSWORD")
+
+
+def written(folder: Path, text: str, name: str = "some_2n_testbed1.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) -> None:
+    path = written(tmp_path, TWO_NODES)
+    with pytest.raises(ConfigError) as caught:
+        load_topology(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path}:16: nodes.TG.password: a password in a file is refused")
+    assert "in the clear" not in said
+    assert "\n" not in said
+    for way in ("env:NAME", "keyring:SERVICE/USER", "ssh-copy-id -p 6001 somebody@192.0.2.1", "(the same at DUT1)"):
+        assert way in said
+    one = TWO_NODES.replace("password: in the clear", "password: env:A", 1)
+    with pytest.raises(ConfigError, match=r":39: nodes\.DUT1\.password: a password in a file is refused"):
+        load_topology(written(tmp_path, one))
+
+
+@pytest.mark.parametrize("line", ["password: 123456", "password: ''", "priv_key: '-----BEGIN secret'"])
+def test_every_form_of_a_secret_is_refused(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, MOVED.replace("password: env:LAB_PASSWORD", line, 1))
+    with pytest.raises(ConfigError, match=r":16: nodes\.TG\.(password|priv_key): a p.* in a file is refused") as caught:
+        load_topology(path)
+    assert "123456" not in str(caught.value)
+    assert "BEGIN" not in str(caught.value)
+
+
+def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
+    topology = load_topology(written(tmp_path, MOVED))
+    assert (topology.metadata.name, topology.world, topology.discriminator) == ("some_2n_testbed1", World.LAB, "mac")
+    access = topology.tg.access
+    assert access is not None
+    assert (access.host, access.port, access.user, access.password) == (
+        "192.0.2.1", 6001, "somebody", "env:LAB_PASSWORD",
+    )  # fmt: skip
+    assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
+    assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (
+        "vpp", (NfKind.VPP,), NfKind.QEMU_VPP,
+    )  # fmt: skip
+    port = topology.tg.interfaces["port1"]
+    assert (port.mac_address, port.pci_address, port.rate_bps) == (
+        "00:00:5e:00:53:01", "0000:3b:00.0", 100_000_000_000,
+    )  # fmt: skip
+    assert list(topology.tg.interfaces) == ["port1", "port2"], "those of the other NIC carry nothing"
+    ((there, back),) = topology.ways
+    assert [(each.link, each.a.port, each.b.port) for each in (there, back)] == [
+        ("link1", "port1", "port2"),
+        ("link2", "port1", "port2"),
+    ]
+    given = dict.fromkeys(topology.nodes, layout((cpu, cpu, 0, 0) for cpu in range(32)))
+    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2), given)
+    assert len(plan.segments) == 2 + 2
+
+
+def test_without_a_password_keys_are_meant(tmp_path: Path) -> None:
+    lines = [line for line in MOVED.splitlines(keepends=True) if "password" not in line]
+    access = load_topology(written(tmp_path, "".join(lines))).tg.access
+    assert access is not None
+    assert access.password is None
+
+
+def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
+    data = yaml.safe_load(MOVED)
+    data |= {"nic": "Intel-X710", "discriminator": "link"}
+    data["nodes"]["TG"] |= {
+        "generator": {"cores": 2},
+        "access": {"jump": [{"host": "192.0.2.9"}]},
+        "cpus": [{"cpus": "0-7", "cores": "0-7"}],
+    }
+    data["nodes"]["DUT1"] |= {"containers": ["vpp", "linux_router"], "oversubscribe": True}
+    topology = load_topology(written(tmp_path, yaml.safe_dump(data, sort_keys=False)))
+    ((there, back),) = topology.ways
+    assert [(cable.link, sorted(cable.models)) for cable in (there, back)] == [
+        ("link3", ["Intel-X710"]),
+        ("link4", ["Intel-X710"]),
+    ]
+    assert topology.tg.interfaces["port3"].mac_address is None, "a place that was never filled in"
+    assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", 2)
+    assert topology.dut.containers == (NfKind.VPP, NfKind.LINUX_ROUTER)
+    assert topology.tg.access is not None
+    assert (topology.tg.access.host, topology.tg.access.jump[0].host) == ("192.0.2.1", "192.0.2.9")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("subtype: TREX", "subtype: IXIA", r":10: nodes\.TG\.subtype: no generator 'IXIA' here; there is TREX"),
+        ("host: 192.0.2.1\n", "hots: 192.0.2.1\n", r":12: nodes\.TG\.hots: unknown key; did you mean 'host'"),
+        ("    host: 192.0.2.1\n", "", r":8: nodes\.TG\.host: is missing"),
+        ('"0000:3B:00.0"', '"3B:00.0"', r"nodes\.TG\.interfaces\.port1\.pci_address: "),
+        ("link: link2, model: Intel-E810CQ}\n", "link: elsewhere, model: Intel-E810CQ}\n", r"no way for a service"),
+        ("port: 6001", "port: none", r":14: nodes\.TG\.port: "),
+        ("env:LAB_PASSWORD", "env:LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is refused"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
+    assert before in MOVED
+    with pytest.raises(ConfigError, match=expected) as caught:
+        load_topology(written(tmp_path, MOVED.replace(before, after, 1)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_nic_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{MOVED}nic: Mellanox-CX6DX\n")
+    with pytest.raises(ConfigError, match=r"no cable ends at a NIC of model .*there are Intel-E810CQ, Intel-X710"):
+        load_topology(path)
+
+
+def test_the_form_is_known_by_its_metadata() -> None:
+    nodes: dict[str, object] = {"TG": {}}
+    assert is_csit({"metadata": {"version": 0.1, "schema": []}, "nodes": nodes})
+    assert is_csit({"metadata": {"version": 0.1}, "nodes": nodes})
+    assert not is_csit({"metadata": {"version": 1, "name": "lab"}, "world": "lab", "nodes": nodes})
+    assert not is_csit({"metadata": {"version": 1}, "nodes": nodes})
+    assert not is_csit("words")
+    assert not is_csit({"metadata": [], "nodes": nodes})
+    assert [name_of(stem) for stem in ("lf_2n_x", "2n lab", "é" * 80)] == ["lf_2n_x", "t2n-lab", "t" + "-" * 62]

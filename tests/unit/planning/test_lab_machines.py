@@ -1,0 +1,138 @@
+"""Cores and refusals of labs: each machine on its own CPUs, each lack told with its numbers."""
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cpu import CpuLayout, layout, parse_lscpu
+from resources.libraries.python.model.plan import ThreadRole
+from resources.libraries.python.model.selection import parse_selection
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.machines import layouts_of
+from resources.libraries.python.planning.matrix import Candidate, candidates
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.reasons import Limit
+from tests.unit.planning.labs import lab
+
+
+def cell(rows: int = 1, columns: int = 1) -> Cell:
+    return Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=columns)
+
+
+def cpus(count: int) -> CpuLayout:
+    return layout((cpu, cpu, 0, 0) for cpu in range(count))
+
+
+def row_of(topology: Topology, point: str, layouts: dict[str, CpuLayout] | None = None) -> Candidate:
+    (row,) = candidates(topology, layouts or {}, parse_selection(service_types="CSC", cells=point, nf_sizes="1c"))
+    return row
+
+
+def test_each_machine_is_planned_on_its_own_cpus() -> None:
+    given = {"TG": cpus(8), "DUT1": cpus(16), "DUT2": layout((cpu, cpu % 8, 0, 0) for cpu in range(16))}
+    cores = make_plan(lab(2), cell(1, 2), given).cores
+    dut1, dut2, tg = cores.on(None), cores.on("DUT2"), cores.on("TG")
+    assert len(dut1) + len(dut2) + len(tg) == len(cores.threads)
+    assert {thread.owner for thread in dut1} == {"system", "vswitch", "nf-1-1", "nf-1-2"}
+    assert {thread.owner for thread in dut2} == {"system", "vswitch-2", "nf-1-3", "nf-1-4"}
+    assert [(thread.owner, thread.role, thread.cpu) for thread in tg] == [
+        ("system", ThreadRole.SYSTEM, 0),
+        ("generator", ThreadRole.MAIN, 2),
+        ("generator", ThreadRole.DATA, 1),
+    ]
+    assert cores.cpus("vswitch") == (2,)
+    assert cores.cpus("vswitch-2") == (2, 10), "SMT is on there"
+    assert (cores.smt, [(each.machine, each.smt) for each in cores.elsewhere]) == (
+        False,
+        [("DUT2", True), ("TG", False)],
+    )
+    assert not cores.oversubscribed
+
+
+def test_a_generator_of_few_cores_has_its_control_thread_beside_the_system() -> None:
+    tg = make_plan(lab(tg_cores=2), cell(), {}).cores.on("TG")
+    assert [(thread.role, thread.cpu) for thread in tg] == [
+        (ThreadRole.SYSTEM, 0),
+        (ThreadRole.MAIN, 0),
+        (ThreadRole.DATA, 1),
+    ]
+    with pytest.raises(PlanError, match="TG: the generator needs 2 cores on NUMA 0, 1 there"):
+        make_plan(lab(tg_cores=1), cell(), {})
+    folded = make_plan(lab(tg_cores=1, oversubscribe=True), cell(), {})
+    assert folded.cores.oversubscribed
+    assert folded.warnings == ("oversubscribed: TG needs 2 cores on NUMA 0, 1 there",)
+
+
+def test_what_any_machine_lacks_is_told_with_its_name() -> None:
+    row = row_of(lab(2), "1x2", {"TG": cpus(1), "DUT1": cpus(5), "DUT2": cpus(4)})
+    assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
+        (Limit.CORES, 6, 5),
+        (Limit.CORES, 6, 4),
+        (Limit.CORES, 2, 1),
+    ]
+    assert row.reason == (
+        "needs 6 cores on NUMA 0, 5 there; DUT2 needs 6 cores on NUMA 0, 4 there; TG needs 2 cores on NUMA 0, 1 there"
+    )
+    assert not row.runs
+
+
+@pytest.mark.parametrize(("duts", "what"), [(1, "cable pairs"), (2, "cables around")])
+def test_more_instances_than_cables(duts: int, what: str) -> None:
+    expected = f"needs 3 {what}, one for each instance (discriminator: link), 2 there"
+    row = row_of(lab(duts, 2, oversubscribe=True), "3x1")
+    assert [(reason.limit, reason.text, reason.needs, reason.there) for reason in row.reasons] == [
+        (Limit.LINKS, expected, 3, 2)
+    ]
+    assert not row.runs, "cables cannot be shared, whatever is true of cores"
+    with pytest.raises(PlanError, match=r"testbed lab: needs 3 .* 2 there"):
+        make_plan(lab(duts, 2), cell(3), {})
+    assert row_of(lab(duts, 2), "2x1").fits
+    assert row_of(lab(duts, 1, discriminator="mac"), "10x1").fits
+
+
+@pytest.mark.parametrize(
+    ("word", "vswitch", "generator", "expected"),
+    [
+        ("vlan", "linux_bridge", "trex", "the Linux bridge forwards here without VLANs; use link or mac"),
+        ("vlan", "ovs", "trex", "VLANs of Open vSwitch are its segments here; use link or mac"),
+        ("vlan", "vpp", "ring", "the built-in generator counts instances by port"),
+        ("mac", "linux_bridge", "auto", "the built-in generator counts instances by port"),
+        ("mac", "linux_bridge", "trex", None),
+        ("mac", "ovs", "trex", None),
+        ("vlan", "vpp", "trex", None),
+        ("link", "linux_bridge", "xdp", None),
+    ],
+)
+def test_what_drivers_cannot_keep_apart_is_refused(
+    word: str, vswitch: str, generator: str, expected: str | None
+) -> None:
+    topology = lab(discriminator=word, vswitch=vswitch, generator=generator, containers="linux_router")  # type: ignore[arg-type]
+    row = row_of(topology, "2x1" if word != "link" else "1x1")
+    if expected is None:
+        assert row.fits
+        return
+    assert [reason.limit for reason in row.reasons] == [Limit.DISCRIMINATOR]
+    assert f"discriminator {word}: {expected}" in (row.reason or "")
+    assert not row.runs
+    with pytest.raises(PlanError, match=f"discriminator {word}: "):
+        make_plan(topology, cell(2), {})
+
+
+def test_cpus_to_be_discovered_are_asked_for_by_name() -> None:
+    base = lab(2)
+    nodes = {name: node.model_copy(update={"cpus": "discover"}) for name, node in base.nodes.items()}
+    topology = base.model_copy(update={"nodes": nodes})
+    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.cpus is to be discovered, .*--cpus DUT1=FILE"):
+        make_plan(topology, cell(), {})
+    with pytest.raises(ConfigError, match=r"nodes\.DUT2\.cpus"):
+        make_plan(topology, cell(), cpus(16))
+    assert make_plan(topology, cell(), dict.fromkeys(nodes, cpus(16))).cores.cores_there == 16
+    assert list(layouts_of(topology, dict.fromkeys(nodes, cpus(2)))) == ["DUT1", "DUT2", "TG"]
+
+
+def test_what_lscpu_prints() -> None:
+    text = "# CPU,Core,Socket,Node\n0,0,0,0\n1,1,0,0\n2,0,0,0\n3,1,0,\n"
+    assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)])
+    for wrong in ("", "# nothing\n", "0,0,0\n", "0,0,0,x\n"):
+        with pytest.raises(ValueError, match="lscpu -p=CPU,CORE,SOCKET,NODE"):
+            parse_lscpu(wrong)
