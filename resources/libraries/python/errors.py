@@ -20,14 +20,15 @@ class ConnectionFailed(CsitError):
 
 
 class CommandFailed(CsitError):
-    """A command ended with a status other than zero."""
+    """A command ended with a status other than zero, or was answered by a refusal where there is no status."""
 
-    def __init__(self, argv: Sequence[str], status: int, stderr: str) -> None:
+    def __init__(self, argv: Sequence[str], status: int | None, stderr: str) -> None:
         self.argv = tuple(argv)
         self.status = status
         self.stderr = stderr
         said = stderr.strip() or "nothing on stderr"
-        super().__init__(f"{' '.join(argv)} ended with {status}: {said}")
+        how = "was refused" if status is None else f"ended with {status}"
+        super().__init__(f"{' '.join(argv)} {how}: {said}")
 
 
 class NotReady(CsitError):
@@ -38,6 +39,10 @@ class NotReady(CsitError):
         self.after_s = after_s
         self.last_seen = last_seen
         super().__init__(f"{what} not ready after {after_s:.1f} s; last seen: {last_seen}")
+
+
+class InUse(CsitError):
+    """Somebody else has the machine or the testbed; the text says who."""
 
 
 class Unsupported(CsitError):

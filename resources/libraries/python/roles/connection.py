@@ -12,6 +12,7 @@ class Done:
 
     argv: tuple[str, ...]
     status: int
+    """As a shell has it: 128 + the signal's number where it was killed by one."""
     stdout: str
     stderr: str
     seconds: float
@@ -62,15 +63,18 @@ class Connection(Protocol):
         root: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Done:
-        """Run a program to its end.
+        """Run a program to its end, which has come when nobody has its output open any more.
+
+        Where the way to the machine has broken since it was last used, it is made again, once. A program is never
+        started twice: where it is not known whether it ran, that is said.
 
         Args:
             argv: The program with its arguments, as they are.
             stdin: What it reads.
-            within_s: When to give up; the program is then ended.
+            within_s: When to give up; the program is then ended with its children.
             check: Whether a status other than zero is an error.
             root: Run with root's rights.
-            environment: Variables on top of those that are there.
+            environment: Variables on top of those that are there; no secrets, everybody on the machine can read them.
 
         Raises:
             CommandFailed: It ended with another status than zero, and `check` is set; or there is no such program.
@@ -82,19 +86,31 @@ class Connection(Protocol):
         """Start a program and talk with it.
 
         Raises:
+            CommandFailed: There is no such program, or it may not be run.
             ConnectionFailed: The machine cannot be reached.
         """
 
-    def put(self, source: Path, target: PurePosixPath, mode: int = 0o600) -> None:
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
         """Copy a file there. It appears under its name only when it is whole.
+
+        Args:
+            source: A file here.
+            target: Where it goes; its folder is there.
+            mode: Its permissions.
+            root: Write with root's rights.
 
         Raises:
             CommandFailed: It cannot be written, such as for want of space.
             ConnectionFailed: The machine cannot be reached.
         """
 
-    def get(self, source: PurePosixPath, target: Path) -> None:
-        """Copy a file from there.
+    def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
+        """Copy a file from there. It appears here only when it is whole.
+
+        Args:
+            source: A file there.
+            target: Where it goes; its folder is there.
+            root: Read with root's rights.
 
         Raises:
             CommandFailed: It cannot be read.

@@ -1,0 +1,1 @@
+"""Ways to machines, and what is brought there."""

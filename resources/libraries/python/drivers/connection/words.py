@@ -1,0 +1,73 @@
+"""A command as words: who it runs as, with which variables, and how it is told from what a shell says about it.
+
+The only place of the project that quotes words for a shell. A program is started by a small script of POSIX shell, the
+same on every machine, that says on standard error, in a line of its own, which process group the program is in, or
+that there is no such program. So a program can be ended with its children from outside, also as root behind `sudo`, and
+a missing program is told from one that ends with 127.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+_MISSING = "missing"
+_SCRIPT = (
+    # The fifth field of stat is the process group; the second has no space in it, the shell being called `sh`.
+    'read -r _ _ _ _ group _ <"/proc/$$/stat"; token=$1; shift; '
+    f'command -v -- "$1" >/dev/null 2>&1 || {{ echo "$token {_MISSING}" >&2; exit 127; }}; '
+    'echo "$token $group" >&2; '
+    # In a shell below, so that this one lives to say the status when a signal ends the program.
+    '(exec "$@"); exit $?'
+)
+_KILL = 'kill -s KILL -- "-$1"'
+_AFTERWARDS_S = 5.0
+
+
+def words(
+    argv: Sequence[str],
+    token: str,
+    *,
+    sudo: bool = False,
+    environment: Mapping[str, str] | None = None,
+    within_s: float | None = None,
+) -> list[str]:
+    """The words that start a program.
+
+    Args:
+        argv: The program with its arguments.
+        token: What begins the line that tells of its start; something that no program says.
+        sudo: Whether root's rights come from `sudo`, without a password.
+        environment: Variables on top of those that are there. They can be read by everybody on the machine: no secrets.
+        within_s: The machine itself ends the program some seconds after that, should nobody else be able to.
+
+    Raises:
+        ValueError: A word cannot be passed to a program.
+    """
+    for name in environment or {}:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"no name of a variable: {name!r}")
+    prefix = ["sudo", "-n", "--"] if sudo else []
+    if environment:
+        prefix += ["env", *(f"{name}={value}" for name, value in environment.items())]
+    if within_s is not None:
+        prefix += ["timeout", "--signal=KILL", f"{within_s + _AFTERWARDS_S:.3f}"]
+    made = [*prefix, "sh", "-c", _SCRIPT, "sh", token, *argv]
+    if not argv or any("\0" in word for word in made):
+        raise ValueError(f"an empty command or a word with a NUL byte: {list(argv)!r}")
+    return made
+
+
+def killing(group: int, *, sudo: bool = False) -> list[str]:
+    """The words that end a process group at once."""
+    return [*(["sudo", "-n", "--"] if sudo else []), "sh", "-c", _KILL, "sh", str(group)]
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Words as one line for the shell at the other end."""
+    return shlex.join(words)
+
+
+def started(line: str, token: str) -> int | None:
+    """What a line with the token tells: the process group; None where there is no such program."""
+    told = line.removeprefix(token).strip()
+    return None if told == _MISSING else int(told)

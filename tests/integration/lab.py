@@ -1,0 +1,282 @@
+"""A lab in namespaces: a TG and one or two DUTs, each with an SSH server of its own, joined by virtual cables.
+
+The nodes answer on a management network that this process reaches too; host keys are in `known_hosts`, and nothing but
+the lab's own key or a password gets in. All is named after a number that is the lab's alone as long as it lives;
+what a lab that was killed has left is removed by the next one.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.waiting import wait_until
+from tests.integration.lab_machine import SSHD, USERS, Machine, make_key, remove
+
+STATE = Path("/run/csit-lab")
+_LABS = 16
+_PROGRAMS = ("ip", "unshare", "nsenter", "ssh-keygen", "sudo")
+
+
+def missing() -> str:
+    """What this machine lacks for a lab; empty when nothing does."""
+    lacking = [name for name in _PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None]
+    lacking += [] if Path(SSHD).exists() else ["sshd"]
+    return f"not installed here: {', '.join(lacking)}" if lacking else "" if os.geteuid() == 0 else "needs root"
+
+
+class Lab:
+    """The lab; a context manager.
+
+    A node's own things are in `nodes`: its address, its processes, `run` past the SSH server, `reset`.
+    """
+
+    def __init__(self, *, duts: int = 1, cables: int = 4) -> None:
+        """Say what it will be. Nothing happens before `with`.
+
+        Args:
+            duts: Nodes of type DUT, 1 or 2.
+            cables: Ports of every node, named cab1, cab2, …: odd ones towards TG port 1, even ones towards TG port 2.
+        """
+        self._names = ("TG", *(f"DUT{number + 1}" for number in range(duts)))
+        self._cables = cables
+        self._stack = ExitStack()
+        self.nodes: dict[str, Machine] = {}
+        self.passwords = {user: secrets.token_hex(8) for user in ("root", *USERS)}
+
+    def __enter__(self) -> Self:
+        """Make it; its SSH servers answer afterwards."""
+        with ExitStack() as stack:
+            self.number = stack.enter_context(_Number())
+            self.directory = STATE / str(self.number)
+            self.key_file = self.directory / "key"
+            self.known_hosts = self.directory / "known_hosts"
+            stack.callback(_remove, self.number)
+            self.directory.mkdir()
+            make_key(self.key_file)
+            self._make_management()
+            authorized = self.key_file.with_suffix(".pub").read_text(encoding="utf-8")
+            for position, name in enumerate(self._names):
+                node = Machine(name.lower(), self._address(position + 2), self.directory / name)
+                stack.callback(node.close)
+                node.make(self.passwords, authorized)
+                self.nodes[name] = node
+                self.mend(name)
+            self._plug_cables()
+            for node in self.nodes.values():
+                node.start_sshd()
+            self.trust()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove it, with everything that runs on its nodes."""
+        self._stack.close()
+
+    # -- networks -----------------------------------------------------------------------------------------------------
+
+    def _address(self, host: int) -> str:
+        return f"203.0.113.{self.number * 16 + host}"
+
+    def _make_management(self) -> None:
+        """A switch in a namespace of its own, so that no firewall of this machine has a say between nodes."""
+        switch, link = self.directory / "switch", f"csl{self.number}"
+        switch.touch()
+        subprocess.run(["unshare", f"--net={switch}", "true"], check=True)
+        _ip(switch, "link add switch type bridge", "link set switch up")
+        _ip(None, f"link add {link} type veth peer name own netns {switch}")
+        _ip(switch, "link set own master switch up")
+        _ip(None, f"address add {self._address(1)}/28 dev {link}", f"link set {link} up")
+
+    def cut(self, name: str) -> None:
+        """Cut a node off the management network, as when a cable is pulled: nobody is told."""
+        _ip(self.directory / "switch", f"link set {name} nomaster")
+
+    def mend(self, name: str) -> None:
+        """Join a node to the management network."""
+        switch, node = self.directory / "switch", self.nodes[name]
+        known = subprocess.run(
+            ["nsenter", f"--net={switch}", "ip", "link", "show", name], check=False, capture_output=True
+        )
+        if known.returncode:
+            _ip(switch, f"link add {name} type veth peer name mgmt netns {node.network}")
+            _ip(node.network, f"address add {node.address}/28 dev mgmt", "link set mgmt up")
+        _ip(switch, f"link set {name} master switch up")
+
+    def _plug_cables(self) -> None:
+        """Make the cables that are not there."""
+        for _, (node, port), (peer, peer_port) in self._links():
+            if f"cab{port}" not in self.nodes[node].run("ls", "/sys/class/net").split():
+                _ip(
+                    self.nodes[node].network,
+                    f"link add cab{port} address {self._mac(node, port)} type veth peer name cab{peer_port} "
+                    f"address {self._mac(peer, peer_port)} netns {self.nodes[peer].network}",
+                )
+            for end, number in ((node, port), (peer, peer_port)):
+                _ip(self.nodes[end].network, f"link set cab{number} up")
+        wait_until("link on cables", self._without_link, 5.0, pause_s=0.02)
+
+    def _without_link(self) -> str:
+        shown = {name: node.run("ip", "-br", "link") for name, node in self.nodes.items()}
+        return "; ".join(f"{name}: {text}" for name, text in shown.items() if "DOWN" in text)
+
+    def _links(self) -> Iterator[tuple[str, tuple[str, int], tuple[str, int]]]:
+        """Names of links with both ends as node and port."""
+        for pair in range(self._cables // 2):
+            odd, even = 2 * pair + 1, 2 * pair + 2
+            way = [("TG", odd), *((dut, port) for dut in self._names[1:] for port in (odd, even)), ("TG", even)]
+            for position in range(0, len(way), 2):
+                yield f"link{pair * len(way) // 2 + position // 2 + 1}", way[position], way[position + 1]
+
+    def _mac(self, name: str, port: int) -> str:
+        return f"02:c5:17:{self.number:02x}:{self._names.index(name):02x}:{port:02x}"
+
+    # -- what a user has ----------------------------------------------------------------------------------------------
+
+    def access(self, name: str, **changes: Any) -> dict[str, Any]:
+        """How a node is reached, as a topology says it."""
+        return {
+            "host": self.nodes[name].address, "user": "root", "key_file": str(self.key_file),
+            "known_hosts": str(self.known_hosts), **changes,
+        }  # fmt: skip
+
+    def topology(self, folder: Path, **changes: Any) -> Path:
+        """Write the topology file of this lab.
+
+        Args:
+            folder: Where to write `lab.yaml`.
+            changes: Parts of the file that shall be other, merged into it, such as
+                `nodes={"DUT1": {"containers": "testpmd"}}`; None takes a key away.
+        """
+        ports: dict[str, dict[str, Any]] = {name: {} for name in self._names}
+        for link, *ends in self._links():
+            for name, port in ends:
+                ports[name][f"port{port}"] = {
+                    "link": link, "device": f"cab{port}", "mac_address": self._mac(name, port), "driver": "veth",
+                }  # fmt: skip
+        nodes = {
+            name: {
+                "type": "TG" if name == "TG" else "DUT",
+                "access": self.access(name),
+                "cpus": [
+                    {"cpus": str(row.cpu), "cores": str(row.core), "socket": row.socket, "node": row.node}
+                    for row in discover().cpus
+                ],
+                **({"generator": {"driver": "auto", "cores": 1}} if name == "TG" else _DUT),
+                "interfaces": dict(sorted(ports[name].items(), key=lambda port: int(port[0][4:]))),
+            }
+            for name in self._names
+        }
+        content = {
+            "metadata": {"version": 1, "name": f"lab{self.number}", "description": "A lab in network namespaces"},
+            "world": "lab",
+            "nodes": nodes,
+        }
+        path = folder / "lab.yaml"
+        path.write_text(yaml.safe_dump(_merged(content, changes), sort_keys=False), encoding="utf-8")
+        return path
+
+    def trust(self) -> None:
+        """Write the host keys as they are now into `known_hosts`."""
+        rows = [f"{node.address} {node.host_key}\n" for node in self.nodes.values()]
+        self.known_hosts.write_text("".join(rows), encoding="utf-8")
+
+    # -- mishaps ------------------------------------------------------------------------------------------------------
+
+    def kill_sshd(self, name: str) -> None:
+        """Kill a node's SSH server with its sessions; what was started through them is not killed."""
+        self.nodes[name].kill_sshd()
+
+    def start_sshd(self, name: str) -> None:
+        """Start a node's SSH server again."""
+        self.nodes[name].start_sshd()
+
+    def reboot(self, name: str, down_s: float = 0.5) -> None:
+        """Reset a node; returns when its SSH server answers again."""
+        self.nodes[name].reset()
+        self._plug_cables()  # a namespace that ended with a process took its cables along
+        time.sleep(down_s)
+        self.nodes[name].start_sshd()
+
+    def swap_host_key(self, name: str) -> None:
+        """Give a node's server another host key; `known_hosts` keeps the old one."""
+        self.nodes[name].swap_host_key()
+
+    def fill_disk(self, name: str, path: str = "/tmp") -> None:  # noqa: S108 (the node's own)
+        """Leave no space where a path is: one of /tmp, /var/tmp, /dev/shm, /run (with home folders)."""
+        node = self.nodes[name]
+        target, used = node.run("df", "--output=target,used", path).splitlines()[-1].split()
+        node.run("mount", "-o", f"remount,size={max(4, int(used))}k", target)
+
+    def free_disk(self, name: str, path: str = "/tmp") -> None:  # noqa: S108 (the node's own)
+        """Give the space back."""
+        target = self.nodes[name].run("df", "--output=target", path).split()[-1]
+        self.nodes[name].run("mount", "-o", "remount,size=256m", target)
+
+
+_DUT: Mapping[str, Any] = {"vswitch": "linux_bridge", "containers": "linux_router", "oversubscribe": True}
+
+
+def _merged(base: Any, changes: Any) -> Any:
+    if not isinstance(base, dict) or not isinstance(changes, dict):
+        return changes
+    kept = {key: value for key, value in base.items() if changes.get(key, value) is not None}
+    return kept | {key: _merged(base.get(key), value) for key, value in changes.items() if value is not None}
+
+
+def _ip(namespace: Path | None, *commands: str) -> None:
+    where = [] if namespace is None else ["nsenter", f"--net={namespace}"]
+    subprocess.run([*where, "ip", "-batch", "-"], input="\n".join(commands), check=True, text=True, timeout=30)
+
+
+class _Number:
+    """A lab's number; the kernel gives it back when this process has ended, however it did."""
+
+    def __enter__(self) -> int:
+        STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
+        free = [(number, lock) for number in range(_LABS) if (lock := _locked(number)) is not None]
+        try:
+            for number, _ in free:
+                _remove(number)
+            assert free, f"all {_LABS} labs of {STATE} are in use"
+            number, self._lock = free.pop(0)
+        finally:
+            for _, lock in free:
+                os.close(lock)
+        return number
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._lock)
+
+
+def _locked(number: int) -> int | None:
+    lock = os.open(STATE / f"{number}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _remove(number: int) -> None:
+    """Remove all of a lab that is there."""
+    directory = STATE / str(number)
+    subprocess.run(["ip", "link", "delete", f"csl{number}"], check=False, capture_output=True)
+    if directory.is_dir():
+        for uts in directory.glob("*/uts"):
+            remove(uts.parent)
+        subprocess.run(["umount", str(directory / "switch")], check=False, capture_output=True)
+        shutil.rmtree(directory)

@@ -1,0 +1,375 @@
+"""What only a connection over SSH does: who the host is, who we are, the way there, and what breaks on it."""
+
+import logging
+import os
+import re
+import secrets
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from resources.libraries.python.drivers.connection import ssh, transport, words
+from resources.libraries.python.drivers.connection.pool import Connections
+from resources.libraries.python.drivers.connection.ssh import SshConnection
+from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.model.access import Access
+from tests.integration.lab import Lab, missing
+from tests.integration.lab_machine import make_key
+from tests.integration.machine_watch import running, wait_for, wait_for_end
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
+DUT = "DUT1"
+PASSWORD = "env:DUT_PASSWORD"  # noqa: S105 (says where it is)
+COUNT = "/run/count"
+SMALL = "/dev/shm"  # noqa: S108 (the node's own)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(duts=2, cables=2) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder without keys, known hosts and agent."""
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return tmp_path / "home" / ".ssh"
+
+
+def refusal(access: Access, kind: type[CsitError] = ConnectionFailed) -> str:
+    """The sentence with which a connection fails."""
+    connection = SshConnection(DUT, access)
+    with pytest.raises(kind) as failed:
+        connection.run(["true"])
+    connection.close()
+    assert "\n" not in str(failed.value)
+    return str(failed.value)
+
+
+def hostname(access: Access) -> str:
+    """What the node that is reached calls itself."""
+    connection = SshConnection(DUT, access)
+    said = connection.run(["hostname"]).stdout.strip()
+    connection.close()
+    return said
+
+
+def logins(lab: Lab) -> int:
+    """How often somebody has logged in to the node."""
+    return lab.nodes[DUT].read("/run/sshd.log").count("Accepted ")
+
+
+# -- who the host is --------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_host_is_refused_and_the_sentence_mends_it(lab: Lab, tmp_path: Path) -> None:
+    known = tmp_path / "known hosts"
+    access = Access(**lab.access(DUT, known_hosts=str(known)))
+    said = refusal(access)
+    assert re.match(rf"DUT1 \(root@{lab.nodes[DUT].address}\) is unknown: .*ssh-ed25519 SHA256:", said)
+    subprocess.run(["sh", "-c", said[said.index("ssh-keyscan") :]], check=True, capture_output=True)
+    assert hostname(access) == "dut1"
+
+
+def test_a_changed_host_key_is_refused_and_the_sentence_mends_it(lab: Lab) -> None:
+    access = Access(**lab.access(DUT))
+    lab.swap_host_key(DUT)
+    try:
+        said = refusal(access)
+        assert "shows another host key than before: ssh-ed25519 SHA256:" in said
+        assert re.search(rf"line 2 of {lab.known_hosts} has ssh-ed25519 SHA256:", said)
+        subprocess.run(["sh", "-c", said[said.index("ssh-keygen -R") :]], check=True, capture_output=True)
+        assert hostname(access) == "dut1"
+    finally:
+        lab.trust()
+
+
+@pytest.mark.parametrize("place", ["plain", "hashed", "by pattern", "beside another one"])
+def test_the_user_s_known_hosts_count(lab: Lab, home: Path, place: str) -> None:
+    node, known = lab.nodes[DUT], home / "known_hosts"
+    make_key(home / "other")
+    other = (home / "other.pub").read_text(encoding="utf-8").split()[1]
+    line = {
+        "by pattern": f"!203.0.113.255,203.0.*.{node.address.split('.')[-1]} {node.host_key}\n",
+        "beside another one": f"{node.address} ssh-ed25519 {other}\n{node.address} {node.host_key}\n",
+    }.get(place, f"{node.address} {node.host_key}\n")
+    known.write_text(line, encoding="utf-8")
+    if place == "hashed":
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+        assert node.address not in known.read_text(encoding="utf-8")
+    assert hostname(Access(**lab.access(DUT, known_hosts=None))) == "dut1"
+
+
+def test_a_revoked_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    row = f"{lab.nodes[DUT].address} {lab.nodes[DUT].host_key}\n"
+    known.write_text(f"{row}@revoked {row}", encoding="utf-8")
+    assert "line 2 of" in refusal(Access(**lab.access(DUT, known_hosts=str(known))))
+
+
+# -- who we are -------------------------------------------------------------------------------------------------------
+
+
+def test_password_by_reference(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD))
+    monkeypatch.setenv("DUT_PASSWORD", lab.passwords["guest"])
+    connection = SshConnection(DUT, access)
+    assert connection.run(["id", "-un"]).stdout == "guest\n"
+    connection.close()
+
+
+def test_a_wrong_password_is_told_nowhere(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = secrets.token_hex(8)
+    monkeypatch.setenv("DUT_PASSWORD", wrong)
+    said = refusal(Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD)))
+    assert said.endswith("does not let guest in; tried: password of env:DUT_PASSWORD")
+    assert wrong not in said + caplog.text
+
+
+def test_a_password_that_is_not_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DUT_PASSWORD", raising=False)
+    said = refusal(Access(**lab.access(DUT, key_file=None, password=PASSWORD)), ConfigError)
+    assert "password says env:DUT_PASSWORD, but the variable DUT_PASSWORD is not set" in said
+
+
+def test_nothing_to_log_in_with(lab: Lab) -> None:
+    said = refusal(Access(**lab.access(DUT, key_file=None)))
+    assert said.endswith("there was nothing to try: no key file, no agent, no password")
+
+
+def test_a_key_that_the_host_does_not_take(lab: Lab, tmp_path: Path) -> None:
+    make_key(tmp_path / "stranger")
+    said = refusal(Access(**lab.access(DUT, key_file=str(tmp_path / "stranger"))))
+    assert said.endswith(f"does not let root in; tried: key {tmp_path / 'stranger'}")
+    assert "is not there" in refusal(Access(**lab.access(DUT, key_file=str(tmp_path / "none"))), ConfigError)
+
+
+@pytest.fixture
+def locked_key(lab: Lab, tmp_path: Path) -> Path:
+    """The lab's key behind the passphrase `open sesame`."""
+    locked = tmp_path / "locked"
+    locked.write_bytes(lab.key_file.read_bytes())
+    locked.chmod(0o600)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "open sesame", "-f", str(locked)], check=True)
+    locked.with_suffix(".pub").write_bytes(lab.key_file.with_suffix(".pub").read_bytes())
+    return locked
+
+
+def test_a_locked_key(lab: Lab, locked_key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access(**lab.access(DUT, key_file=str(locked_key)))
+    assert "is locked; say where its passphrase is" in refusal(access, ConfigError)
+    access = access.model_copy(update={"password": "env:KEY_PASSPHRASE"})
+    monkeypatch.setenv("KEY_PASSPHRASE", "open barley")
+    said = refusal(access, ConfigError)
+    assert said.endswith("does not open with the passphrase of env:KEY_PASSPHRASE")
+    monkeypatch.setenv("KEY_PASSPHRASE", "open sesame")
+    assert hostname(access) == "dut1"
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An ssh-agent without keys."""
+    path = tmp_path / "agent"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL) as process:
+        while not path.exists():
+            assert process.poll() is None
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
+        yield
+        process.terminate()
+
+
+@pytest.mark.usefixtures("agent")
+def test_keys_of_the_agent(lab: Lab, locked_key: Path) -> None:
+    subprocess.run(["ssh-add", "-q", str(lab.key_file)], check=True, capture_output=True)
+    assert hostname(Access(**lab.access(DUT, key_file=None))) == "dut1"
+    # A locked key counts as given by the agent that holds it opened.
+    assert hostname(Access(**lab.access(DUT, key_file=str(locked_key)))) == "dut1"
+
+
+def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUT_PASSWORD", lab.passwords["guest"])
+    for become, said in {
+        "auto": r"guest may not become root on DUT1 without a password .*; as root there: echo 'guest ALL=",
+        "no": r"root's rights are needed on DUT1, guest is not root",
+    }.items():
+        access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD, become=become))
+        connection = SshConnection(DUT, access)
+        with pytest.raises(CommandFailed, match=said):
+            connection.run(["true"], root=True)
+        connection.close()
+
+
+# -- the way there ----------------------------------------------------------------------------------------------------
+
+
+def test_jump_hosts(lab: Lab) -> None:
+    way = [{"host": lab.nodes[name].address, "user": "root"} for name in ("TG", "DUT2")]
+    connection = SshConnection(DUT, Access(**lab.access(DUT, jump=way)))
+    came_from = connection.run(["sh", "-c", 'echo "$SSH_CONNECTION"']).stdout.split()[0]
+    assert came_from == lab.nodes["DUT2"].address
+    connection.close()
+
+
+def test_the_host_keys_of_jump_hosts_are_checked_too(lab: Lab, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text(f"{lab.nodes[DUT].address} {lab.nodes[DUT].host_key}\n", encoding="utf-8")
+    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
+    said = refusal(Access(**lab.access(DUT, jump=jump, known_hosts=str(known))))
+    assert said.startswith(f"the jump host root@{lab.nodes['TG'].address} towards DUT1 is unknown")
+
+
+def test_a_host_that_the_jump_host_does_not_reach(lab: Lab) -> None:
+    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
+    access = Access(**lab.access(DUT, jump=jump, port=2222))
+    assert "cannot be reached from the host before it: Connect" in refusal(access)
+
+
+def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
+    (home / "config").write_text(
+        f"Host the-dut\n HostName {lab.nodes[DUT].address}\n User tester\n IdentityFile {lab.key_file}\n"
+        f" UserKnownHostsFile {lab.known_hosts}\n ProxyJump root@{lab.nodes['TG'].address}:22\n"
+        f"Host *\n IdentityFile {lab.key_file}\n UserKnownHostsFile {lab.known_hosts}\n",
+        encoding="utf-8",
+    )
+    connection = SshConnection(DUT, Access(host="the-dut"))
+    said = connection.run(["sh", "-c", 'id -un; echo "$SSH_CONNECTION"; hostname']).stdout.split()
+    assert (said[0], said[1], said[-1]) == ("tester", lab.nodes["TG"].address, "dut1")
+    connection.close()
+
+
+def test_nobody_there(lab: Lab) -> None:
+    assert "nobody listens on port 2222" in refusal(Access(**lab.access(DUT, port=2222)))
+    said = refusal(Access(**lab.access(DUT, host="no-such-host.invalid")))
+    assert "there is no host of that name" in said
+
+
+def test_somebody_else_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = Access(**lab.access(DUT, host="127.0.0.1", port=silent.getsockname()[1]))
+        assert "does not answer as an SSH server" in refusal(access)
+
+
+# -- one connection, and what breaks on it ----------------------------------------------------------------------------
+
+
+def test_one_connection_for_all(lab: Lab, tmp_path: Path) -> None:
+    before = logins(lab)
+    with Connections({DUT: Access(**lab.access(DUT)), "here": None}) as connections:
+        for _ in range(3):
+            connections.of(DUT).run(["true"])
+        talk = connections.of(DUT).open(["cat"])
+        connections.of(DUT).get(PurePosixPath("/etc/hostname"), tmp_path / "name")
+        talk.close()
+        assert connections.of("here").run(["id", "-u"]).stdout == f"{os.getuid()}\n"
+        assert connections.names == (DUT, "here")
+    assert logins(lab) == before + 1
+
+
+def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    connection.run(["true"])
+    before = logins(lab)
+    lab.kill_sshd(DUT)
+    said = ""
+    with pytest.raises(ConnectionFailed) as failed:
+        connection.run(["true"])
+    said = str(failed.value)
+    assert "nobody listens on port 22" in said and "\n" not in said
+    lab.start_sshd(DUT)
+    assert connection.run(["hostname"]).stdout == "dut1\n"
+    assert connection.run(["hostname"]).stdout == "dut1\n"
+    assert logins(lab) == before + 1
+    connection.close()
+
+
+def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    word = f"1234.{secrets.randbelow(10**9)}"
+    killer = threading.Thread(target=lambda: (wait_for(word), lab.kill_sshd(DUT)))
+    killer.start()
+    with pytest.raises(ConnectionFailed, match=r"the connection ended while sh ran"):
+        connection.run(["sh", "-c", f"echo once >>{COUNT}; exec sleep {word}"])
+    killer.join()
+    lab.start_sshd(DUT)
+    assert connection.run(["cat", COUNT]).stdout == "once\n"
+    for pid in running(word):
+        os.kill(pid, signal.SIGKILL)
+    connection.close()
+
+
+def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (ssh, transport):
+        monkeypatch.setattr(module, "CONNECT_S", 1.0)
+    monkeypatch.setattr(transport, "_SILENCE_S", 1.0)
+    monkeypatch.setattr(transport, "_KEEPALIVE_S", 0.2)
+    monkeypatch.setattr(words, "_AFTERWARDS_S", 0.2)
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    word = f"1235.{secrets.randbelow(10**9)}"
+    talk = connection.open(["cat"])
+    cutter = threading.Thread(target=lambda: (wait_for(word), lab.cut(DUT)))
+    cutter.start()
+    with pytest.raises((NotReady, ConnectionFailed)):
+        connection.run(["sleep", word], within_s=1.0)
+    cutter.join()
+    with pytest.raises(ConnectionFailed, match="DUT1: the connection ended while cat ran"):
+        talk.receive(20.0)
+    # Nobody could tell the node to end it, and it has done so by itself.
+    wait_for_end(word)
+    lab.mend(DUT)
+    assert connection.run(["hostname"]).stdout == "dut1\n"
+    connection.close()
+
+
+def test_more_sessions_than_the_server_wants(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.libraries.python.drivers.connection.ssh._REFUSED_S", 0.1)
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    talks = [connection.open(["cat"]) for _ in range(10)]
+    with pytest.raises(ConnectionFailed, match=r"DUT1 refuses one more session .*MaxSessions"):
+        connection.run(["true"])
+    talks.pop().close()
+    assert connection.run(["true"]).status == 0
+    connection.close()
+
+
+def test_a_login_script_that_speaks(lab: Lab) -> None:
+    lab.nodes[DUT].run("sh", "-c", "echo 'echo welcome >&2' >/run/home/root/.bashrc")
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    done = connection.run(["sh", "-c", "echo out; echo err >&2"])
+    assert (done.stdout, done.stderr) == ("out\n", "welcome\nerr\n")
+    lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
+    connection.close()
+
+
+def test_a_disk_that_is_full(lab: Lab, tmp_path: Path) -> None:
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    (tmp_path / "source").write_bytes(bytes(100_000))
+    lab.fill_disk(DUT, SMALL)
+    with pytest.raises(CommandFailed, match=rf"put DUT1:{SMALL}/target ended with 1: .*No space left"):
+        connection.put(tmp_path / "source", PurePosixPath(f"{SMALL}/target"))
+    lab.free_disk(DUT, SMALL)
+    connection.put(tmp_path / "source", PurePosixPath(f"{SMALL}/target"))
+    assert connection.run(["ls", SMALL]).stdout == "target\n"
+    connection.close()
+
+
+def test_the_mending_command_for_a_host_behind_another_goes_through_that(lab: Lab, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text(f"{lab.nodes['TG'].address} {lab.nodes['TG'].host_key}\n", encoding="utf-8")
+    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
+    said = refusal(Access(**lab.access(DUT, jump=jump, known_hosts=str(known))))
+    command = shlex.split(said[said.index("ssh -p") :])
+    assert command[:4] == ["ssh", "-p", "22", f"root@{lab.nodes['TG'].address}"]
+    assert command[4:] == ["ssh-keyscan", "-t", "ed25519", lab.nodes[DUT].address, f">>{known}"]
