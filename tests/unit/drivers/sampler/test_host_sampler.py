@@ -24,14 +24,14 @@ def test_accounts_are_parsed(tmp_path: Path) -> None:
     (tmp_path / "77").mkdir()
     (tmp_path / "77" / "schedstat").write_text("123456789 987 5\n")
     tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
-    found = HostSampler({1}, lambda: {"csv1p1": 77, "gone": 78}, tmp_path).read()
+    found = HostSampler({1}, lambda: {"csv1p1": [77], "gone": [78]}, tmp_path).read()
     assert found.threads == {"csv1p1": ThreadTime(123456789, 987)}
     assert found.cpus == {1: CpuTime(30 * tick_ns, 30 * tick_ns, 130 * tick_ns, 80 * tick_ns)}
     assert (found.backlog_dropped, found.squeezed) == (3, 17)
 
 
 def test_a_real_thread_is_charged_with_the_time_it_ran() -> None:
-    sampler = HostSampler(os.sched_getaffinity(0), lambda: {"me": threading.get_native_id()})
+    sampler = HostSampler(os.sched_getaffinity(0), lambda: {"me": [threading.get_native_id()]})
     before, began = sampler.read(), time.thread_time_ns()
     while time.thread_time_ns() - began < 50_000_000:
         pass

@@ -17,7 +17,15 @@ _TAIL_LINES = 4
 class Daemon:
     """One running program. What it says is in a log file, of which errors show the end."""
 
-    def __init__(self, what: str, argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        argv: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
@@ -25,11 +33,13 @@ class Daemon:
             argv: The program with its arguments.
             log: Where its standard output and error go.
             environment: Variables on top of this process's.
+            folder: Where it runs; None for where this process runs.
         """
         self.what = what
         self._argv = tuple(argv)
         self._log = log
         self._environment = {**os.environ, **(environment or {})}
+        self._folder = folder
         self._machine: MachineLock | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,6 +59,7 @@ class Daemon:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=self._environment,
+                    cwd=self._folder,
                     # Out of the terminal's group: an interrupt goes to the run, which then stops the program.
                     process_group=0,
                 )

@@ -6,7 +6,6 @@ a killed run left can be told from what is somebody else's.
 """
 
 import fcntl
-import json
 import logging
 import os
 import shutil
@@ -17,34 +16,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pydantic import Field, ValidationError
-
 from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host import record as records
+from resources.libraries.python.drivers.host.adopted import Adopted
+from resources.libraries.python.drivers.host.giving_back import give_back
 from resources.libraries.python.drivers.host.messages import delete_ports
 from resources.libraries.python.drivers.host.netlink import GONE, Netlink
-from resources.libraries.python.drivers.host.processes import Process, process, user
-from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.drivers.host.nic_driver import Binding
+from resources.libraries.python.drivers.host.processes import process, user
+from resources.libraries.python.drivers.host.record import Record
+from resources.libraries.python.errors import CsitError, InUse
 
 DIRECTORY = Path("/run/csit-density")
 _log = logging.getLogger(__name__)
-
-
-class Record(Frozen):
-    """Who holds the machine and what is theirs."""
-
-    owner: Process
-    user: str
-    since: str
-    """UTC, ISO 8601."""
-    namespaces: dict[str, int | None] = Field(default_factory=dict)
-    """Name to inode; None from the moment of the claim until it is made."""
-    workers: tuple[Process, ...] = ()
-    settings: dict[str, str] = Field(default_factory=dict)
-    """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
-
-    def __str__(self) -> str:
-        return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"
 
 
 class MachineLock:
@@ -67,7 +51,8 @@ class MachineLock:
         """Take the lock.
 
         Raises:
-            CsitError: Another run holds it; the text says which.
+            InUse: Another run holds it; the text says which.
+            CsitError: The lock cannot be had.
         """
         try:
             self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -79,7 +64,7 @@ class MachineLock:
         except BlockingIOError as error:
             os.close(descriptor)
             holder = self._read() or "a run that has not said who it is"
-            raise CsitError(f"this machine is in use by {holder}") from error
+            raise InUse(f"this machine is in use by {holder}") from error
         self._descriptor = descriptor
         # A forked worker must not hold the lock of a parent that was killed.
         os.register_at_fork(after_in_child=self._forget_lock)
@@ -91,6 +76,8 @@ class MachineLock:
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
             settings=self._inherited.settings if self._inherited else {},
+            ports=self._inherited.ports if self._inherited else (),
+            bindings=self._inherited.bindings if self._inherited else (),
         )
         self._write()
         return self
@@ -100,8 +87,7 @@ class MachineLock:
     ) -> None:
         """Put settings back and release the lock. What is still claimed stays on record for the next run."""
         self._restore_settings()
-        record = self._held()
-        if not record.namespaces and not record.workers:
+        if self._held().empty:
             self._path.unlink(missing_ok=True)
         self._record = None
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
@@ -136,6 +122,31 @@ class MachineLock:
     def release_process(self, pid: int) -> None:
         """Say that a worker process has ended."""
         self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
+
+    def claim_ports(self, ports: Iterable[Adopted]) -> None:
+        """Say before they are moved which physical ports are taken into use, and what they are like.
+
+        Raises:
+            CsitError: One is in use.
+        """
+        ports, known = tuple(ports), {(port.home, port.device) for port in self._held().ports}
+        for port in ports:
+            if (port.home, port.device) in known:
+                raise CsitError(f"{port} is in use, or left by an earlier run")
+        self._change(ports=(*self._held().ports, *ports))
+
+    def release_ports(self, ports: Iterable[Adopted]) -> None:
+        """Say that ports are at home again."""
+        home = tuple(ports)
+        self._change(ports=tuple(port for port in self._held().ports if port not in home))
+
+    def claim_binding(self, binding: Binding) -> None:
+        """Say before it is done that a PCI device gets another driver."""
+        self._change(bindings=(*self._held().bindings, binding))
+
+    def release_binding(self, binding: Binding) -> None:
+        """Say that a PCI device has its own driver again."""
+        self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
 
     def folder(self, name: str) -> Path:
         """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
@@ -202,6 +213,8 @@ class MachineLock:
         return [
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
             *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
+            *(f"{port} in use as {port.interface}" for port in record.ports),
+            *(f"{binding}" for binding in record.bindings),
         ]
 
     def remove_claimed(self) -> list[str]:
@@ -219,10 +232,16 @@ class MachineLock:
         return removed
 
     def _remove(self, record: Record) -> list[str]:
-        """Kill the workers of a record, remove its namespaces, take both off the record; say what was there."""
+        """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was."""
         commands = {each: each.command_now() for each in record.workers}
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
         shutil.rmtree(self._directory / "run", ignore_errors=True)
+        for binding in record.bindings:
+            removed += binding.restore()
+            self.release_binding(binding)
+        # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
+        removed += give_back(record.ports)
+        self.release_ports(record.ports)
         for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
             # The name of a namespace that was not finished, or that somebody has taken away, cannot be entered.
             with suppress(CsitError):
@@ -243,22 +262,14 @@ class MachineLock:
         return self._record
 
     def _read(self) -> Record | None:
-        try:
-            return Record.model_validate_json(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValidationError) as error:
-            raise CsitError(f"{self._path} is no record of this program; look at it and remove it") from error
+        return records.read(self._path)
 
     def _change(self, **changes: object) -> None:
         self._record = self._held().model_copy(update=changes)
         self._write()
 
     def _write(self) -> None:
-        # Replaced as a whole: a run that is killed while it writes leaves the old record.
-        new = self._path.with_suffix(".new")
-        new.write_text(json.dumps(self._held().model_dump(mode="json")), encoding="utf-8")
-        new.replace(self._path)
+        records.write(self._path, self._held())
 
     def _forget_lock(self) -> None:
         if self._descriptor >= 0:

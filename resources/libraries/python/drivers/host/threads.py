@@ -39,6 +39,30 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
     return found
 
 
+def find_all(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
+    """Thread ids of ports that may have several queues, and so several threads each.
+
+    Raises:
+        Unsupported: A port has none that is to be seen.
+    """
+    wanted = set(interfaces)
+    found: dict[str, tuple[int, ...]] = {}
+
+    def missing() -> str:
+        found.clear()
+        for entry in os.listdir(root):  # noqa: PTH208 - as below
+            if entry.isdigit() and (match := _NAME.match(name(int(entry), root))) and match[1] in wanted:
+                found[match[1]] = (*found.get(match[1], ()), int(entry))
+        left = sorted(wanted - found.keys())
+        return f"none for {', '.join(left)}" if left else ""
+
+    try:
+        wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
+    except NotReady as error:
+        raise Unsupported(f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc") from error
+    return found
+
+
 def _scan(wanted: set[str], root: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for entry in os.listdir(root):  # noqa: PTH208 - names are enough, and there are many
@@ -94,13 +118,13 @@ def make_realtime(thread: int) -> None:
         raise Unsupported(f"data thread {name(thread)} cannot run at SCHED_FIFO: {error.strerror}") from error
 
 
-def affinity(threads: Mapping[str, int]) -> dict[str, frozenset[int]]:
-    """CPUs on which each thread may really run; empty for one that is gone."""
+def affinity(threads: Mapping[str, Iterable[int]]) -> dict[str, frozenset[int]]:
+    """CPUs on which the threads of each port may really run; empty where one of them is gone."""
     read: dict[str, frozenset[int]] = {}
-    for interface, thread in threads.items():
+    for interface, row in threads.items():
         read[interface] = frozenset()
         with suppress(ProcessLookupError):
-            read[interface] = frozenset(os.sched_getaffinity(thread))
+            read[interface] = frozenset(cpu for thread in row for cpu in os.sched_getaffinity(thread))
     return read
 
 

@@ -20,13 +20,14 @@ class HostSampler:
     """
 
     def __init__(
-        self, cpus: Collection[int], threads: Callable[[], Mapping[str, int]], root: Path = Path("/proc")
+        self, cpus: Collection[int], threads: Callable[[], Mapping[str, Collection[int]]], root: Path = Path("/proc")
     ) -> None:
         """Prepare.
 
         Args:
             cpus: Logical CPUs to read.
-            threads: Gives thread ids by interface, asked at each reading: threads may come and go.
+            threads: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
+                that share an interface are added up.
             root: Where proc is mounted.
         """
         self._cpus = frozenset(cpus)
@@ -37,10 +38,11 @@ class HostSampler:
     def read(self) -> Sample:
         """Times since boot. A thread that is gone is left out."""
         threads: dict[str, ThreadTime] = {}
-        for interface, thread in self._threads().items():
-            with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no such account
-                running, waiting = self._text(f"{thread}/schedstat").split()[:2]
-                threads[interface] = ThreadTime(int(running), int(waiting))
+        for interface, row in self._threads().items():
+            with suppress(OSError, ValueError, IndexError):  # one has ended, or the kernel keeps no such account
+                accounts = [self._text(f"{thread}/schedstat").split()[:2] for thread in row]
+                running, waiting = (sum(map(int, column)) for column in zip(*accounts, strict=True))
+                threads[interface] = ThreadTime(running, waiting)
         dropped, squeezed = self._softnet()
         return Sample(threads=threads, cpus=self._cpu_times(), backlog_dropped=dropped, squeezed=squeezed)
 

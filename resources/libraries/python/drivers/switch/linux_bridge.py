@@ -3,45 +3,66 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.messages import bridge, enslave
+from resources.libraries.python.drivers.host.messages import add_station, bridge, enslave, forward_known_only
+from resources.libraries.python.drivers.host.netlink import Request
+from resources.libraries.python.drivers.switch.stations import stations
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
 
 
 class LinuxBridge:
     """Fulfils `roles.vswitch.VSwitch`. Its data threads are those of its ports: a bridge forwards in its receiver."""
 
-    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+    def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
         """Prepare.
 
         Args:
             plan: Has the segments.
             fabric: Has the ports; started before `start`.
+            owner: Which of the plan's vSwitches it is.
         """
         self._plan = plan
         self._fabric = fabric
+        self._owner = owner
+        ports = {port.interface for port in plan.ports(owner)}
+        self._segments = [segment for segment in plan.segments if ports.issuperset(segment.members)]
 
     def start(self) -> None:
-        """Make a bridge per segment and its ports members.
+        """Make a bridge per segment and its ports members; wait until cables pass packets.
 
         Raises:
             CommandFailed: The kernel refused.
+            NotReady: A cable does not pass packets.
         """
         index = self._fabric.index
-        bridges = list(enumerate(self._plan.segments, self._fabric.free_index))
+        bridges = list(enumerate(self._segments, self._fabric.free_index))
         requests = [bridge(segment.name, number) for number, segment in bridges]
         for number, segment in bridges:
             requests += [enslave(member, index(member), segment.name, number) for member in segment.members]
-        self._fabric.change(VSWITCH, requests)
+            if len(segment.members) > 2:
+                requests += self._known_stations(segment)
+        self._fabric.change(self._owner, requests)
+        self._fabric.wait_for_cables(self._owner)
+
+    def _known_stations(self, segment: Segment) -> Iterator[Request]:
+        """Nothing is learned and nothing is flooded: a frame goes where the plan says, or nowhere.
+
+        Between two members there is only one way to go. Among several, a frame that is flooded reaches services that it
+        is not for, and loads them.
+        """
+        for member, macs in stations(self._plan, segment).items():
+            index = self._fabric.index(member)
+            yield forward_known_only(member, index)
+            yield from (add_station(member, index, mac) for mac in macs)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port's data thread may really run."""
-        return self._fabric.affinity([VSWITCH])
+        return self._fabric.affinity([self._owner])
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by port."""
-        return self._fabric.counters([VSWITCH])
+        return self._fabric.counters([self._owner])
 
     def facts(self) -> Mapping[str, str]:
         """The environment's fingerprint has the kernel, and with it the bridge."""
@@ -49,12 +70,12 @@ class LinuxBridge:
 
     def problems(self) -> tuple[str, ...]:
         """Ports that have lost their data thread, their carrier or their bridge."""
-        found = self._fabric.problems([VSWITCH])
+        found = self._fabric.problems([self._owner])
         return found or tuple(self._lost_members())
 
     def _lost_members(self) -> Iterator[str]:
-        bridges = self._fabric.bridges(VSWITCH)
-        for number, segment in enumerate(self._plan.segments, self._fabric.free_index):
+        bridges = self._fabric.bridges(self._owner)
+        for number, segment in enumerate(self._segments, self._fabric.free_index):
             for member in segment.members:
                 if bridges.get(member) != number:
                     yield f"{member} is no member of bridge {segment.name} any more"

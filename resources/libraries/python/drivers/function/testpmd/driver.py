@@ -118,7 +118,7 @@ class Testpmds:
         Empty where one of them is gone.
         """
         received = self._fabric.affinity(self._owners)
-        polled = threads.affinity(self._lcores)
+        polled = threads.affinity({name: [lcore] for name, lcore in self._lcores.items()})
         return {
             name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
             for name, cpus in received.items()

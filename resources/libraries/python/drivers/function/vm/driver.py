@@ -18,10 +18,11 @@ from resources.libraries.python.drivers.function.vm.taps import close_taps, join
 from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
-from resources.libraries.python.model.topology import Vm
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.settings import Vm
 
 FOLDER = DIRECTORY / "vm"
 """Consoles of the running guests; emptied by the next cell with VMs."""
@@ -65,6 +66,11 @@ class VirtualMachines:
         self._image_in = image_in
         self._owners = tuple(function.name for function in functions)
         self._threads = {port.interface: port.data_thread for name in self._owners for port in plan.ports(name)}
+        self._sockets = {
+            link.b.interface: socket_of(folder_of(machine), link)
+            for link in plan.links
+            if link.medium is Medium.VHOST_USER and link.b.owner in self._owners
+        }
         self._guests: dict[str, Guest] = {}
         self._facts: dict[str, str] = {}
 
@@ -90,7 +96,7 @@ class VirtualMachines:
             lambda: try_kvm(boot, FOLDER, self._machine),
         )
         begin = time.monotonic()
-        vhost = choice.accelerator == "kvm" and VHOST.exists()
+        vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
         for function in self._functions:
             self._start(function, boot, choice, vhost=vhost)
         self._wait_ready()
@@ -102,7 +108,7 @@ class VirtualMachines:
         self._facts = {
             "accelerator": choice.accelerator,
             "why": choice.why,
-            "vhost": "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG",
+            "vhost": self._copied_by(choice, vhost=vhost),
             "qemu": next(iter(self._guests.values())).qemu,
             "guest kernel": boot.description.kernel_version,
             "guest packages": ", ".join(" ".join(row) for row in sorted(boot.description.packages.items())),
@@ -110,21 +116,36 @@ class VirtualMachines:
         }
         _log.info("booted %d guests with %s in %s s", len(self._guests), choice.accelerator, self._facts["boot_s"])
 
+    def _copied_by(self, choice: Choice, *, vhost: bool) -> str:
+        """Who copies packets between guest and host."""
+        if self._sockets:
+            return "user: the vSwitch maps the guests' memory"
+        return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
+
     def _start(self, function: NfPlan, boot: Image, choice: Choice, *, vhost: bool) -> None:
         name, mtu = function.name, self._fabric.mtu
         data = self._plan.cores.cpus(name)
         main = self._plan.cores.cpus(name, ThreadRole.MAIN)
         sides = (function.left, function.right)
         guest = self._guests[name] = Guest(name, FOLDER / f"{name}.console", self._machine)
-        taps = self._fabric.run_inside(name, lambda: open_taps(_TAPS))
+        by_tap = [side for side in sides if side.name not in self._sockets]
+        taps = self._fabric.run_inside(name, lambda: open_taps(_TAPS[: len(by_tap)])) if by_tap else []
         helpers: list[int] = []
         try:
-            for tap, side in zip(taps, sides, strict=True):
-                self._fabric.change(name, join(tap, (side.name, self._fabric.index(side.name)), mtu))
-            helpers += open_vhost(len(taps)) if vhost else []
+            behind = {side.name: tap for tap, side in zip(taps, by_tap, strict=True)}
+            for side in by_tap:
+                self._fabric.change(name, join(behind[side.name], (side.name, self._fabric.index(side.name)), mtu))
+            helpers += open_vhost(len(taps)) if vhost and taps else []
+            copiers = dict(zip(behind, helpers, strict=False))
             nics = tuple(
-                Nic(side.mac, tap.descriptor, mtu, helpers[number] if vhost else None)
-                for number, (tap, side) in enumerate(zip(taps, sides, strict=True))
+                Nic(
+                    side.mac,
+                    behind[side.name].descriptor if side.name in behind else None,
+                    mtu,
+                    copiers.get(side.name),
+                    self._sockets.get(side.name),
+                )
+                for side in sides
             )
             hardware = Hardware(choice.accelerator, self._settings.memory_mb, len(data), nics)
             words = command_line(function, mtu, [self._threads[side.name] for side in sides])
@@ -159,10 +180,11 @@ class VirtualMachines:
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's packets may be handled: by its port's data thread and by its vCPU."""
-        return {
+        found: dict[str, frozenset[int]] = {
             interface: cpus | own if cpus and (own := self._vcpu_affinity(interface)) else frozenset()
             for interface, cpus in self._fabric.affinity(self._owners).items()
         }
+        return found | {interface: self._vcpu_affinity(interface) for interface in self._sockets}
 
     def _vcpu_affinity(self, interface: str) -> frozenset[int]:
         owner = next(name for name in self._owners if interface in {port.interface for port in self._plan.ports(name)})
@@ -170,7 +192,7 @@ class VirtualMachines:
         return guest.affinity(self._threads[interface]) if guest else frozenset()
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
+        """Counters by interface. A port that shares memory with the vSwitch has none on this side."""
         return self._fabric.counters(self._owners)
 
     def facts(self) -> Mapping[str, str]:

@@ -129,7 +129,7 @@ class Guest:
         """CPUs on which a vCPU may really run; empty when its thread is gone."""
         if self.ended() or vcpu >= len(self._vcpus):
             return frozenset()
-        return threads.affinity({self.name: self._vcpus[vcpu]})[self.name]
+        return threads.affinity({self.name: [self._vcpus[vcpu]]})[self.name]
 
     def lost_vcpus(self) -> list[int]:
         """Numbers of the vCPUs whose threads are gone."""

@@ -224,8 +224,8 @@ def _shares(plan: Plan) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
 
 def _alone(plan: Plan) -> bool:
     """Whether no data thread of the system under test has its place on the generator's CPUs."""
-    cpus = set(plan.cores.cpus(GENERATOR))
-    others = {
-        thread.cpu for thread in plan.cores.threads if thread.owner != GENERATOR and thread.role is ThreadRole.DATA
-    }
-    return bool(cpus) and not cpus & others
+    data = [thread for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
+    # CPUs of different machines have the same numbers and nothing to do with each other.
+    mine = {(thread.machine, thread.cpu) for thread in data if thread.owner == GENERATOR}
+    others = {(thread.machine, thread.cpu) for thread in data if thread.owner != GENERATOR}
+    return bool(mine) and not mine & others

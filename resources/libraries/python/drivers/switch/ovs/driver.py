@@ -108,9 +108,9 @@ class OpenVSwitch:
     def _polled_on(self) -> dict[str, frozenset[int]]:
         """CPUs on which the threads that forward from each port may really run."""
         if not self._polled:
-            main = threads.affinity({"main": self._running.forwarder.pid})["main"]
+            main = threads.affinity({"main": [self._running.forwarder.pid]})["main"]
             return dict.fromkeys((port.interface for port in self._plan.ports(VSWITCH)), main)
-        allowed = {cpu: threads.affinity({"pmd": thread})["pmd"] for cpu, thread in self._pmds().items()}
+        allowed = {cpu: threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}
         planned = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
         return {
             port: frozenset[int]().union(*(allowed.get(cpu, frozenset()) for cpu in cpus))

@@ -1,0 +1,96 @@
+"""A machine's ends of cables to other machines: physical ports that the kernel drives."""
+
+from collections.abc import Mapping, Sequence
+
+from resources.libraries.python.drivers.host import adoption, messages
+from resources.libraries.python.drivers.host.adopted import Adopted
+from resources.libraries.python.drivers.host.giving_back import give_back
+from resources.libraries.python.drivers.host.links import device_mac
+from resources.libraries.python.drivers.host.namespaces import Namespace, name_of
+from resources.libraries.python.drivers.host.netlink import Netlink
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.plan import Nic, Port
+from resources.libraries.python.planning.names import GENERATOR
+
+
+class Cables:
+    """The physical ports of one machine's share of a plan."""
+
+    def __init__(self, ports: Sequence[Port], lock: MachineLock, mtu: int) -> None:
+        """Prepare. Nothing happens before `claim`.
+
+        Args:
+            ports: Ends of cables.
+            lock: The machine's lock, held.
+            mtu: In bytes.
+
+        Raises:
+            PlanError: The plan does not say which physical port it is, or has one twice.
+        """
+        rows: dict[tuple[str, str], list[Port]] = {}
+        for port in ports:
+            rows.setdefault((port.owner, _nic(port).port), []).append(port)
+        for (_, name), row in rows.items():
+            if len({port.vlan for port in row}) < len(row):
+                raise PlanError(f"{name} is the end of {len(row)} cables: {', '.join(each.interface for each in row)}")
+        # Where VLANs share a port, that has the name of the first of them; who takes packets from it splits them.
+        self._ports = tuple(row[0] for row in rows.values())
+        self._nics = tuple(map(_nic, self._ports))
+        self._lock = lock
+        self._mtu = mtu
+        self._adopted: tuple[Adopted, ...] = ()
+        self.index: dict[str, int] = {}
+        """Interface index of each port, after `take`."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the ports are called in use."""
+        return frozenset(port.interface for port in self._ports)
+
+    def claim(self) -> None:
+        """Find all of them, and put on record what they are like. Nothing is changed.
+
+        Raises:
+            ConfigError: One is not there, or must not be taken.
+            CsitError: One is in use already.
+        """
+        rows = zip(self._ports, self._nics, strict=True)
+        found = adoption.look([(nic, port.interface, name_of(port.owner)) for port, nic in rows])
+        self._lock.claim_ports(found)
+        self._adopted = tuple(found)
+
+    def take(self, home: Netlink, namespaces: Mapping[str, Namespace]) -> None:
+        """Move them into their owners' namespaces; they stay down.
+
+        Raises:
+            CommandFailed: The kernel refused something.
+        """
+        for port, adopted in zip(self._ports, self._adopted, strict=True):
+            # The generator's device has another MAC than its frames are sent to, see device_mac.
+            mac, promiscuous = device_mac(port), port.owner == GENERATOR
+            inside = namespaces[port.owner]
+            self.index[port.interface] = adoption.take(adopted, home, inside, mac, self._mtu, promiscuous=promiscuous)
+
+    def bring_up(self, namespaces: Mapping[str, Namespace]) -> None:
+        """Bring them up. The carrier comes when the other end is up too."""
+        for port in self._ports:
+            namespaces[port.owner].netlink.do([messages.set_up(port.interface, self.index[port.interface])])
+
+    def give_back(self) -> None:
+        """Bring all of them home as they were. Safe to call at any time.
+
+        Raises:
+            CsitError: One could not be given back; all of them stay on record.
+        """
+        if self._adopted:
+            give_back(self._adopted)
+            self._lock.release_ports(self._adopted)
+        self._adopted = ()
+        self.index.clear()
+
+
+def _nic(port: Port) -> Nic:
+    if port.nic is None:
+        raise PlanError(f"{port.interface} is the end of a cable, but the plan does not say of which physical port")
+    return port.nic

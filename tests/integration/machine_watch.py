@@ -1,0 +1,29 @@
+"""Looks at this machine's processes, on whatever node of a lab they are."""
+
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.waiting import wait_until
+
+
+def running(word: str) -> dict[int, str]:
+    """Command lines that have a word among their arguments, by pid."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if word in words:
+                found[int(entry.name)] = " ".join(words)
+    return found
+
+
+def wait_for(*words: str) -> None:
+    """Wait until something runs for each word."""
+    wait_until(f"processes {words}", lambda: "" if all(map(running, words)) else "not all run", 10.0, pause_s=0.01)
+
+
+def wait_for_end(*words: str) -> None:
+    """Wait until nothing runs for any word."""
+    wait_until(f"end of {words}", lambda: str([running(word) for word in words if running(word)] or ""), 10.0, 0.01)

@@ -1,0 +1,97 @@
+"""A PCI bus in a folder: files as in sysfs, and what a kernel does when they are written to."""
+
+import errno
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.nic_users import Surroundings
+
+GROUP_NODE = "kernel/iommu_groups"
+
+
+class FakePci(Surroundings):
+    """The surroundings of that sysfs. Devices are bound and unbound by what is written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refusals: dict[str, str] = {}
+        self.users: list[str] = []
+        self.restored: list[tuple[str, str, bool, int | None]] = []
+        self.written: list[str] = []
+        self.refuse_probe = False
+        self._native: dict[str, str] = {}
+        self._ports: dict[str, str] = {}
+        (root / "bus/pci/devices").mkdir(parents=True)
+        (root / "bus/pci/drivers_probe").touch()
+
+    def add_driver(self, name: str) -> None:
+        folder = self.root / "bus/pci/drivers" / name
+        folder.mkdir(parents=True)
+        (folder / "unbind").touch()
+
+    def add(self, address: str, driver: str | None, *, port: str = "", group: int | None = None) -> Path:
+        folder = self.root / "devices/pci0000:00" / address
+        folder.mkdir(parents=True)
+        (self.root / "bus/pci/devices" / address).symlink_to(folder)
+        for name, text in (("class", "0x020000"), ("vendor", "0x8086"), ("device", "0x1572"), ("numa_node", "1")):
+            (folder / name).write_text(f"{text}\n")
+        (folder / "driver_override").write_text("(null)\n")
+        if group is not None:
+            members = self.root / GROUP_NODE / str(group) / "devices"
+            members.mkdir(parents=True, exist_ok=True)
+            (folder / "iommu_group").symlink_to(members.parent)
+            (members / address).symlink_to(folder)
+        self._ports[address] = port
+        if driver is not None:
+            self._native[address] = driver
+            self._bind(address, driver)
+        return folder
+
+    def driver(self, address: str) -> str | None:
+        link = self.root / "bus/pci/devices" / address / "driver"
+        return link.resolve().name if link.is_symlink() else None
+
+    def override(self, address: str) -> str:
+        return (self.root / "bus/pci/devices" / address / "driver_override").read_text().strip()
+
+    def write(self, path: Path, value: str) -> None:
+        self.written.append(f"{path.relative_to(self.root)} {value.strip()}")
+        if path.name == "driver_override":
+            path.write_text(f"{value.strip() or '(null)'}\n")
+        elif path.name == "unbind":
+            self._unbind(value)
+        elif path.name == "drivers_probe":
+            wanted = self.override(value)
+            name = self._native.get(value) if wanted == "(null)" else wanted
+            if self.refuse_probe or name is None or not (self.root / "bus/pci/drivers" / name).is_dir():
+                raise OSError(errno.EINVAL, "Invalid argument")
+            self._bind(value, name)
+
+    def _bind(self, address: str, driver: str) -> None:
+        folder = self.root / "bus/pci/devices" / address
+        (folder / "driver").symlink_to(self.root / "bus/pci/drivers" / driver)
+        if driver == self._native.get(address) and self._ports[address]:
+            port = folder.resolve() / "net" / self._ports[address]
+            port.mkdir(parents=True)
+            (port / "device").symlink_to(folder.resolve())
+            (self.root / "class/net").mkdir(parents=True, exist_ok=True)
+            (self.root / "class/net" / port.name).symlink_to(port)
+
+    def _unbind(self, address: str) -> None:
+        folder = self.root / "bus/pci/devices" / address
+        (folder / "driver").unlink()
+        if (folder / "net").is_dir():
+            for port in (folder / "net").iterdir():
+                (self.root / "class/net" / port.name).unlink()
+                for entry in port.iterdir():
+                    entry.unlink()
+                port.rmdir()
+            (folder / "net").rmdir()
+
+    def refusal_of_port(self, interface: str) -> tuple[str | None, bool, int]:
+        return self.refusals.get(interface), True, 9000
+
+    def users_of_group(self, group: int) -> list[str]:
+        return [f"{user} of {group}" for user in self.users]
+
+    def restore_port(self, now: str, name: str, up: bool, mtu: int | None) -> None:
+        self.restored.append((now, name, up, mtu))

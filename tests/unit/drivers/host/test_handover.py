@@ -1,0 +1,92 @@
+"""Ports that are handed over are on the machine's record until they are back, on a PCI bus in a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.handover import HandedOver
+from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, PciDrivers
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.plan import Nic
+from tests.unit.drivers.host.fake_pci import FakePci
+
+PORTS = ("0000:3b:00.0", "0000:3b:00.1")
+NICS = [Nic(port=f"port{number}", pci_address=address) for number, address in enumerate(PORTS, 1)]
+
+
+@pytest.fixture
+def pci(tmp_path: Path) -> FakePci:
+    pci = FakePci(tmp_path / "sys")
+    for name in ("ice", "mlx5_core", USER_SPACE, "uio_pci_generic"):
+        pci.add_driver(name)
+    for number, address in enumerate(PORTS):
+        pci.add(address, "ice", port=f"nosuch{number}", group=number)
+    return pci
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[MachineLock]:
+    with MachineLock(tmp_path / "lock") as lock:
+        yield lock
+
+
+def handed(pci: FakePci, lock: MachineLock, nics: list[Nic]) -> HandedOver:
+    return HandedOver(nics, lock, PciDrivers(pci.root, pci, within_s=0.1))
+
+
+def test_all_are_on_record_until_they_are_back(pci: FakePci, lock: MachineLock) -> None:
+    ports = handed(pci, lock, NICS)
+    ports.start()
+    assert [pci.driver(address) for address in PORTS] == [USER_SPACE] * 2
+    assert lock.leftovers() == [f"PCI port {address}, taken from ice" for address in PORTS]
+    ports.stop()
+    assert [pci.driver(address) for address in PORTS] == ["ice"] * 2
+    assert lock.leftovers() == []
+    ports.stop()  # safe to repeat
+
+
+def test_nothing_is_changed_when_one_cannot_be_had(pci: FakePci, lock: MachineLock) -> None:
+    pci.refusals["nosuch1"] = "has the default route"
+    ports = handed(pci, lock, NICS)
+    with pytest.raises(ConfigError, match="nosuch1 has the default route"):
+        ports.start()
+    assert not pci.written
+    assert lock.leftovers() == []
+
+
+def test_one_that_cannot_be_given_back_stays_on_record(
+    pci: FakePci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = handed(pci, lock, NICS)
+    ports.start()
+    monkeypatch.setattr(pci, "users_of_group", lambda group: ["pid 17 (vpp)"] if group == 1 else [])
+    with pytest.raises(CsitError, match=f"{PORTS[1]} is in use by pid 17"):
+        ports.stop()
+    assert [pci.driver(address) for address in PORTS] == ["ice", USER_SPACE]
+    assert lock.leftovers() == [f"PCI port {PORTS[1]}, taken from ice"]
+
+
+def test_the_driver_is_that_of_the_topology(pci: FakePci, lock: MachineLock) -> None:
+    nics = [
+        NICS[0].model_copy(update={"driver": "uio_pci_generic"}),
+        NICS[1].model_copy(update={"driver": "mlx5_core"}),  # lets user space in beside it
+    ]
+    ports = handed(pci, lock, nics)
+    ports.start()
+    assert [pci.driver(address) for address in PORTS] == ["uio_pci_generic", "ice"]
+    ports.stop()
+    with pytest.raises(ConfigError, match="port9: no pci_address"):
+        handed(pci, lock, [Nic(port="port9", device="eth9")])
+
+
+def test_the_record_of_a_killed_run_has_what_is_needed(pci: FakePci, tmp_path: Path) -> None:
+    killed = MachineLock(tmp_path / "lock")
+    killed.__enter__()
+    handed(pci, killed, NICS).start()
+    text = (tmp_path / "lock" / "owner.json").read_text(encoding="utf-8")
+    killed.__exit__(None, None, None)
+    assert (tmp_path / "lock" / "owner.json").read_text(encoding="utf-8") == text  # what is claimed stays on record
+    with MachineLock(tmp_path / "lock") as lock:
+        assert lock.leftovers() == [f"PCI port {address}, taken from ice" for address in PORTS]

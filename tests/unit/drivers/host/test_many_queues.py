@@ -1,0 +1,35 @@
+"""Threads of ports with several queues."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.ethtool import Channels
+from resources.libraries.python.drivers.host.threads import affinity, find_all
+from resources.libraries.python.errors import Unsupported
+
+
+def test_all_threads_of_a_port_are_found(tmp_path: Path) -> None:
+    names = {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194", 9: "napi/csv1p2-8195", 10: "napi/csv1p11-1", 11: "bash"}
+    for thread, name in names.items():
+        (tmp_path / str(thread)).mkdir()
+        (tmp_path / str(thread) / "comm").write_text(f"{name}\n")
+    found = find_all(["csv1p1", "csv1p2"], tmp_path)
+    assert {name: sorted(row) for name, row in found.items()} == {"csv1p1": [7, 8], "csv1p2": [9]}
+    with pytest.raises(Unsupported, match=r"none for csv9p9 in /proc"):
+        find_all(["csv1p1", "csv9p9"], tmp_path)
+
+
+def test_one_thread_that_is_gone_is_the_loss_of_its_port() -> None:
+    gone = 2**22 + 1  # above the highest process id
+    assert affinity({"csv1p1": [gone, 0], "csv1p2": []}) == {"csv1p1": frozenset(), "csv1p2": frozenset()}
+
+
+@pytest.mark.parametrize(
+    ("queues", "fewest"),
+    [((0, 0, 8), (0, 0, 1)), ((4, 4, 0), (1, 1, 0)), ((1, 1, 0), (1, 1, 0)), ((0, 0, 0), (0, 0, 0))],
+)
+def test_one_queue_is_asked_for(queues: tuple[int, int, int], fewest: tuple[int, int, int]) -> None:
+    wanted = Channels(*queues, 8, 8, 8, 1).one_of_each
+    assert (wanted.rx, wanted.tx, wanted.combined) == fewest
+    assert (wanted.most_rx, wanted.other) == (8, 1)

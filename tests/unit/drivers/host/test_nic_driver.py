@@ -1,0 +1,145 @@
+"""Giving PCI ports to user space and back, on a PCI bus in a folder: no real port changes its driver here."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
+from tests.unit.drivers.host.fake_pci import FakePci
+
+PORT = "0000:3b:00.0"
+OTHER = "0000:3b:00.1"
+
+
+@pytest.fixture
+def pci(tmp_path: Path) -> FakePci:
+    pci = FakePci(tmp_path)
+    for name in ("i40e", USER_SPACE, "pcieport"):
+        pci.add_driver(name)
+    pci.add(PORT, "i40e", port="nosuch0", group=7)
+    return pci
+
+
+def drivers(pci: FakePci) -> PciDrivers:
+    return PciDrivers(pci.root, pci, within_s=0.1)
+
+
+def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
+    host = drivers(pci)
+    binding = host.look(PORT)
+    assert binding == Binding(pci_address=PORT, driver="i40e", override=None, device="nosuch0", up=True, mtu=9000)
+    assert not pci.written  # looking changes nothing
+    host.bind(binding)
+    assert (pci.driver(PORT), pci.override(PORT)) == (USER_SPACE, USER_SPACE)
+    assert [line.split()[0].rsplit("/", 1)[1] for line in pci.written] == ["driver_override", "unbind", "drivers_probe"]
+    assert not (pci.root / "class/net/nosuch0").exists()
+    assert host.restore(binding) == [f"gave PCI port {PORT} back to i40e"]
+    assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "(null)")
+    assert pci.restored == [("nosuch0", "nosuch0", True, 9000)]
+    assert host.restore(binding) == []  # safe to repeat
+
+
+def test_a_port_without_a_driver_has_none_afterwards(pci: FakePci) -> None:
+    pci.add(OTHER, None, group=8)
+    host = drivers(pci)
+    binding = host.look(OTHER)
+    assert (binding.driver, binding.device) == (None, None)
+    host.bind(binding)
+    assert pci.driver(OTHER) == USER_SPACE
+    assert host.restore(binding) == [f"gave PCI port {OTHER} back to no driver"]
+    assert pci.driver(OTHER) is None
+
+
+def test_a_reservation_for_another_driver_is_kept(pci: FakePci) -> None:
+    (pci.root / "bus/pci/devices" / PORT / "driver_override").write_text("i40e\n")
+    host = drivers(pci)
+    binding = host.look(PORT)
+    host.bind(binding)
+    host.restore(binding)
+    assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "i40e")
+
+
+def test_a_binding_that_was_cut_short_is_restored(pci: FakePci) -> None:
+    """Killed between any two writes: whatever there is then, the record is enough to put it right."""
+    for steps in range(4):
+        host = drivers(pci)
+        binding = Binding.model_validate_json(host.look(PORT).model_dump_json())
+        writes = [("driver_override", USER_SPACE), ("driver/unbind", PORT), ("../../drivers_probe", PORT)]
+        for name, value in writes[:steps]:
+            folder = pci.root / "bus/pci/devices" / PORT
+            path = pci.root / "bus/pci/drivers_probe" if name.endswith("probe") else folder / name
+            pci.write(path, value)
+        host.restore(binding)
+        assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "(null)")
+
+
+def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
+    host = drivers(pci)
+    with pytest.raises(ConfigError, match=r"no PCI device 0000:99:00.0"):
+        host.look("0000:99:00.0")
+    folder = pci.add("0000:00:1f.2", None, group=1)
+    (folder / "class").write_text("0x010601\n")
+    with pytest.raises(ConfigError, match=r"0000:00:1f\.2 is no network device \(PCI class 0x010601\)"):
+        host.look("0000:00:1f.2")
+    pci.refusals["nosuch0"] = "has the default route"
+    with pytest.raises(ConfigError, match="nosuch0 has the default route: it may be what this machine is reached by"):
+        host.look(PORT)
+    assert not pci.written
+
+
+def test_what_the_machine_lacks_is_said(pci: FakePci) -> None:
+    with pytest.raises(Unsupported, match=r"the driver igb_uio is not loaded, .* modprobe igb_uio"):
+        drivers(pci).look(PORT, "igb_uio")
+    pci.add(OTHER, "i40e", port="nosuch1", group=7)
+    with pytest.raises(Unsupported, match=f"{PORT} shares IOMMU group 7 with {OTHER}, which the driver i40e has"):
+        drivers(pci).look(PORT)
+    pci.add("0000:3a:00.0", "pcieport", group=7)  # a bridge does not matter
+    pci.write(pci.root / "bus/pci/devices" / OTHER / "driver/unbind", OTHER)
+    assert drivers(pci).look(PORT).driver == "i40e"
+
+
+def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pytest.LogCaptureFixture) -> None:
+    pci.add(OTHER, "i40e", port="nosuch1")
+    with pytest.raises(Unsupported, match=f"{OTHER} is behind no IOMMU; boot with intel_iommu=on"):
+        drivers(pci).look(OTHER)
+    parameter = pci.root / "module/vfio/parameters/enable_unsafe_noiommu_mode"
+    parameter.parent.mkdir(parents=True)
+    parameter.write_text("Y\n")
+    binding = drivers(pci).look(OTHER)
+    drivers(pci).bind(binding)
+    assert "without an IOMMU: nothing protects memory" in caplog.text
+
+
+def test_a_driver_that_does_not_come_is_named(pci: FakePci) -> None:
+    host = drivers(pci)
+    binding = host.look(PORT)
+    pci.refuse_probe = True
+    with pytest.raises(CsitError, match=r"cannot be written to .*drivers_probe: Invalid argument"):
+        host.bind(binding)
+    pci.refuse_probe = False
+    host.restore(binding)
+    assert pci.driver(PORT) == "i40e"
+
+
+def test_a_driver_that_ignores_a_port_is_waited_for(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = drivers(pci)
+    binding = host.look(PORT)
+    monkeypatch.setattr(pci, "_bind", lambda *_: None)
+    with pytest.raises(
+        NotReady, match=rf"driver vfio-pci of {PORT} not ready after 0\.1 s; last seen: it has no driver"
+    ):
+        host.bind(binding)
+
+
+def test_a_port_in_use_is_not_torn_away(pci: FakePci) -> None:
+    host = drivers(pci)
+    binding = host.look(PORT)
+    host.bind(binding)
+    pci.users.append("pid 17 (vpp)")
+    with pytest.raises(CsitError, match=rf"{PORT} is in use by pid 17 \(vpp\) of 7; end it first"):
+        host.restore(binding)
+    assert pci.driver(PORT) == USER_SPACE
+    pci.users.clear()
+    host.restore(binding)
+    assert pci.driver(PORT) == "i40e"
