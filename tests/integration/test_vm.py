@@ -29,7 +29,7 @@ from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.model.topology import Vm
+from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.names import GENERATOR
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, plan_of, send  # noqa: F401
@@ -269,8 +269,8 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> None:
     before = network_state()
     done = run_robot(
-        tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1",
-        "--suite", "vsc-mrr",
+        tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10",
+        "-v", "CELLS:1x1", "--suite", "vsc-mrr",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert network_state() == before

@@ -1,0 +1,1 @@
+"""Network functions that are VPPs, a process or a container each."""

@@ -1,0 +1,1 @@
+"""VPP as the vSwitch: a bridge domain per L2 segment."""

@@ -1,0 +1,1 @@
+"""VPP: what its use as vSwitch and as NF have in common."""

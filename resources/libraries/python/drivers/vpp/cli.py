@@ -1,0 +1,120 @@
+"""A client of VPP's command line: one line of text to a UNIX socket, one reply.
+
+The socket speaks telnet. VPP asks a new client for the type of its terminal; one that names VPP's own command-line tool
+is served line by line, without echo, prompt, pager and banner, and each reply ends with a NUL byte, also an empty one.
+VPP takes what it reads at once for one command, so the next one is sent when the reply to this one is complete.
+"""
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from resources.libraries.python.drivers.vpp.answers import check, check_shown
+from resources.libraries.python.errors import CsitError, NotReady
+
+_IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
+_ASKED = bytes([_IAC, _SB, _TERMINAL_TYPE])
+_LINE_BY_LINE = bytes([_IAC, _SB, _TERMINAL_TYPE, _IS]) + b"vppctl" + bytes([_IAC, _SE])
+_END = b"\0"
+_MOST_BYTES = 2048
+"""Of a command; VPP reads up to 4096 bytes at once."""
+_CHUNK = 1 << 16
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def plain(reply: bytes) -> str:
+    """The text of a reply, without the colours that some tables have whatever VPP was told."""
+    return _COLOUR.sub("", reply.decode(errors="replace")).replace("\r", "").strip("\n ")
+
+
+class CommandLine:
+    """A connection to the command line of one VPP, made when it is first needed and again after a failure."""
+
+    def __init__(self, path: Path, within_s: float = 10.0) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            path: Of VPP's CLI socket.
+            within_s: Deadline for each reply, and for the connection.
+        """
+        self._path = path
+        self._within_s = within_s
+        self._socket: socket.socket | None = None
+
+    def ask(self, command: str) -> str:
+        """Send a command that only shows something; return the reply without colours.
+
+        Raises:
+            CommandFailed: VPP does not know it.
+            CsitError: There is no VPP, or it closed the connection.
+            NotReady: It does not answer.
+        """
+        reply = self._exchange(command)
+        check_shown(command, reply)
+        return reply
+
+    def do(self, commands: Iterable[str]) -> None:
+        """Send commands that change something, and see that each is answered as if it was done.
+
+        Raises:
+            CommandFailed: One was not; the text has it with the reply. Later ones have not been sent.
+            CsitError: There is no VPP, or it closed the connection.
+            NotReady: It does not answer.
+        """
+        for command in commands:
+            check(command, self._exchange(command))
+
+    def close(self) -> None:
+        """Let go of the connection. Safe to call at any time."""
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()
+
+    def _exchange(self, command: str) -> str:
+        line = command.encode()
+        if not line or len(line) > _MOST_BYTES or any(byte in line for byte in b"\n\r\0"):
+            raise CsitError(f"no command line for VPP (1 to {_MOST_BYTES} bytes, one line): {command[:80]!r}")
+        try:
+            connection = self._connected()
+            connection.sendall(line + b"\n")
+            reply = self._until_end(connection, command)
+        except (CsitError, OSError) as error:
+            self.close()  # what comes late would be taken for the next reply
+            if isinstance(error, OSError):
+                raise CsitError(f"VPP at {self._path} cannot be asked {command!r}: {error.strerror}") from error
+            raise
+        return plain(reply)
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+            self._socket = connection
+            connection.settimeout(self._within_s)
+            connection.connect(str(self._path))
+            # Sent before VPP asks, the answer would be lost where its session is not yet made.
+            self._read(connection, "its telnet options", lambda got: _ASKED in got)
+            # The reply to an empty line ends all that was sent before: options, a banner, a prompt that came too early.
+            connection.sendall(_LINE_BY_LINE)
+            connection.sendall(b"\n")
+            self._until_end(connection, "an empty line")
+        return self._socket
+
+    def _until_end(self, connection: socket.socket, command: str) -> bytes:
+        return self._read(connection, f"a reply to {command!r}", lambda got: got.endswith(_END)).replace(_END, b"")
+
+    def _read(self, connection: socket.socket, what: str, complete: Callable[[bytes], bool]) -> bytes:
+        got = b""
+        end = time.monotonic() + self._within_s
+        while not complete(got):
+            connection.settimeout(max(0.001, end - time.monotonic()))
+            try:
+                part = connection.recv(_CHUNK)
+            except TimeoutError as error:
+                seen = repr(got[-80:].decode(errors="replace")) if got else "nothing"
+                raise NotReady(f"VPP at {self._path}: {what}", self._within_s, seen) from error
+            if not part:
+                raise CsitError(f"VPP at {self._path} closed the connection before {what}")
+            got += part
+        return got

@@ -1,0 +1,240 @@
+"""One VPP of a plan: the same for the vSwitch and for an NF, but for what it does with packets."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.polling import favour
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.vpp import shown
+from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves
+from resources.libraries.python.drivers.vpp.counting import counted
+from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
+from resources.libraries.python.drivers.vpp.instance import Instance
+from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
+from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.placement import place
+from resources.libraries.python.drivers.vpp.site import Site
+from resources.libraries.python.drivers.vpp.startup import Device, Startup
+from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import ThreadRole
+
+PLUGINS = {Kind.HOST: "af_packet", Kind.MEMIF: "memif", Kind.VHOST: "vhost", Kind.DPDK: "dpdk"}
+"""Which plugin an interface needs."""
+_CONNECTED_S = 20.0
+_MOST_ERRORS = 4
+
+
+def plugins_for(interfaces: Iterable[Interface]) -> tuple[str, ...]:
+    """The plugins that some interfaces need."""
+    return tuple(sorted({PLUGINS[each.kind] for each in interfaces}))
+
+
+class Member:
+    """One VPP: started, given its interfaces, looked at."""
+
+    def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[Interface]) -> None:
+        """Prepare.
+
+        Args:
+            site: What it stands on.
+            owner: The vSwitch or an NF.
+            what: For a person.
+            interfaces: That it will have.
+        """
+        self._site = site
+        self.owner = owner
+        self._what = what
+        self.interfaces = tuple(interfaces)
+        cores = site.plan.cores
+        self._placement = place(cores.cpus(owner, ThreadRole.MAIN)[0], cores.cpus(owner))
+        self._waiting = site.waiting()
+        self._pages: Pages | None = None
+        self._favoured = False
+        self._instance: Instance | None = None
+        self._host_ports = {port for each in self.interfaces if each.kind is Kind.HOST for port, _ in each.ports}
+
+    def start(
+        self,
+        pages: Pages,
+        plugins: tuple[str, ...],
+        wrapped: Callable[[Path, Sequence[str]], Sequence[str]] | None = None,
+    ) -> None:
+        """Start it; it is not ready yet.
+
+        Args:
+            pages: What its memory is made of.
+            plugins: That it loads.
+            wrapped: Gives the command that runs another one in a container, from the file and the command; None for a
+                plain process in the owner's namespace.
+
+        Raises:
+            CsitError: It cannot be started.
+        """
+        site, settings = self._site, self._site.settings
+        startup = Startup(
+            name=f"csit-{self.owner}",
+            folder=site.folder / self.owner,
+            placement=self._placement,
+            heap_mb=settings.main_heap_mb,
+            buffers=settings.buffers_per_numa,
+            pages=pages,
+            waiting=self._waiting,
+            plugins=plugins,
+            plugin_folder=plugin_folder(site.prefix),
+            devices=tuple(
+                Device(each.pci_address, each.name)
+                for each in self.interfaces
+                if each.kind is Kind.DPDK and each.pci_address is not None
+            ),
+            largest_frame_bytes=site.largest_frame_bytes,
+        )
+
+        def argv(conf: Path) -> Sequence[str]:
+            plain = (str(program(site.prefix)), "-c", str(conf))
+            return wrapped(conf, plain) if wrapped is not None else plain
+
+        self._pages = pages
+        self._instance = Instance(self._what, startup, site.machine, argv)
+        self._instance.start(partial(site.fabric.run_inside, self.owner))
+
+    @property
+    def instance(self) -> Instance:
+        """The running program; there is one once it has been started."""
+        assert self._instance is not None  # noqa: S101 - a mistake of the caller
+        return self._instance
+
+    def wait_ready(self, more_s: float = 0.0) -> None:
+        """Wait until it takes commands."""
+        self.instance.wait_ready(30.0 + more_s)
+
+    def make_interfaces(self) -> None:
+        """Make its interfaces; they are down yet."""
+        with suppress(CommandFailed):  # an older VPP polls shared memory until `place_queues` says otherwise
+            self.instance.do([default_mode(self._waiting.rx_mode)])
+        self.instance.do(making(self.interfaces, self._site.largest_frame_bytes))
+
+    def wait_connected(self) -> None:
+        """Wait until its shared memory has its other ends and can be sent to.
+
+        Raises:
+            NotReady: Some has not; the text says which and, where VPP knows, why.
+        """
+        wait_until(
+            f"{self._what}: shared memory",
+            lambda: ", ".join([*self._not_connected(), *self._not_fed()]),
+            _CONNECTED_S,
+            pause_s=0.02,
+        )
+
+    def _not_fed(self) -> list[str]:
+        if not any(each.kind is Kind.MEMIF for each in self.interfaces):
+            return []
+        found = shown.memifs(self.instance.ask("show memif"))
+        return [f"the slave of {name} has given no buffers yet" for name, row in found.items() if not row.fed]
+
+    def _not_connected(self) -> list[str]:
+        found: dict[str, shown.Shared] = {}
+        for kind, command, read in (
+            (Kind.MEMIF, "show memif", shown.memifs),
+            (Kind.VHOST, "show vhost-user", shown.vhosts),
+        ):
+            if any(each.kind is kind for each in self.interfaces):
+                found.update(read(self.instance.ask(command)))
+        wanted = [each.name for each in self.interfaces if each.kind in (Kind.MEMIF, Kind.VHOST)]
+        lost = [(name, found.get(name, shown.Shared(connected=False))) for name in wanted]
+        return [
+            f"{name} is not connected{f' ({row.why})' if row.why else ''}" for name, row in lost if not row.connected
+        ]
+
+    def _favour_threads(self) -> None:
+        """Let its threads go before other ordinary ones, in short turns; not before all queues are as they should be.
+
+        Until then a worker may poll that is to wait for interrupts, and take the time in which guests boot.
+
+        As real-time threads, like the kernel's that receive from ports, they would stop their CPU for all others: one
+        that polls for good, one that waits for interrupts for half a second after each command, in which VPP lets it
+        spin.
+        """
+        for number, thread in self.instance.threads().items():
+            if number or not self._placement.workers:
+                favour(thread)
+
+    def place_queues(self) -> dict[str, shown.Queue]:
+        """Move receive queues to their planned workers; return where they are then."""
+        queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+        if commands := list(moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
+            self.instance.do(commands)
+            queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+        if not self._favoured and all(each.name in queues for each in self.interfaces):
+            self._favour_threads()
+            self._favoured = True
+        return queues
+
+    def affinity(self) -> dict[str, frozenset[int]]:
+        """CPUs on which each port's receiving threads may really run; empty where one is gone."""
+        received = self._site.fabric.affinity([self.owner])
+        none = frozenset[int]()
+        ports = {port: each for each in self.interfaces for port, _ in each.ports}
+        if self.instance.problem():
+            return dict.fromkeys(ports, none)
+        queues, running = self.place_queues(), self.instance.affinity()
+        found = {}
+        for port, each in ports.items():
+            queue = queues.get(each.name)
+            cpus = none if queue is None else running.get(queue.thread, none)
+            kernel = received.get(port)
+            found[port] = cpus if kernel is None else (cpus | kernel if cpus and kernel else none)
+        return found
+
+    def counters(self) -> dict[str, InterfaceCounters]:
+        """Counters by port. What the threads did since the last reading is kept for the facts."""
+        instance = self.instance
+        of_vpp = shown.interfaces(instance.ask("show interface"))
+        rings = shown.full_rings(instance.ask("show hardware-interfaces"))
+        of_kernel: Mapping[str, InterfaceCounters] = (
+            self._site.fabric.counters([self.owner]) if self._host_ports else {}
+        )
+        instance.note_work()
+        return dict(counted(self.interfaces, of_vpp, rings, of_kernel))
+
+    def facts(self) -> dict[str, str]:
+        """How it runs and what it did."""
+        found = {
+            "threads": str(self._placement),
+            "data threads": self._waiting.data_threads,
+            "waiting": str(self._waiting),
+            "pages": self._pages.why if self._pages else "",
+        }
+        if not self.instance.problem():
+            queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+            found["rx placement"] = ", ".join(f"{name} {_thread(queue)}" for name, queue in sorted(queues.items()))
+            found["errors"] = "; ".join(
+                f"{row.count} {row.reason} ({row.node})"
+                for row in shown.errors(self.instance.ask("show errors"))[:_MOST_ERRORS]
+                if row.is_loss
+            )
+        found["work"] = "; ".join(map(str, self.instance.work))
+        return {name: text for name, text in found.items() if text}
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with it now."""
+        if problem := self.instance.problem():
+            return (problem,)
+        states = shown.interfaces(self.instance.ask("show interface"))
+        wanted = [each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports]
+        down = [f"{name} of {self._what} is down" for name in wanted if name not in states or not states[name].up]
+        lost = [f"{self._what}: {text}" for text in self._not_connected()]
+        running = self.instance.threads()
+        gone = [
+            f"worker {number} of {self._what} is gone"
+            for number in range(len(self._placement.workers))
+            if number + 1 not in running
+        ]
+        return (*down, *lost, *gone, *self._site.fabric.problems([self.owner]))
+
+
+def _thread(queue: shown.Queue) -> str:
+    return f"{'main' if queue.thread == 0 else f'worker {queue.thread - 1}'} ({queue.mode})"

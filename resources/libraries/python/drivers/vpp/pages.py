@@ -1,0 +1,31 @@
+"""Which pages VPP's memory is made of: huge ones where enough are free, else pages of 4 KB. Pure."""
+
+from dataclasses import dataclass
+
+_BUFFER_BYTES = 2496
+"""A buffer of 2048 bytes of data with all that belongs to it and its alignment."""
+_HUGEPAGE_MB = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """As startup.conf writes the size, and why it is that."""
+
+    size: str
+    why: str
+
+
+def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int) -> Pages:
+    """Choose for some instances on one NUMA node.
+
+    Args:
+        heap_mb: Main heap of each.
+        buffers: Packet buffers of each.
+        instances: How many.
+        free_2mb: Huge pages of 2 MB that nobody has taken.
+    """
+    each = -(-heap_mb // _HUGEPAGE_MB) - (-buffers * _BUFFER_BYTES // (_HUGEPAGE_MB * 2**20))
+    needed = each * instances
+    if free_2mb >= needed:
+        return Pages("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
+    return Pages("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")

@@ -1,0 +1,207 @@
+"""What VPP shows, read. Pure; written for the text of VPP 22.10 to 26.10."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+_VERSION = re.compile(r"\bv(\d\S*)")
+_INTERFACE = re.compile(r"^(\S+)\s+(\d+)\s+(up|down)\s+(\S+)(?:\s+(\S.*?)\s+(\d+))?\s*$")
+_COUNTER = re.compile(r"^\s+([a-z].*?)\s+(\d+)\s*$")
+_HARDWARE = re.compile(r"^(\S+)\s+\d+\s+(?:up|down)\s")
+_NO_SLOT = re.compile(r"^\s+no tx slot:\s+(\d+)")
+_MEMIF = re.compile(r"^interface (\S+)")
+_FLAGS = re.compile(r"^\s+flags\b(.*)$")
+_RING = re.compile(r"^\s+(master-to-slave|slave-to-master) ring \d+:")
+_HEAD = re.compile(r"^\s+head (\d+)\s")
+_REASON = re.compile(r'^\s+(?:local|remote)-disc-reason "(.*)"')
+_VHOST = re.compile(r"^Interface: (\S+)")
+_PLACED_THREAD = re.compile(r"^Thread (\d+) \(")
+_PLACED_QUEUE = re.compile(r"^\s+(\S+) queue (\d+) \((\w+)\)")
+_THREAD = re.compile(r"^\s*(\d+)\s+(vpp_\w+)\s+(?:[a-z]+\s+)?(\d+)\s")
+_WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
+_WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
+_ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
+_INPUT = ("polling", "interrupt wa")
+"""How the state of a node begins that takes packets in; the column cuts it off."""
+
+
+def version(text: str) -> str:
+    """The version in what `show version` says: `26.10-rc0~374-gb575ec2c56d`."""
+    match = _VERSION.search(text)
+    return match[1] if match else "of unknown version"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A row of `show interface`."""
+
+    up: bool
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """By VPP's name, such as `rx packets`; those that are 0 are not shown."""
+
+    def count(self, name: str) -> int:
+        """A counter."""
+        return self.counters.get(name, 0)
+
+
+def interfaces(text: str) -> dict[str, Interface]:
+    """Read `show interface`."""
+    states: dict[str, bool] = {}
+    counters: dict[str, dict[str, int]] = {}
+    name = ""
+    for line in text.splitlines():
+        if match := _INTERFACE.match(line):
+            name = match[1]
+            states[name] = match[3] == "up"
+            counters[name] = {match[5]: int(match[6])} if match[5] else {}
+        elif name and (match := _COUNTER.match(line)):
+            counters[name][match[1]] = int(match[2])
+    return {name: Interface(up, counters[name]) for name, up in states.items()}
+
+
+def full_rings(text: str) -> dict[str, int]:
+    """Read `show hardware-interfaces`: packets that each memif could not send because its ring was full."""
+    found: dict[str, int] = {}
+    name = ""
+    for line in text.splitlines():
+        if match := _HARDWARE.match(line):
+            name = match[1]
+        elif name and (match := _NO_SLOT.match(line)):
+            found[name] = found.get(name, 0) + int(match[1])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A link of shared memory, of `show memif` or `show vhost-user`."""
+
+    connected: bool
+    why: str = ""
+    """Why it is not, where VPP says."""
+    fed: bool = False
+    """The slave of a memif has put buffers into the ring that the master sends to; before, what is sent is lost."""
+
+
+def memifs(text: str) -> dict[str, Shared]:
+    """Read `show memif`."""
+    found: dict[str, Shared] = {}
+    name = ""
+    to_slave = False
+    for line in text.splitlines():
+        if match := _MEMIF.match(line):
+            name = match[1]
+            found[name] = Shared(connected=False)
+        elif name and (match := _FLAGS.match(line)):
+            found[name] = Shared("connected" in match[1].split(), found[name].why)
+        elif name and (match := _RING.match(line)):
+            to_slave = match[1] == "master-to-slave"
+        elif name and to_slave and (match := _HEAD.match(line)) and int(match[1]):
+            found[name] = replace(found[name], fed=True)
+        elif name and (match := _REASON.match(line)):
+            found[name] = replace(found[name], why=match[1])
+    return found
+
+
+def vhosts(text: str) -> dict[str, Shared]:
+    """Read `show vhost-user`: one is connected when the guest has told where its memory is."""
+    found: dict[str, Shared] = {}
+    name = ""
+    for line in text.splitlines():
+        if match := _VHOST.match(line):
+            name = match[1]
+            found[name] = Shared(connected=False)
+        elif name and "Memory regions (total" in line:
+            found[name] = Shared(connected="(total 0)" not in line)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Where a receive queue is looked after."""
+
+    thread: int
+    """0 is the main thread, 1 the first worker."""
+    mode: str
+
+
+def rx_placement(text: str) -> dict[str, Queue]:
+    """Read `show interface rx-placement`: the first queue of each interface that has one."""
+    found: dict[str, Queue] = {}
+    thread = 0
+    for line in text.splitlines():
+        if match := _PLACED_THREAD.match(line):
+            thread = int(match[1])
+        elif (match := _PLACED_QUEUE.match(line)) and match[2] == "0":
+            found[match[1]] = Queue(thread, match[3])
+    return found
+
+
+def threads(text: str) -> dict[int, int]:
+    """Read `show threads`: thread ids of the kernel by VPP's number, 0 for the main thread."""
+    found = (_THREAD.match(line) for line in text.splitlines())
+    return {int(match[1]): int(match[3]) for match in found if match}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one thread did, of `show runtime`."""
+
+    thread: str
+    packets: int
+    """Taken in by its input nodes."""
+    vectors_per_call: float
+    """Mean size of the batches in which the graph forwarded; 256 is the most, and says that it had no time to spare."""
+    clocks_per_packet: float
+
+    def __str__(self) -> str:
+        return f"{self.thread} {self.vectors_per_call:.1f} packets per call, {self.clocks_per_packet:.0f} clocks each"
+
+
+def runtime(text: str) -> tuple[Work, ...]:
+    """Read `show runtime`: threads that have had packets."""
+    rows: dict[str, list[tuple[bool, int, int, float]]] = {}
+    thread = ""
+    for line in text.splitlines():
+        if match := _WORK_THREAD.match(line):
+            thread = match[2]
+        elif thread and (match := _WORK_NODE.match(line)):
+            calls, vectors = int(match[3]), int(match[4])
+            if vectors and calls:
+                is_input = match[2].strip('"').startswith(_INPUT)
+                rows.setdefault(thread, []).append((is_input, calls, vectors, float(match[6])))
+    return tuple(work for name, nodes in rows.items() if (work := _work(name, nodes)))
+
+
+def _work(thread: str, nodes: list[tuple[bool, int, int, float]]) -> Work | None:
+    packets = sum(vectors for is_input, _, vectors, _ in nodes if is_input)
+    inner = [(calls, vectors) for is_input, calls, vectors, _ in nodes if not is_input]
+    if not packets or not inner:
+        return None
+    return Work(
+        thread=thread,
+        packets=packets,
+        vectors_per_call=sum(vectors for _, vectors in inner) / sum(calls for calls, _ in inner),
+        clocks_per_packet=sum(vectors * clocks for _, _, vectors, clocks in nodes) / packets,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A row of `show errors`."""
+
+    count: int
+    node: str
+    reason: str
+    severity: str
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it tells of packets that were lost: VPP counts some that were forwarded among its errors too."""
+        return self.severity == "error" and not self.reason.endswith((" packets", " misses", " hits"))
+
+
+def errors(text: str) -> tuple[Counted, ...]:
+    """Read `show errors`, most first."""
+    matches = (_ERROR.match(line) for line in text.splitlines())
+    found = [Counted(int(match[1]), match[2], match[3], match[4]) for match in matches if match]
+    return tuple(sorted(found, key=lambda row: -row.count))

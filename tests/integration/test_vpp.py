@@ -1,0 +1,226 @@
+"""VPP as vSwitch and as NF in the local world, the real program: packets, planned cores, and nothing left.
+
+It is looked for where CSIT_VPP_PREFIX says, else in /usr. No stand-in can take its place here.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.function.several import Several
+from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.function.vpp.driver import VppRouters
+from resources.libraries.python.drivers.function.vpp.requirements import missing
+from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock, Record
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.vpp.driver import VppSwitch
+from resources.libraries.python.drivers.vpp import crash
+from resources.libraries.python.drivers.vpp.cli import CommandLine
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.settings import Vpp
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Trial
+from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.integration.user_space import (
+    cell,
+    deployed,
+    machine_stays_as_it_was,
+    planned,
+    processes,
+    send_and_count,
+    victim,
+)
+
+PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
+LACKING = "; ".join(map(str, missing(Vpp(prefix=PREFIX))))
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(LACKING), reason=f"{LACKING} (CSIT_VPP_PREFIX={PREFIX})"),
+]
+NO_VMS = "; ".join(map(str, vm_missing()))
+LOCAL_VPP = PROJECT / "topologies" / "local-vpp.yaml"
+VPP, ROUTER = NfKind.VPP, NfKind.LINUX_ROUTER
+VICTIM = """
+import time
+from tests.integration.test_vpp import topology
+from tests.integration.user_space import cell, deployed
+with deployed(topology(), cell("CSC", 1, 1)):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+
+
+def topology(*, vswitch: str = "vpp", vms: NfKind | None = None, **settings: object) -> Topology:
+    """The testbed `local-vpp`, with the VPP that is here, in processes."""
+    read = load_topology(LOCAL_VPP)
+    vpp = read.dut.vpp.model_copy(update={"prefix": PREFIX, "engine": "process", **settings})
+    dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms})
+    return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
+
+
+def of_nf(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
+    """The driver of VPP NFs, and the process id of one."""
+    several = deployment.parts.functions
+    assert isinstance(several, Several)
+    (driver,) = (part for part in several._parts if isinstance(part, VppRouters))
+    return driver, driver._members[name].instance.pid
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    with machine_stays_as_it_was("vpp"):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("vswitch", "service_type", "rows", "kinds"),
+    [
+        ("vpp", "CSC", 1, (VPP,)),
+        ("vpp", "CSC", 2, (VPP,)),
+        ("vpp", "CSP", 1, (VPP, VPP)),
+        ("vpp", "CSC", 1, (ROUTER, VPP)),
+        ("linux_bridge", "CSP", 1, (VPP, ROUTER, VPP)),
+    ],
+)
+def test_packets_pass_in_their_instance_only_on_planned_cores(
+    vswitch: str, service_type: str, rows: int, kinds: tuple[NfKind, ...]
+) -> None:
+    """Every hop sees each frame once, by memif and by ports of the kernel; queues are where they are planned."""
+    with deployed(topology(vswitch=vswitch), cell(service_type, rows, len(kinds), kinds)) as deployment:
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        send_and_count(deployment)
+        assert deployment.problems() == ()
+        facts = deployment.facts()
+        assert facts["functions"]["vpp"].endswith("in processes in network namespaces")
+        if vswitch == "vpp":
+            assert facts["vswitch"]["vswitch"].startswith("VPP 2")
+            assert "csv1p1 worker 0 (interrupt)" in facts["vswitch"]["rx placement"]
+
+
+def test_under_load_packets_come_back_and_the_work_is_told() -> None:
+    with deployed(topology(), cell("CSC", 1, 1)) as deployment:
+        deployment.affinity()
+        deployment.counters()
+        result = deployment.measure(Trial(load_pps=20_000.0, duration_s=0.5, frame=frame("64B"), purpose="mrr"))
+        deployment.counters()
+        assert result.received > 0.5 * result.sent > 4000
+        facts = deployment.facts()
+        assert "packets per call" in facts["vswitch"]["work"]
+        assert "packets per call" in facts["functions"]["nf-1-1 work"]
+
+
+@pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
+def test_packets_pass_virtual_machines_over_vhost_user() -> None:
+    """The guests' memory is the vSwitch's to copy from; what guests do themselves, only their neighbours see."""
+    with deployed(topology(vms=NfKind.QEMU), cell("VSC", 1, 1)) as deployment:
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        assert deployment.problems() == ()
+        send_and_count(deployment)
+        assert deployment.facts()["functions"]["vhost"].startswith("user: ")
+        assert "csv1x1i1 worker 0 (interrupt)" in deployment.facts()["vswitch"]["rx placement"]
+
+
+def test_a_killed_nf_is_named_and_comes_back_with_the_same_configuration() -> None:
+    with deployed(topology(), cell("CSP", 1, 2)) as deployment:
+        send_and_count(deployment)
+        driver, pid = of_nf(deployment, "nf-1-1")
+        os.kill(pid, signal.SIGKILL)
+        wait_until("its end", lambda: "" if driver.problems() else "no problem", 2.0)
+        found = deployment.problems()
+        assert any(text.startswith("VPP of nf-1-1 was killed by SIGKILL; it said last: ") for text in found)
+        assert any(text.startswith("VPP of the vSwitch: csv1x1i1 is not connected") for text in found)
+        assert any(text.startswith("VPP of nf-1-2: csn1x2i1 is not connected") for text in found)
+        lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
+        assert {"csn1x1i1", "csn1x1i2"} <= lost
+        driver.restart("nf-1-1")
+        wait_until("shared memory", lambda: "; ".join(deployment.problems()), 10.0, pause_s=0.1)
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        send_and_count(deployment)
+    with deployed(topology(), cell("CSP", 1, 2)) as deployment:
+        send_and_count(deployment)
+
+
+def test_a_crash_is_told_with_its_core_file() -> None:
+    """Where the kernel gives core files to a program, that one is named."""
+    with deployed(topology(), cell("CSC", 1, 1)) as deployment:
+        switch = deployment.parts.switch
+        assert isinstance(switch, VppSwitch)
+        assert switch._member is not None
+        pid = switch._member.instance.pid
+        os.kill(pid, signal.SIGABRT)
+        wait_until(
+            "its end", lambda: "" if "was killed" in str(switch.problems()) else "no problem", 20.0, pause_s=0.05
+        )
+        (problem,) = switch.problems()
+        assert problem.startswith("VPP of the vSwitch was killed by SIGABRT")
+        assert "core file" in problem
+    (crash.KEPT / f"vswitch.{pid}.core").unlink(missing_ok=True)
+
+
+def test_a_command_that_is_refused_says_whose_it_was() -> None:
+    with deployed(topology(), cell("CSC", 1, 1)) as deployment:
+        driver, _ = of_nf(deployment, "nf-1-1")
+        with pytest.raises(CommandFailed, match=r"VPP of nf-1-1: set interface state nope up was refused"):
+            driver._members["nf-1-1"].instance.do(["set interface state nope up"])
+        assert deployment.problems() == ()
+
+
+def test_replies_longer_than_a_read_are_whole() -> None:
+    """The client against the real socket: all commands that VPP has."""
+    with deployed(topology(vswitch="linux_bridge"), cell("CSC", 1, 1, (VPP,))):
+        cli = CommandLine(DIRECTORY / "run" / "vpp" / "nf-1-1" / "cli.sock")
+        assert len(cli.ask("show cli")) > 4096
+        assert cli.ask("show version").startswith("vpp v")
+        cli.close()
+
+
+def test_without_it_one_sentence_says_what_to_mend(tmp_path: Path) -> None:
+    found = world_of(topology(prefix=str(tmp_path))).problems()
+    assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in text
+               for text in found)  # fmt: skip
+    with pytest.raises(Unsupported, match="VPP is not at"):
+        world_of(topology(prefix=str(tmp_path))).open()
+
+
+def test_one_that_cannot_start_is_told_with_its_last_words() -> None:
+    with (
+        pytest.raises(CsitError, match=r"VPP of the vSwitch (ended with \d+|was killed by \w+); it said last: "),
+        deployed(topology(buffers_per_numa=2**31 - 1), cell("CSC", 1, 1)),
+    ):
+        pass
+
+
+def test_a_killed_run_leaves_none() -> None:
+    with victim(VICTIM) as run:
+        pids = {pid for pid, line in processes("vpp").items() if str(DIRECTORY) in line}
+        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
+        assert len(pids) == 2
+        assert pids <= {worker.pid for worker in record.workers}
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    with MachineLock() as machine:
+        machine.remove_leftovers()
+
+
+def test_the_suites_run_on_it(tmp_path: Path) -> None:
+    file = tmp_path / "local-vpp.yaml"
+    file.write_text(LOCAL_VPP.read_text().replace("prefix: /usr ", f"prefix: {PREFIX} "))
+    done = run_robot(
+        tmp_path,
+        *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=2,time=12", "-v", "CELLS:1x1"),
+        *("--suite", "csc-ndrpdr"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(tmp_path)
+    assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    assert "1ch-2mif-1dcr" in row.test_name
+    assert row.test_name.endswith("vppip4-ndrpdr")

@@ -1,0 +1,119 @@
+"""Our client of the CLI socket against bytes like VPP's. That VPP sends such bytes, the integration tests see."""
+
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from vpp_stand_in import OPTIONS, TERMINAL, stand_in
+
+from resources.libraries.python.drivers.vpp.cli import CommandLine
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+
+
+def ask(path: Path, command: str) -> str:
+    with closing(CommandLine(path)) as cli:
+        return cli.ask(command)
+
+
+def test_it_says_that_it_is_no_person_and_takes_a_line_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with stand_in(path, lambda line: [b"you said " + line + b"\r\n", b"\0"]) as read:
+        cli = CommandLine(path)
+        assert cli.ask("show version") == "you said show version"
+        assert cli.ask("show errors") == "you said show errors"
+        cli.close()
+    assert read == [TERMINAL, b"", b"show version", b"show errors"], "one connection, and its type before any command"
+
+
+def test_options_may_come_byte_by_byte(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with stand_in(path, lambda _: [b"fine\0"], tuple(bytes([byte]) for byte in OPTIONS)):
+        assert ask(path, "show version") == "fine"
+
+
+def test_a_reply_may_come_in_pieces_and_be_long(tmp_path: Path) -> None:
+    path, row = tmp_path / "cli.sock", b"csv1p1   1   up\n"
+    with stand_in(path, lambda _: [row * 5000, row * 5000, b"\0"]):
+        assert ask(path, "show interface").count("csv1p1") == 10_000
+
+
+def test_a_banner_and_a_prompt_that_came_too_early_are_no_reply(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with stand_in(path, lambda _: [b"fine\0"], (OPTIONS, b"    _______    _\r\n", b"vpp# ")):
+        assert ask(path, "show version") == "fine"
+
+
+def test_colours_are_taken_off(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with stand_in(path, lambda _: [b"\x1b[33mID\x1b[0m name\n\0"]):
+        assert ask(path, "show threads") == "ID name"
+
+
+def test_what_is_refused_is_told_with_the_command_and_later_ones_are_not_sent(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    refused = b"set interface state: unknown interface `nope up'\n\0"
+    with stand_in(path, lambda line: [refused if b"nope" in line else b"\0"]) as read:
+        cli = CommandLine(path)
+        with pytest.raises(
+            CommandFailed, match=r"set interface state nope up was refused: .*unknown interface `nope up'"
+        ):
+            cli.do(["set interface state a up", "set interface state nope up", "set interface state b up"])
+        cli.close()
+    assert b"set interface state b up" not in read
+
+
+def test_a_pager_that_waits_for_a_key_is_seen_in_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with stand_in(path, lambda _: [b"row\n" * 24, b"\r-- more -- (1-24/100)"]):
+        began = time.monotonic()
+        with pytest.raises(NotReady, match=r"a reply to 'show errors' not ready after 0\.2 s.*-- more --"):
+            CommandLine(path, within_s=0.2).ask("show errors")
+        assert time.monotonic() - began < 5
+
+
+def test_a_sudden_end_is_told_and_the_next_command_connects_again(tmp_path: Path) -> None:
+    path, answers = tmp_path / "cli.sock", iter([[b"half a rep", b""], [b"fine\0"]])
+    with stand_in(path, lambda _: next(answers)) as read:
+        cli = CommandLine(path)
+        with pytest.raises(CsitError, match="closed the connection before a reply to 'show version'"):
+            cli.ask("show version")
+        assert cli.ask("show version") == "fine"
+        cli.close()
+    assert read.count(TERMINAL) == 2
+
+
+def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path) -> None:
+    path, late = tmp_path / "cli.sock", threading.Event()
+
+    def answer(line: bytes) -> list[bytes]:
+        if line == b"show slow":
+            late.wait(5.0)
+        return [line + b"\0"]
+
+    with stand_in(path, answer), closing(CommandLine(path, within_s=1.0)) as cli:
+        with pytest.raises(NotReady):
+            cli.ask("show slow")
+        late.set()
+        assert cli.ask("show version") == "show version"
+
+
+def test_one_that_never_speaks_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "cli.sock"
+    with (
+        stand_in(path, lambda _: [b"\0"], ()),
+        pytest.raises(NotReady, match=r"its telnet options .*last seen: nothing"),
+    ):
+        CommandLine(path, within_s=0.1).ask("show version")
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match=r"cannot be asked 'show version': No such file"):
+        CommandLine(tmp_path / "cli.sock").ask("show version")
+
+
+@pytest.mark.parametrize("command", ["", "show version\nquit", "x" * 3000, "show \0"])
+def test_what_is_not_one_line_is_not_sent(tmp_path: Path, command: str) -> None:
+    with pytest.raises(CsitError, match="no command line for VPP"):
+        CommandLine(tmp_path / "cli.sock").ask(command)

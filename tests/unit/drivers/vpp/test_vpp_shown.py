@@ -1,0 +1,144 @@
+"""Parsers on what a real VPP showed: 26.10-rc0, a pipeline of two NFs after an overload."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.vpp import shown
+from resources.libraries.python.drivers.vpp.cli import plain
+from resources.libraries.python.drivers.vpp.counting import counted
+from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
+from resources.libraries.python.drivers.vpp.shown import Counted, Queue, Shared
+from resources.libraries.python.model.counters import InterfaceCounters
+
+SHOWN = Path(__file__).parent / "shown"
+
+
+def text(name: str) -> str:
+    return plain((SHOWN / f"{name}.txt").read_bytes())
+
+
+def test_the_version() -> None:
+    assert shown.version(text("switch-version")) == "26.10-rc0~374-gb575ec2c56d"
+    assert shown.version("") == "of unknown version"
+
+
+def test_interfaces_with_their_counters() -> None:
+    found = shown.interfaces(text("switch-interface"))
+    assert list(found) == ["csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2", "local0"]
+    assert found["csv1p2"].counters == {
+        "rx packets": 9984,
+        "rx bytes": 599040,
+        "tx packets": 2047,
+        "tx bytes": 122820,
+    }
+    assert found["csv1p2"].up
+    assert not found["local0"].up
+    assert found["local0"].count("rx packets") == 0
+    assert shown.interfaces(text("nf-interface"))["csn1x1i1"].count("ip4") == 3071
+
+
+def test_packets_that_met_a_full_ring() -> None:
+    assert shown.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
+
+
+def test_shared_memory_that_is_connected_and_not() -> None:
+    assert shown.memifs(text("switch-memif")) == {
+        "csv1x1i1": Shared(connected=True, fed=True),
+        "csv1x2i2": Shared(connected=True, fed=True),
+    }
+    alone = """interface csv1x1i1
+  socket-id 1 id 0 mode ethernet
+  flags admin-up
+  listener-fd 16 conn-fd 0
+  num-s2m-rings 0 num-m2s-rings 0 buffer-size 0 num-regions 0
+  local-disc-reason "connection reset by peer"
+"""
+    assert shown.memifs(alone) == {"csv1x1i1": Shared(connected=False, why="connection reset by peer")}
+
+
+def test_shared_memory_whose_slave_has_not_given_buffers_yet() -> None:
+    """The head of the other ring is how far the slave has sent, and says nothing about that."""
+    early = re.sub(r"(master-to-slave ring 0:\n.*\n\s+head) \d+", r"\1 0", text("switch-memif"))
+    assert early != text("switch-memif")
+    assert [row.fed for row in shown.memifs(early).values()] == [False, False]
+
+
+def test_where_queues_are() -> None:
+    assert shown.rx_placement(text("switch-interface-rx-placement")) == dict.fromkeys(
+        ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2"), Queue(1, "interrupt")
+    )
+    two = """Thread 0 (vpp_main):
+ node af-packet-input:
+    csv1p1 queue 0 (polling)
+Thread 2 (vpp_wk_1):
+    csv1p2 queue 0 (adaptive)
+    csv1p2 queue 1 (polling)"""
+    assert shown.rx_placement(two) == {"csv1p1": Queue(0, "polling"), "csv1p2": Queue(2, "adaptive")}
+    assert shown.rx_placement("") == {}
+
+
+def test_threads_of_this_version_and_of_older_ones() -> None:
+    assert shown.threads(text("switch-threads")) == {0: 17580, 1: 17581}
+    older = """ID     Name                Type        LWP     Sched Policy (Priority)  lcore  Core   Socket State
+0      vpp_main                        4011    other (0)                1      1      0
+1      vpp_wk_0            workers     4022    other (0)                2      2      0
+"""
+    assert shown.threads(older) == {0: 4011, 1: 4022}
+
+
+def test_what_threads_did() -> None:
+    (work,) = shown.runtime(text("nf-runtime"))
+    assert (work.thread, work.packets) == ("vpp_wk_0", 5887)
+    assert work.vectors_per_call == pytest.approx(255.96, abs=0.01)
+    # 44,700 clocks of memif-input, 4,910 + 6,590 + 2,050 + 1,030 of each packet, and the two outputs' shares.
+    assert work.clocks_per_packet == pytest.approx(
+        59280 + (2816 * (25.5 + 14700) + 3071 * (577 + 125000)) / 5887, rel=1e-6
+    )
+    (switch,) = shown.runtime(text("switch-runtime"))
+    assert switch.packets == 19967 + 4351
+    assert "packets per call" in str(switch)
+
+
+def test_errors_that_are_losses() -> None:
+    rows = shown.errors(text("switch-errors"))
+    assert rows[0].count == 24318
+    assert [row for row in rows if row.is_loss] == [
+        Counted(6151, "csv1x1i1-tx", "no free tx slots", "error"),
+        Counted(5632, "csv1x2i2-tx", "no free tx slots", "error"),
+    ]
+    assert shown.errors(text("nf-errors")) == ()
+
+
+def test_counters_of_ports_come_from_whoever_knows() -> None:
+    """The kernel knows what left its port, VPP what it took in; of shared memory what met a full ring was not sent."""
+    interfaces = [
+        Interface(Kind.HOST, "csv1p1", "host-csv1p1", "02:00:00:00:00:01", 0, (("csv1p1", None),)),
+        Interface(Kind.MEMIF, "csv1x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv1x1i1", None),)),
+    ]
+    kernel = {"csv1p1": InterfaceCounters(rx_packets=10_000, tx_packets=2300, rx_dropped=5, tx_dropped=4)}
+    found = dict(
+        counted(
+            interfaces,
+            shown.interfaces(text("switch-interface")),
+            shown.full_rings(text("switch-hardware-interfaces")),
+            kernel,
+        )
+    )
+    assert found["csv1p1"] == InterfaceCounters(rx_packets=9983, tx_packets=2300, rx_dropped=22, tx_dropped=4)
+    assert found["csv1x1i1"] == InterfaceCounters(2304, 9983 - 6151, 0, 6151)
+
+
+def test_vhost_user_is_connected_when_the_guest_has_told_its_memory() -> None:
+    text_of_two = """Virtio vhost-user interfaces
+Global:
+  coalesce frames 32 time 1e-3
+Interface: csv1x1i1 (ifindex 1)
+ socket filename /run/x.vhost type server errno "Success"
+
+ Memory regions (total 1)
+Interface: csv1x1i2 (ifindex 2)
+ Memory regions (total 0)
+"""
+    assert shown.vhosts(text_of_two) == {"csv1x1i1": Shared(True), "csv1x1i2": Shared(False)}
