@@ -8,7 +8,10 @@ import typer
 
 from resources.libraries.python.errors import ConfigError, CsitError
 
-COMMANDS = ("local", "doctor", "plan", "robot", "report", "show", "answer", "explain", "bench")
+COMMANDS = (
+    "local", "doctor", "reserve", "status", "release", "cleanup", "plan", "robot", "outcome",
+    "report", "show", "answer", "explain", "bench",
+)  # fmt: skip
 """In the order of --help. Each is a function of that name in the module of that name."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}

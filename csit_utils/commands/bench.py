@@ -28,6 +28,7 @@ MEASURES = (
     Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error"),
     Measure("search_time", "csit_utils.bench.search", "measure"),
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure"),
+    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab"),
     Measure("deploy_10x10", "csit_utils.bench.deploy", "measure"),
 )
 

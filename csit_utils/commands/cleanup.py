@@ -1,0 +1,58 @@
+"""`cleanup`: find and remove what killed runs have left."""
+
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.durations import seconds
+from csit_utils.commands.reserve import TOPOLOGY
+from resources.libraries.python.deployment.testbed.machines import Machines
+from resources.libraries.python.deployment.testbed.tidying import Found, find, remove
+from resources.libraries.python.model.load import load_topology
+
+
+def cleanup(
+    topology: TOPOLOGY,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, it is only listed.")] = False,
+    wait: Annotated[str, typer.Option(help="How long a run that was cut off may take to clean up by itself.")] = "30s",
+    runtimes: Annotated[
+        bool, typer.Option("--runtimes", help="Also remove what agents run on (the next run brings it again).")
+    ] = False,
+) -> None:
+    """List what runs that were killed have left on all nodes; with --yes, remove it.
+
+    Namespaces, processes, ports that were moved or have another driver, kernel settings: by what such a run wrote down
+    before it made them, so nothing of anybody else's is touched. Runtimes of agents go when unused for 30 days. Refuses
+    while a run is alive, or while somebody else has the reservation.
+
+    \b
+    ./csit cleanup topologies/available/NAME.yaml              list
+    ./csit cleanup topologies/available/NAME.yaml --yes        remove
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    wait_s = seconds(wait, "--wait")
+    with Machines(load_topology(topology)) as machines:
+        found = find(machines, all_runtimes=runtimes)
+        if not yes:
+            for each in found:
+                _print(each)
+            return
+        for sentence in remove(machines, found, wait_s):
+            typer.echo(sentence)
+    typer.echo(f"{topology}: clean")
+
+
+def _print(found: Found) -> None:
+    left, name = found.left, found.machine
+    if left.in_use:
+        who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "somebody"
+        typer.echo(f"{name}: in use by a run that is alive, {who}")
+    for line in left.lines():
+        typer.echo(f"{name}: {line}")
+    for runtime in found.stale:
+        typer.echo(f"{name}: runtime {runtime.name[:12]}, {runtime.mb} MB, unused for {runtime.unused_days:.0f} days")
+    for each in left.unclaimed:
+        typer.echo(
+            f"{name}: network namespace {each}, which nobody wrote down; if it is of no use: ip netns del {each}"
+        )
+    if found.clean and not left.in_use:
+        typer.echo(f"{name}: nothing is left")

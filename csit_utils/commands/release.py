@@ -1,0 +1,38 @@
+"""`release`: give a testbed back."""
+
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.reserve import TOPOLOGY
+from resources.libraries.python.deployment.testbed import reserving
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_topology
+
+
+def release(
+    topology: TOPOLOGY,
+    token: Annotated[
+        str | None, typer.Option(help="As ./csit reserve printed it; default the variable CSIT_RESERVATION.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Take it away from whoever has it.")] = False,
+) -> None:
+    """Give a testbed back that was reserved. Ends with 1 where it is not ours (any more).
+
+    \b
+    ./csit release topologies/available/NAME.yaml
+    ./csit release topologies/available/NAME.yaml --force      from somebody who is on holiday
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    testbed = load_topology(topology)
+    if force:
+        if token:
+            raise ConfigError("--force takes it away from whoever has it; leave out --token")
+        for machine, holder in reserving.break_open(testbed).items():
+            typer.echo(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
+        return
+    strange = reserving.release(testbed, token)
+    for sentence in strange:
+        typer.echo(sentence, err=True)
+    if strange:
+        raise typer.Exit(1)
+    typer.echo(f"{testbed.metadata.name} is free")

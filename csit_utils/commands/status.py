@@ -1,0 +1,53 @@
+"""`status`: who has a testbed."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.reserve import TOPOLOGY
+from resources.libraries.python.deployment.testbed.machines import Machines
+from resources.libraries.python.deployment.testbed.reserving import Standing, standings
+from resources.libraries.python.model.load import load_topology
+
+
+def status(
+    topology: TOPOLOGY,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for machines.")] = False,
+) -> None:
+    """Say who has a testbed, since when, why, and until when. Ends with 1 where a node cannot be asked.
+
+    Example: ./csit status topologies/available/NAME.yaml
+    """
+    with Machines(load_topology(topology)) as machines:
+        rows = standings(machines)
+    if as_json:
+        typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
+    else:
+        for row in rows:
+            typer.echo(f"{row.machine}: {_words(row)}")
+        if not rows:
+            typer.echo("simulated: everybody has one of their own")
+    if any(row.problem for row in rows):
+        raise typer.Exit(1)
+
+
+def _words(row: Standing) -> str:
+    if row.problem:
+        return row.problem
+    if row.holder is None:
+        return "free"
+    if row.holder.left_s <= 0:
+        return f"free; {row.holder}"
+    return f"{'ours: ' * row.ours}{row.holder}, {row.holder.left_s / 60:.0f} min left"
+
+
+def _object(row: Standing) -> dict[str, object]:
+    holder = row.holder
+    free = not row.problem and (holder is None or holder.left_s <= 0)
+    return {
+        "free": free,
+        "ours": row.ours,
+        "problem": row.problem or None,
+        "holder": holder.model_dump(mode="json") if holder else None,
+    }

@@ -1,0 +1,114 @@
+"""Finding and removing what runs that were killed have left on the machines of a testbed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from resources.libraries.python.deployment.testbed.machines import Machines, Place
+from resources.libraries.python.deployment.testbed.reserving import refuse_strangers, standings
+from resources.libraries.python.drivers.connection.runtime import Runtimes
+from resources.libraries.python.drivers.node.asking import ask
+from resources.libraries.python.drivers.node.checks.system import STALE_DAYS
+from resources.libraries.python.drivers.node.facts import Leftovers, StoredRuntime
+from resources.libraries.python.drivers.node.lease import Lease
+from resources.libraries.python.drivers.node.sent import leftovers, runtimes
+from resources.libraries.python.drivers.node.tidying import tidy_here, tidy_there
+from resources.libraries.python.errors import InUse
+
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is on a machine."""
+
+    machine: str
+    left: Leftovers
+    stale: tuple[StoredRuntime, ...]
+    """What agents ran on, unused for long."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not self.left.lines() and not self.stale
+
+
+def find(machines: Machines, *, all_runtimes: bool = False) -> list[Found]:
+    """Look at all machines.
+
+    Args:
+        machines: To look at.
+        all_runtimes: Runtimes of agents that were used just now are stale too.
+
+    Raises:
+        CsitError: One cannot be asked.
+    """
+    return [_find(place, all_runtimes=all_runtimes) for place in machines.places.values()]
+
+
+def _find(place: Place, *, all_runtimes: bool) -> Found:
+    said = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
+    left = Leftovers.model_validate(said)
+    stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
+    return Found(place.name, left, stale)
+
+
+def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
+    """Remove what was found; returns a sentence for each thing.
+
+    Args:
+        machines: Where it was found.
+        found: By `find`.
+        wait_s: How long a run may take to end by itself: one that was cut off is cleaning up.
+
+    Raises:
+        InUse: A run is alive there, or somebody else has the reservation.
+        CsitError: Something could not be removed.
+    """
+    said = []
+    with _reserved(machines):
+        for each in found:
+            place = machines.places[each.machine]
+            _wait_for_end(place, each, wait_s)
+            if each.left.lines():
+                said += [f"{each.machine}: {line}" for line in _tidy(place, wait_s)]
+            if each.stale:
+                names = [runtime.name for runtime in each.stale]
+                ask(place.connection, runtimes, {"names": names}, python=place.python)
+                said.append(f"{each.machine}: removed {len(names)} runtime{'s' * (len(names) > 1)} of agents")
+    return said
+
+
+@contextmanager
+def _reserved(machines: Machines) -> Iterator[None]:
+    """Nobody else comes meanwhile: by the reservation that there is, or by one for the time that this takes."""
+    rows = standings(machines)
+    refuse_strangers(rows)
+    if all(row.ours for row in rows):
+        yield
+        return
+    places = machines.places
+    with Lease(
+        {name: place.connection for name, place in places.items()}, machines.topology.metadata.name, "cleanup",
+        pythons={name: place.python for name, place in places.items()},
+    ):  # fmt: skip
+        yield
+
+
+def _wait_for_end(place: Place, found: Found, wait_s: float) -> None:
+    end = time.monotonic() + wait_s
+    left = found.left
+    while left.in_use:
+        if time.monotonic() >= end:
+            who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "somebody"
+            raise InUse(f"{place.name}: a run is alive there, {who}")
+        time.sleep(_PAUSE_S)
+        left = _find(place, all_runtimes=False).left
+
+
+def _tidy(place: Place, wait_s: float) -> list[str]:
+    if place.nodes[0].access is None:
+        return tidy_here(wait_s)
+    _, program = Runtimes().install(place.connection, place.python)
+    return tidy_there(place.connection, place.python, program.parent, wait_s)

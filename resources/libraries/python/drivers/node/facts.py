@@ -1,0 +1,235 @@
+"""What a node says about itself. Unknown is None."""
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Cpu(Frozen):
+    """Processors."""
+
+    model: str | None
+    microcode: str | None
+    hypervisor: bool
+    online: str | None
+    """Lists of logical CPUs such as `0-3,8`; empty for none."""
+    allowed: str | None
+    """Those that our processes may use."""
+    isolated: str | None
+    nohz_full: str | None
+    governors: dict[str, tuple[int, ...]]
+    """CPUs by frequency governor; empty where the kernel does not set frequencies."""
+    smt: str | None
+    """As the kernel says it: on, off, forceoff, notsupported, notimplemented."""
+    boost: bool | None
+    vulnerabilities: dict[str, str]
+    """What the kernel does about each."""
+    rows: tuple[tuple[int, int, int, int], ...]
+    """CPU, core, socket, NUMA node."""
+
+
+class HugePages(Frozen):
+    """Huge pages of one size on one NUMA node."""
+
+    size_kb: int
+    total: int
+    free: int
+
+
+class MemoryNodeFacts(Frozen):
+    """A NUMA node."""
+
+    node: int
+    total_mb: int
+    free_mb: int
+    hugepages: tuple[HugePages, ...]
+
+    def free_hugepage_mb(self) -> int:
+        """In pages of all sizes."""
+        return sum(pages.free * pages.size_kb for pages in self.hugepages) // 1024
+
+
+class Memory(Frozen):
+    """Memory."""
+
+    total_mb: int | None
+    available_mb: int | None
+    swap_total_mb: int
+    swap_used_mb: int
+    nodes: tuple[MemoryNodeFacts, ...]
+
+
+class Clock(Frozen):
+    """The node's clock."""
+
+    synchronised: bool | None
+    """Whether the kernel's clock is disciplined by somebody, such as an NTP client."""
+    error_s: float | None
+    """The most it may be off, as the kernel estimates."""
+
+
+class Disk(Frozen):
+    """A file system."""
+
+    free_mb: int
+    total_mb: int
+    free_files: int | None
+    read_only: bool
+
+
+class Machine(Frozen):
+    """As `sent.machine` says it."""
+
+    hostname: str
+    python: tuple[int, int, int]
+    uid: int
+    distribution: str | None
+    kernel: str | None
+    command_line: str | None
+    boot_id: str | None
+    up_s: float | None
+    cpu: Cpu
+    memory: Memory
+    clock: Clock
+    load: tuple[float, float, float] | None
+    """Over 1, 5 and 15 minutes."""
+    irqbalance: bool
+    disks: dict[str, Disk | None]
+
+
+class PortFacts(Frozen):
+    """A port that the topology names."""
+
+    device: str | None
+    """The kernel's name; None where the kernel does not drive it."""
+    pci_address: str | None
+    driver: str | None
+    numa_node: int | None
+    vendor: str | None
+    model: str | None
+    iommu_group: str | None
+    mac_address: str | None
+    up: bool | None
+    carrier: bool | None
+    """None while it is down: nobody looks then."""
+    speed_mbps: int | None
+    mtu: int | None
+    addresses: tuple[str, ...]
+    default_route: bool
+    master: str | None
+
+
+class Ports(Frozen):
+    """As `sent.ports` says it."""
+
+    ports: dict[str, PortFacts | None]
+    """By name in the topology; None for one that is not there."""
+    vfio_pci: str | None
+    """`loaded`, `available`, or None; so are the next two."""
+    uio_pci_generic: str | None
+    igb_uio: str | None
+    iommu_groups: int
+    vfio_without_iommu: bool
+    interfaces: tuple[str, ...]
+
+
+class Kvm(Frozen):
+    """/dev/kvm."""
+
+    there: bool
+    usable: bool
+    problem: str | None
+    paravirtual: bool
+
+
+class Program(Frozen):
+    """A program, or an engine behind it."""
+
+    there: bool
+    version: str | None
+    problem: str | None
+    """Why it does not run."""
+
+
+class TrexFacts(Program):
+    """An installation of TRex."""
+
+    directory: str
+    client: bool
+    """Its own client library is there."""
+
+
+class Programs(Frozen):
+    """As `sent.programs` says it."""
+
+    kvm: Kvm
+    docker: Program
+    podman: Program
+    trex: TrexFacts | None
+    vpp: Program | None
+    qemu: Program
+    ovs: Program
+
+
+class Owner(Frozen):
+    """The process of a run."""
+
+    pid: int
+    start_ticks: int
+    command: str
+    alive: bool
+    user: str
+    since: str
+
+
+class LeftProcess(Frozen):
+    """A worker that has outlived its run, or works for one now."""
+
+    pid: int
+    command: str
+
+
+class StoredRuntime(Frozen):
+    """What an agent runs on."""
+
+    name: str
+    mb: int
+    unused_days: float
+
+
+class Leftovers(Frozen):
+    """As `sent.leftovers` says it: of a run that lives while `in_use`, else of one that was killed."""
+
+    in_use: bool
+    problem: str | None
+    owner: Owner | None
+    namespaces: tuple[str, ...]
+    processes: tuple[LeftProcess, ...]
+    settings: dict[str, str]
+    """With the values they had before."""
+    ports: tuple[str, ...]
+    bindings: tuple[str, ...]
+    unclaimed: tuple[str, ...]
+    """Namespaces that are named like ours and that no record tells of."""
+    runtimes: tuple[StoredRuntime, ...]
+
+    def lines(self) -> tuple[str, ...]:
+        """What has to be removed or put back, for a person."""
+        return (
+            *(f"process {each.pid} ({each.command})" for each in self.processes),
+            *(f"network namespace {name}" for name in self.namespaces),
+            *(f"port in use: {each}" for each in self.ports),
+            *(f"driver of a port: {each}" for each in self.bindings),
+            *(f"setting {name}, which was {value}" for name, value in self.settings.items()),
+        )
+
+
+class Facts(Frozen):
+    """All that one node says about itself, and how long the question took."""
+
+    machine: Machine
+    ports: Ports
+    programs: Programs
+    leftovers: Leftovers
+    clock_offset_s: float
+    """Its clock minus ours, at most `clock_error_s` wrong."""
+    clock_error_s: float
+    round_trip_s: float

@@ -1,0 +1,92 @@
+"""What this program has left on this machine, or has there now. Sent to nodes. Nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+RECORD = "/run/csit-density"
+"""Where the lock of the machine is, and the record of what a run has made."""
+RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - only looked at
+NAMESPACES = "/run/netns"
+
+
+def answer(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Look for what is there.
+
+    Args:
+        arguments: `record`, `runtimes` and `namespaces`, folders, for tests.
+    """
+    folder = Path(arguments.get("record", RECORD))
+    record, problem = _record(folder / "owner.json")
+    namespaces = Path(arguments.get("namespaces", NAMESPACES))
+    named = {path.name for path in namespaces.glob("*")} if namespaces.is_dir() else set()
+    claimed = record.get("namespaces", {})
+    owner = record.get("owner")
+    return {
+        "in_use": _is_locked(folder / "lock"),
+        "problem": problem,
+        "owner": {**owner, "alive": _alive(owner), "user": record["user"], "since": record["since"]} if owner else None,
+        "namespaces": sorted(name for name in claimed if name in named),
+        "processes": [
+            {"pid": each["pid"], "command": each["command"]} for each in record.get("workers", ()) if _alive(each)
+        ],
+        "settings": record.get("settings", {}),
+        "ports": [_words(each) for each in record.get("ports", ())],
+        "bindings": [_words(each) for each in record.get("bindings", ())],
+        "unclaimed": sorted(name for name in named - set(claimed) if name.startswith("csit-")),
+        "runtimes": _runtimes(Path(arguments.get("runtimes", RUNTIMES))),
+    }
+
+
+def _record(path: Path) -> tuple[dict[str, Any], str | None]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, None
+    except (OSError, ValueError) as error:
+        return {}, f"{path} cannot be read: {error}"
+    if not isinstance(record, dict) or not isinstance(record.get("owner"), dict):
+        return {}, f"{path} is no record of this program"
+    return record, None
+
+
+def _words(each: object) -> str:
+    """An entry of the record for a person; what it says depends on the version that wrote it."""
+    if isinstance(each, dict):
+        return ", ".join(f"{key} {value}" for key, value in each.items() if value is not None)
+    return str(each)
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody holds a lock on a file, without trying to take it: a run that begins now must not be refused."""
+    try:
+        found = path.stat()
+        rows = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return False
+    wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    return any(wanted in row.split() for row in rows)
+
+
+def _alive(process: dict[str, Any]) -> bool:
+    """Whether it is still the same process, told by when it started."""
+    try:
+        stat = Path(f"/proc/{process['pid']}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    state, *fields = stat.rpartition(")")[2].split()
+    return state not in "ZX" and int(fields[18]) == process["start_ticks"]
+
+
+def _runtimes(folder: Path) -> list[dict[str, Any]]:
+    """What agents ran on, with the days since it was used."""
+    found = []
+    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+        size = sum(entry.lstat().st_size for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
+        days = max(0.0, (time.time() - path.stat().st_mtime) / 86400)
+        found.append({"name": path.name, "mb": size // 2**20, "unused_days": days})
+    return found

@@ -1,0 +1,50 @@
+"""What became of a run, as an exit status."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils import cli
+from csit_utils.commands.outcome import unfinished
+from csit_utils.dataset.load import load
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.marker import NOTHING_FITS
+from tests.unit.csit_utils.builders import mrr_result
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+PASSED = mrr_result(ServiceType.CSC, 1, 1)
+FAILED = PASSED.model_copy(update={"passed": False, "message": "no traffic"})
+NO_SETUP = ("64B-1c", "Fail", "Parent suite setup failed: no space", ())
+TOO_LARGE = (NOTHING_FITS, "Fail", "CSC 10x10 needs more cores", ())
+LEFT_OUT = ("64B-1c", "Skip", "quarantined", ())
+
+
+@pytest.mark.parametrize(
+    ("results", "unrecorded", "ended", "says"),
+    [
+        ([PASSED], [], True, None),
+        ([FAILED], [LEFT_OUT], True, None),
+        ([], [TOO_LARGE], True, None),
+        ([PASSED], [], False, "its journal has no end"),
+        ([PASSED], [NO_SETUP], True, "64B-1c has no record: Parent suite setup failed: no space"),
+    ],
+)
+def test_a_run_is_finished_when_every_failed_test_has_a_record(
+    tmp_path: Path, results: list, unrecorded: list, ended: bool, says: str | None
+) -> None:
+    dataset = load([write_output_xml(tmp_path / "output.xml", results, unrecorded)])
+    reason = unfinished(dataset, ended=ended)
+    assert (reason is None) == (says is None)
+    assert says is None or says in str(reason)
+
+
+def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
+    output = write_output_xml(tmp_path / "output.xml", [PASSED])
+    output.write_text(output.read_text(encoding="utf-8")[:-200], encoding="utf-8")
+    assert "broken off" in str(unfinished(load([output]), ended=True))
+
+
+def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
+    assert "there is no run" in str(done.exception)

@@ -1,0 +1,79 @@
+"""What commands about testbeds read and print."""
+
+import io
+import sys
+
+import pytest
+
+from csit_utils.commands.doctor_text import print_findings
+from csit_utils.commands.durations import seconds
+from resources.libraries.python.drivers.node.checks.finding import ok, problem, wish
+from resources.libraries.python.errors import ConfigError
+
+FINDINGS = [
+    ok("nodes.TG", "system", "Debian"),
+    problem("nodes.DUT1.access", "reach", "nobody listens on port 22", "start it"),
+    wish("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_s"),
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("30m", 1800),
+        ("8h", 28800),
+        ("1h30m", 5400),
+        ("0.5h", 1800),
+        ("1d", 86400),
+        (" 2H ", 7200),
+    ],
+)
+def test_durations_as_people_write_them(text: str, expected_s: float) -> None:
+    assert seconds(text, "--lease") == expected_s
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("8 hours", "no duration"),
+        ("h", "no duration"),
+        ("", "no duration"),
+        ("-1", "no duration"),
+        ("5s", "must be 10 s"),
+        ("31d", "30 days"),
+    ],
+)
+def test_what_is_no_duration_is_refused_by_the_option_s_name(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^--lease: .*{said}"):
+        seconds(text, "--lease", least_s=10.0)
+
+
+def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: pytest.CaptureFixture[str]) -> None:
+    print_findings(FINDINGS)
+    assert capsys.readouterr().out.splitlines() == [
+        "ok      nodes.TG: system: Debian",
+        "wish    nodes.TG.interfaces.port1: link: is down; ip link set eth1 up",
+        "problem nodes.DUT1.access: reach: nobody listens on port 22; start it",
+    ]
+
+
+def test_on_a_terminal_a_finding_stands_below_its_node_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "120")
+    print_findings(FINDINGS)
+    rows = [" ".join(line.split()) for line in terminal.getvalue().splitlines() if line.strip()]
+    assert rows == [
+        "nodes.TG",
+        "ok system Debian",
+        "wish link interfaces.port1: is down",
+        "→ ip link set eth1 up",
+        "nodes.DUT1",
+        "problem reach access: nobody listens on port 22",
+        "→ start it",
+    ]
