@@ -1,5 +1,7 @@
-"""What a trial costs besides sending, in a real search on the local world."""
+"""What a trial costs besides sending, in a real search: on the local world, and over SSH."""
 
+import tempfile
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -11,33 +13,56 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 
 GOAL_S = 0.05
+LAB_GOAL_S = 0.15
 
 
 def measure() -> dict[str, Any]:
+    """On the local world; figures as of `_search`.
+
+    Raises:
+        Unsupported: This machine cannot run the local world.
+    """
+    return _search("trial_overhead", load_topology(LOCAL_TOPOLOGY), GOAL_S, "")
+
+
+def measure_lab() -> dict[str, Any]:
+    """Over SSH, on a lab in network namespaces with an SSH server on each node; figures as of `_search`.
+
+    Raises:
+        Unsupported: This machine cannot have such a lab.
+    """
+    # The lab is what the integration tests run on; nobody else needs it, so it is found only when it is asked for.
+    from tests.integration.lab import Lab, missing  # noqa: PLC0415
+
+    if reason := missing():
+        raise Unsupported(f"a lab in network namespaces cannot be made here: {reason}")
+    with Lab() as lab, tempfile.TemporaryDirectory() as folder:
+        path = lab.topology(Path(folder), nodes={"TG": {"cpus": [{"cpus": "0", "cores": "0"}]}})
+        return _search("trial_overhead_lab", load_topology(path), LAB_GOAL_S, "; over SSH to nodes in namespaces")
+
+
+def _search(name: str, topology: Topology, goal_s: float, where: str) -> dict[str, Any]:
     """Search a CSC 1R1C once with real packets; wall time of the search less what its trials sent for, per trial.
 
     The search's locating trial counts as one of them; finding out the highest load, once per test, is told apart.
 
     Returns:
         `ours` in seconds per trial; there is no peer, `ratio` is to the goal.
-
-    Raises:
-        Unsupported: This machine cannot run the local world.
     """
-    topology = load_topology(LOCAL_TOPOLOGY)
     world = world_of(topology)
     if problems := world.problems():
+        world.close()
         raise Unsupported("; ".join(problems))
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     world.open()
     try:
-        experiment = Experiment(topology, world, asked, fingerprint())
+        experiment = Experiment(topology, world, asked, world.environment())
         experiment.deploy()
         try:
             clock, generator = experiment.deployment.parts.clock, experiment.deployment.parts.generator
@@ -56,12 +81,12 @@ def measure() -> dict[str, Any]:
     ours = (wall_s - sending_s) / len(trials)
     inside = fmean(trial.total_duration_s - trial.offered_duration_s for trial in trials)
     return {
-        "name": "trial_overhead",
+        "name": name,
         "ours": ours,
         "peer": None,
-        "goal": GOAL_S,
-        "ratio": ours / GOAL_S,
+        "goal": goal_s,
+        "ratio": ours / goal_s,
         "unit": "s",
-        "note": f"{len(trials)} trials; no peer, ratio to the goal; {inside * 1e3:.1f} ms of it in the generator; "
-        f"finding the highest load took {once_s:.1f} s",
+        "note": f"{len(trials)} trials; no peer, ratio to the goal; {inside * 1e3:.1f} ms of it in the "
+        f"generator; finding the highest load took {once_s:.1f} s{where}",
     }

@@ -7,8 +7,9 @@ Documentation       NF service density: throughput and latency as services and N
 ...                 earlier results to start from with `-v PRIORS:results/20260101-120000`. Rows are made from
 ...                 the plan; the tags here only let the suites' placeholders pass Robot's own filter.
 Library             resources.libraries.python.keywords.DensityLibrary
+Resource            ../../resources/libraries/robot/nodes.resource
 Suite Setup         Open Testbed
-Suite Teardown      Close Testbed
+Suite Teardown      Run Keywords    Save Logs Of Nodes When A Test Has Failed    AND    Close Testbed
 Test Tags           1R1C    1R2C    1R3C    1R4C    1R5C    1R6C    1R7C    1R8C    1R9C    1R10C
 ...                 2R1C    2R2C    2R3C    2R4C    2R5C    2R6C    2R7C    2R8C    2R9C    2R10C
 ...                 3R1C    3R2C    3R3C    3R4C    3R5C    3R6C    3R7C    3R8C    3R9C    3R10C

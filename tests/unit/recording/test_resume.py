@@ -180,6 +180,17 @@ def test_another_processor_is_refused_but_for_simulated_results() -> None:
     )
 
 
+def test_what_changed_on_a_node_is_told_with_its_name() -> None:
+    then, now = (ENVIRONMENT.model_copy(update={"kernel": kernel, "memory_bytes": size}) for kernel, size in _TG)
+    before = header().model_copy(update={"environment": ENVIRONMENT.model_copy(update={"nodes": {"TG": then}})})
+    assert differences(before, CHOICES, ENVIRONMENT.model_copy(update={"nodes": {"TG": now}}), World.LAB) == (
+        "kernel of TG was 5.15 when the run began and is 5.16 now",
+    )
+
+
+_TG = (("5.15", 1), ("5.16", 2))
+
+
 def test_what_changed_on_the_machine_is_told() -> None:
     other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
     assert differences(header(), CHOICES, other, World.LOCAL) == (

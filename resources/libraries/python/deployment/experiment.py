@@ -256,6 +256,7 @@ class Experiment:
         self.draft.affinity = tuple(
             now.get(row.interface, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._placed
         )
+        self.draft.facts = self.deployment.facts()  # once more: some parts tell what they did in the last trial
         self.draft.verdict = judge(
             self.deployment.plan,
             outcome=self._outcome,

@@ -73,6 +73,7 @@ def clean_up(world: World, plan: Plan | None) -> tuple[str, ...]:
         RunStopped: It cannot be removed, so no other cell can be deployed.
     """
     try:
+        world.recover()  # has a deadline of its own, longer than a machine needs to boot
         with within("cleaning the machine", _CLEAN_S):
             left = world.leftovers(plan)
             if not left:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.roles.function import NetworkFunctions
 from resources.libraries.python.roles.generator import TrafficGenerator
 from resources.libraries.python.roles.sampler import Sampler
@@ -45,15 +45,38 @@ class Parts:
         return (*self.cables, self.switch, self.functions, self.generator)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The drivers of what one machine has of a cell, not yet started."""
+
+    cables: tuple[Part, ...]
+    """As those of `Parts`."""
+    switch: VSwitch | None
+    """None where the vSwitch is on another machine; so are the others."""
+    functions: NetworkFunctions | None
+    generator: TrafficGenerator | None
+    sampler: Sampler | None
+    """Use of this machine's planned CPUs, and of its data threads."""
+    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
+    """As those of `Parts`."""
+
+    def in_order(self) -> tuple[Part, ...]:
+        """In the order in which they are started."""
+        roles = (self.switch, self.functions, self.generator)
+        return (*self.cables, *(part for part in roles if part is not None))
+
+
 class World(Protocol):
     """Where cells are deployed; open for a whole run."""
 
-    layout: CpuLayout
-    """The DUT's logical CPUs."""
     drivers: Mapping[str, str]
     """Role to driver name."""
     simulation: Mapping[str, Any] | None
     """Parameters of a simulated world."""
+
+    @property
+    def layout(self) -> Layouts:
+        """Logical CPUs of the DUT, or of all nodes by name."""
 
     def problems(self) -> tuple[str, ...]:
         """What the world lacks, one sentence each with how to mend it. Touches nothing."""
@@ -69,8 +92,18 @@ class World(Protocol):
             CsitError: Somebody else uses it.
         """
 
+    def environment(self) -> Environment:
+        """Fingerprint of the open world, the DUT's first; opening may have changed settings."""
+
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""
+
+    def recover(self) -> None:
+        """Wait for what was lost of the world, such as a node that reboots, and take it into use again.
+
+        Raises:
+            CsitError: It does not come back.
+        """
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """What is there of this run although no cell is deployed; empty when all is clean.

@@ -12,8 +12,9 @@ from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.switch.sim import SimSwitch
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.environment import fingerprint
 
 
 class SimWorld:
@@ -37,6 +38,10 @@ class SimWorld:
         """Nothing to check, nothing to clean."""
         return ()
 
+    def environment(self) -> Environment:
+        """This machine."""
+        return fingerprint()
+
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell, all on one simulated system with its own clock."""
         clock = VirtualClock()
@@ -49,6 +54,9 @@ class SimWorld:
             clock=clock.now,
             sampler=SimSampler(system),
         )
+
+    def recover(self) -> None:
+        """This machine is never lost."""
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """Nothing is ever left."""

@@ -1,14 +1,18 @@
 """The world of a topology."""
 
+from collections.abc import Mapping
+
+from resources.libraries.python.deployment.agent.calls import Found
+from resources.libraries.python.deployment.lab import LabWorld
 from resources.libraries.python.deployment.local import LocalWorld
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.drivers.connection.ssh import SshConnection
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.memory import discover_memory
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model import topology as model
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.planning.machines import Layouts
 
 
 def world_of(topology: model.Topology) -> World:
@@ -23,14 +27,46 @@ def world_of(topology: model.Topology) -> World:
         case model.World.LOCAL:
             return LocalWorld(topology)
         case model.World.LAB:
-            raise Unsupported(f"testbed {topology.metadata.name}: the world 'lab' has no drivers yet")
+            return LabWorld(topology, SshConnection)
 
 
-def layout_of(topology: model.Topology) -> CpuLayout:
-    """The DUT's logical CPUs: from its file, or discovered on this machine."""
+def layout_of(topology: model.Topology) -> Layouts:
+    """Logical CPUs of the DUT, or of a lab's nodes by name: from the file, or discovered where they are.
+
+    Raises:
+        ConnectionFailed: They are to be discovered on nodes that cannot be reached.
+    """
+    if topology.world is model.World.LAB:
+        return {
+            name: _found(topology)[name].layout if node.cpus == "discover" else node.layout
+            for name, node in topology.nodes.items()
+        }
     return discover() if topology.dut.cpus == "discover" else topology.dut.layout
 
 
 def memory_of(topology: model.Topology) -> MemoryLayout | None:
-    """The DUT's memory: from its file, or discovered on this machine; None where the file says nothing."""
-    return discover_memory() if topology.dut.memory == "discover" else topology.dut.memory
+    """The DUT's memory: from the file, or discovered where it is; None where the file says nothing.
+
+    Raises:
+        ConnectionFailed: It is to be discovered on a node that cannot be reached.
+    """
+    if topology.dut.memory != "discover":
+        return topology.dut.memory
+    if topology.world is model.World.LAB:
+        return _found(topology)[next(iter(topology.duts))].memory
+    return discover_memory()
+
+
+def _found(topology: model.Topology) -> Mapping[str, Found]:
+    """A lab's nodes as they are. They are asked once: the rows of every suite need it."""
+    key = topology.model_dump_json()
+    if key not in _LOOKED_AT:
+        world = LabWorld(topology, SshConnection)
+        try:
+            _LOOKED_AT[key] = world.look()
+        finally:
+            world.close()
+    return _LOOKED_AT[key]
+
+
+_LOOKED_AT: dict[str, Mapping[str, Found]] = {}

@@ -29,7 +29,6 @@ from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked, Environment, Result
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.priors import PriorBook
 
 
@@ -98,7 +97,7 @@ class DensityLibrary:
         self._world = world_of(self._topology)
         for line in self._world.open():
             logger.warn(line)
-        self._environment = fingerprint()  # after opening, which may change settings of the machine
+        self._environment = self._world.environment()  # after opening, which may change settings of the machine
         self._keeper.open(self._choices, self._topology, self._environment)
         logger.info(f"testbed {self._topology.metadata.name} is open")
 

@@ -18,6 +18,7 @@ from resources.libraries.python.keywords.choices import Lookup, chosen_topology,
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
+from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.resume import key_of
 
 _ARGUMENTS = 6
@@ -80,7 +81,7 @@ def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude:
             suite.tests.append(test)
     refused = [each for each in made.refused if chosen(each.tags)]
     if refused and not suite.tests:
-        test = placeholder.deepcopy(name="No Cell Can Run", tags=refused[0].tags)
+        test = placeholder.deepcopy(name=NOTHING_FITS, tags=refused[0].tags)
         test.body[0].config(name="Fail", args=[_refusals(refused)])
         suite.tests.append(test)
 

@@ -37,7 +37,7 @@ def fingerprint() -> Environment:
         distribution=_distribution(),
         virtualization="hypervisor" if "hypervisor" in cpu.get("flags", "").split() else None,
         python=platform.python_version(),
-        versions={name: metadata.version(name) for name in _PACKAGES},
+        versions={name: version for name in _PACKAGES if (version := _version(name))},
         settings={path: text for path in _SETTINGS if (text := _text(Path(path)))},
         git_revision=_git("rev-parse", "HEAD"),
         git_dirty=None if (changes := _git("status", "--porcelain")) is None else bool(changes),
@@ -47,6 +47,14 @@ def fingerprint() -> Environment:
 def boot_id() -> str | None:
     """Another one after each start of the kernel."""
     return _text(Path("/proc/sys/kernel/random/boot_id"))
+
+
+def _version(package: str) -> str | None:
+    """None where it is not installed: a node of a lab has only what it needs."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _text(path: Path) -> str | None:

@@ -145,6 +145,18 @@ def past_of(folder: Path) -> Past:
     return past
 
 
+def has_ended(folder: Path) -> bool:
+    """Whether the run of a folder came to its end, with nothing after it.
+
+    Raises:
+        ConfigError: There is no run.
+    """
+    last: AnyEvent | None = None
+    for item in read(_journal_of(folder)):
+        last = None if isinstance(item, Damage) else item.event
+    return isinstance(last, RunEnded)
+
+
 def differences(before: RunBegun, choices: Choices, environment: Environment, world: World) -> tuple[str, ...]:
     """What is not as it was when the run began, where that only needs to be told.
 
@@ -189,7 +201,9 @@ def _refuse_other_choices(then: Choices, now: Choices) -> None:
 def _flat(environment: Environment) -> dict[str, str]:
     """The fingerprint by names; memory differs from boot to boot by what the kernel keeps for itself."""
     row: dict[str, str] = {}
-    for name, value in environment.model_dump(exclude={"memory_bytes"}).items():
+    for node, other in environment.nodes.items():
+        row |= {f"{name} of {node}": text for name, text in _flat(other).items()}
+    for name, value in environment.model_dump(exclude={"memory_bytes", "nodes"}).items():
         if isinstance(value, dict):
             row |= {f"{name} {key}": str(text) for key, text in value.items()}
         else:

@@ -1,0 +1,144 @@
+"""What a controller can ask of an agent: the name, the types and the patience of each call. Both sides read this file.
+
+A request is `{"id": 7, "call": "run", "value": …}`, its answer `{"id": 7, "value": …}` or `{"id": 7, "error": …}`;
+`{"cancel": 7}` interrupts a call whose answer nobody waits for any more. `{"beat": …}` comes from both sides every few
+seconds and says that there is somebody.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
+
+from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Trial, TrialResult
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+PROTOCOL = 1
+"""Another number where a call was changed or went away."""
+BEAT_S = 2.0
+SILENCE_S = 20.0
+"""Who has not heard anything for so long is alone: a partition ends no connection."""
+
+
+class Role(StrEnum):
+    """A part of a node's share of a plan."""
+
+    CABLES = "cables"
+    SWITCH = "switch"
+    FUNCTIONS = "functions"
+    GENERATOR = "generator"
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who calls."""
+
+    protocol: int
+    project: str
+    """Digest of the project's sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Who answers."""
+
+    protocol: int
+    project: str
+    python: str
+    hostname: str
+    pid: int
+    boot_id: str | None
+    """Another one after each start of the node's kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node of a testbed, as the topology has it."""
+
+    topology: Topology
+    node: str
+    wait_s: float = 0.0
+    """How long to wait for a machine that is in use: an agent that was cut off may still be cleaning up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node as it is; nothing was changed."""
+
+    layout: CpuLayout
+    memory: MemoryLayout | None
+    problems: tuple[str, ...]
+    wishes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A cell."""
+
+    plan: Plan
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a node has of a cell."""
+
+    roles: frozenset[Role]
+    sampler: bool
+    generator_counters: bool
+
+
+@dataclass(frozen=True)
+class Call(Generic[A, R]):
+    """One thing to ask for."""
+
+    name: str
+    asks: TypeAdapter[A]
+    gives: TypeAdapter[R]
+    within_s: float
+    """When the controller gives up; longer than any driver waits by itself."""
+
+
+def _call(name: str, asks: Any, gives: Any, within_s: float = 30.0) -> Any:  # noqa: ANN401 - typed where used
+    return Call(name, TypeAdapter(asks), TypeAdapter(gives), within_s)
+
+
+_Nothing = type(None)
+_Counters = Mapping[str, InterfaceCounters]
+
+HELLO: Call[Hello, Greeting] = _call("hello", Hello, Greeting)
+LOOK: Call[Place, Found] = _call("look", Place, Found, 60.0)
+OPEN: Call[Place, tuple[str, ...]] = _call("open", Place, tuple[str, ...], 180.0)
+FINGERPRINT: Call[None, Environment] = _call("fingerprint", _Nothing, Environment)
+PREPARE: Call[Work, Prepared] = _call("prepare", Work, Prepared)
+START: Call[Role, None] = _call("start", Role, _Nothing, 7200.0)
+STOP: Call[Role, None] = _call("stop", Role, _Nothing, 600.0)
+AFFINITY: Call[Role, Mapping[str, frozenset[int]]] = _call("affinity", Role, Mapping[str, frozenset[int]])
+COUNTERS: Call[Role, Mapping[str, InterfaceCounters]] = _call("counters", Role, _Counters)
+FACTS: Call[Role, Mapping[str, str]] = _call("facts", Role, Mapping[str, str])
+PROBLEMS: Call[Role, tuple[str, ...]] = _call("problems", Role, tuple[str, ...], 60.0)
+RUN: Call[Trial, TrialResult] = _call("run", Trial, TrialResult, 120.0)
+"""On top of the trial's duration."""
+MAXIMUM: Call[Trial, float] = _call("maximum_pps", Trial, float, 120.0)
+SAMPLE: Call[None, Sample] = _call("sample", _Nothing, Sample)
+LEFTOVERS: Call[Plan | None, tuple[str, ...]] = _call("leftovers", Plan | None, tuple[str, ...], 60.0)
+CLEAN: Call[None, tuple[str, ...]] = _call("clean", _Nothing, tuple[str, ...], 180.0)
+CLOSE: Call[None, None] = _call("close", _Nothing, _Nothing, 180.0)
+
+CALLS: Mapping[str, Call[Any, Any]] = {
+    call.name: call
+    for call in (
+        HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, START, STOP, AFFINITY, COUNTERS, FACTS, PROBLEMS, RUN, MAXIMUM, SAMPLE,
+        LEFTOVERS, CLEAN, CLOSE,
+    )
+}  # fmt: skip

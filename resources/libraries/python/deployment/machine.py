@@ -1,0 +1,159 @@
+"""The machine that this process runs on, and its share of plans: in the local world all of it, on a node what is there.
+
+Everything is done here, by drivers on this machine. Whoever drives several machines has one of these on each.
+"""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from resources.libraries.python.deployment import makers
+from resources.libraries.python.deployment.parts import Share
+from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.handover import HandedOver
+from resources.libraries.python.drivers.host.memory import discover_memory
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.preflight import Problem, check
+from resources.libraries.python.drivers.sampler.host import HostSampler
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.plan import Plan, Thread
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import DutNode, TgNode, Topology
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
+
+_NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
+"""Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
+busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system that has capacity left."""
+
+
+class Machine:
+    """This machine, as a node of a topology."""
+
+    def __init__(self, topology: Topology, node: str | None = None) -> None:
+        """Prepare; nothing is touched before `open`.
+
+        Args:
+            topology: The testbed.
+            node: The node that this machine is; None where all of the testbed is on this machine.
+
+        Raises:
+            ConfigError: The topology has no such node.
+        """
+        if node is not None and node not in topology.nodes:
+            raise ConfigError(
+                f"nodes: no '{node}' in testbed {topology.metadata.name}, only {', '.join(topology.nodes)}"
+            )
+        self._node = node
+        here = (topology.tg, topology.dut) if node is None else (topology.nodes[node],)
+        self._tg = next((each for each in here if isinstance(each, TgNode)), None)
+        self._dut = next((each for each in here if isinstance(each, DutNode)), None)
+        self._default_node = next(iter(topology.duts))
+        self.layout = discover() if here[-1].cpus == "discover" else here[-1].layout
+        """The machine's logical CPUs: from the file, or discovered here."""
+        memory = self._dut.memory if self._dut is not None else None
+        self.memory: MemoryLayout | None = discover_memory() if memory == "discover" else memory
+        """A DUT's memory: from the file, or discovered here; None where the file says nothing."""
+        self._lock = MachineLock()
+        self._held = ExitStack()
+
+    def problems(self) -> tuple[str, ...]:
+        """What this machine lacks, a sentence each with how to mend it."""
+        found: list[Problem] = list(check())
+        for node in (self._dut, self._tg):
+            # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
+            if node is not None and not (found and node is self._tg):
+                found += makers.missing(node)
+        return tuple(map(str, found))
+
+    def wishes(self) -> tuple[str, ...]:
+        """What only virtual machines need."""
+        return tuple(map(str, makers.missing_for_vms(self._dut))) if self._dut is not None else ()
+
+    def open(self) -> tuple[str, ...]:
+        """Check the machine, take its lock, remove what a killed run left behind; say what was removed.
+
+        Raises:
+            Unsupported: The machine lacks something.
+            CsitError: Another run has it.
+        """
+        problems = self.problems()
+        if problems:
+            raise Unsupported("; ".join(problems))
+        self._held.enter_context(self._lock)
+        removed = tuple(self._lock.remove_leftovers())
+        self._lock.set_for_run(*_NO_REALTIME_LIMIT)
+        return removed
+
+    def share(self, plan: Plan, asked: Asked) -> Share:
+        """Drivers for what this machine has of a cell.
+
+        Raises:
+            Unsupported: There is no driver for a part of it.
+        """
+        nodes = [node for node in (self._tg, self._dut) if node is not None]
+        ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
+        polled = [port for port in ports if self._is_here(plan, port.owner)]
+        leave = {port.interface for port in polled}
+        fabric = Fabric(plan, self._lock, asked.frame.largest_bytes, node=self._node, leave=leave)
+        handed_over = HandedOver([port.nic for port in polled if port.nic is not None], self._lock)
+        owners = set(fabric.owners)
+        vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
+        site = makers.Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
+        functions = [function for function in plan.functions if function.name in owners]
+        return Share(
+            cables=(fabric, handed_over) if polled else (fabric,),
+            switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
+            functions=makers.functions(self._dut, site, functions) if self._dut is not None and functions else None,
+            generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
+            sampler=HostSampler(
+                {thread.cpu for thread in self._threads(plan)}, lambda: self._data_threads(plan, fabric)
+            ),
+            generator_counters=lambda: fabric.counters({GENERATOR} & owners),
+        )
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """Claimed things and data threads that are still there, although no cell is deployed.
+
+        Args:
+            plan: The last cell, if there was one.
+        """
+        running = threads.running(self._interfaces(plan)) if plan else []
+        return (*self._lock.leftovers(), *(f"data thread of {name}" for name in running))
+
+    def clean(self) -> tuple[str, ...]:
+        """Kill and remove all that is claimed; say what was."""
+        return tuple(self._lock.remove_claimed())
+
+    def close(self) -> None:
+        """Release the machine."""
+        self._held.close()
+
+    def _is_here(self, plan: Plan, owner: str) -> bool:
+        return self._node is None or plan.machines.get(owner) == self._node
+
+    def _interfaces(self, plan: Plan) -> list[str]:
+        """Ports of this machine that are made for a cell. Threads of physical ones may outlive their use."""
+        ports = (port for link in plan.links for port in (link.a, link.b) if port.nic is None)
+        return [port.interface for port in ports if self._is_here(plan, port.owner)]
+
+    def _threads(self, plan: Plan) -> Iterable[Thread]:
+        """Planned threads of this machine."""
+        rows = plan.cores.threads
+        if self._node is None:
+            return rows
+        return [thread for thread in rows if (thread.machine or self._default_node) == self._node]
+
+    def _data_threads(self, plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
+        """Kernel threads that do all the work of their ports.
+
+        Others only receive for a virtual machine or a program in user space, whose own threads do the rest: their time
+        alone would make a busy owner look idle. What is known of those is the time of their planned CPUs.
+        """
+        elsewhere = {function.name for function in plan.functions if function.kind is not NfKind.LINUX_ROUTER}
+        if self._dut is not None and self._dut.vswitch != "linux_bridge":
+            elsewhere.update(filter(is_vswitch, fabric.owners))
+        behind = {port.interface for name in elsewhere for port in plan.ports(name)}
+        return {interface: row for interface, row in fabric.threads().items() if interface not in behind}

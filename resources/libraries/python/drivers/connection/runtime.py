@@ -1,0 +1,124 @@
+"""Brings to a node what an agent needs, once for each version of it: sources, and packages for the node's own Python.
+
+It lies in a folder of root's, as the agent has root's rights and nobody else may change what it runs. Nothing of the
+controller's file system has to be there.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import Any
+
+from resources.libraries.python.drivers.connection.packing import MODULES, NodePython, Runtime, pack
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.roles.connection import Connection, Done
+
+FOLDER = PurePosixPath("/var/tmp/csit-density")  # noqa: S108 - checked to be root's own before anything in it is used
+_KEPT = 3
+"""Runtimes that stay on a node: controllers of different versions may take turns."""
+_PROBE = Path(__file__).with_name("runtime_probe.py")
+_UNPACK = Path(__file__).with_name("runtime_unpack.py")
+_PROBE_S = 30.0
+_INSTALL_S = 600.0
+_COMPILED = 1.5
+"""Compiled modules and the file system's own needs come on top of the files."""
+_log = logging.getLogger(__name__)
+
+
+class Runtimes:
+    """Packed runtimes of one run; nodes with the same Python share one."""
+
+    def __init__(self, folder: PurePosixPath = FOLDER) -> None:
+        """Prepare.
+
+        Args:
+            folder: Where runtimes are on nodes.
+        """
+        self._folder = folder
+        self._packed: dict[NodePython, Runtime] = {}
+        self._archives: dict[str, bytes] = {}
+        self._packing = Lock()
+
+    def install(self, connection: Connection, python: str) -> tuple[Runtime, PurePosixPath]:
+        """See to it that a node has its runtime.
+
+        Args:
+            connection: The way to the node.
+            python: The node's Python, by name or path.
+
+        Returns:
+            The runtime, and the program on the node that starts an agent.
+
+        Raises:
+            Unsupported: There is no suitable Python, or no space; the text has the path and the bytes.
+            ConnectionFailed: The node cannot be reached.
+        """
+        node, have = self._probe(connection, python)
+        with self._packing:
+            if node not in self._packed:
+                try:
+                    self._packed[node] = pack(node)
+                except Unsupported as error:
+                    raise Unsupported(f"{connection.name}: {error}") from error
+            runtime = self._packed[node]
+        if runtime.digest not in have:
+            self._unpack(connection, python, runtime)
+        return runtime, self._folder / runtime.digest / "start.py"
+
+    def _probe(self, connection: Connection, python: str) -> tuple[NodePython, list[str]]:
+        try:
+            done = _run(connection, python, _PROBE, [str(self._folder)])
+        except CommandFailed as error:
+            raise Unsupported(
+                f"{connection.name}: {python} does not run there as root ({_last_line(error.stderr)}); "
+                "say access.python where Python 3.11 or newer is"
+            ) from error
+        found = _answer(connection, done.stdout)
+        if found["problem"]:
+            raise Unsupported(f"{connection.name}: {self._folder} cannot be used: {found['problem']}")
+        node = NodePython(tuple(found["version"]), found["machine"], found["soabi"], tuple(found["libc"]))
+        return node, found["have"]
+
+    def _unpack(self, connection: Connection, python: str, runtime: Runtime) -> None:
+        with self._packing:
+            if runtime.digest not in self._archives:
+                self._archives[runtime.digest] = runtime.archive()
+            archive = self._archives[runtime.digest]
+        needed = int(runtime.size_bytes * _COMPILED)
+        _log.info("%s: installing %d MB of sources and packages", connection.name, runtime.size_bytes // 10**6)
+        words = [str(self._folder), runtime.digest, str(needed), str(_KEPT), *MODULES]
+        where = f"{connection.name}: {self._folder}"
+        try:
+            done = _run(connection, python, _UNPACK, words, archive)
+        except CommandFailed as error:
+            reason = _last_line(error.stderr)
+            raise CsitError(f"{where}: what an agent runs on cannot be installed: {reason}") from error
+        match _answer(connection, done.stdout):
+            case {"problem": "space", "free": free}:
+                raise Unsupported(f"{where} needs {needed} bytes for what an agent runs on, {free} are free there")
+            case {"problem": "trial", "said": said}:
+                raise Unsupported(f"{where}: the packages of this machine do not work there: {said}")
+            case {"problem": _, "said": said}:
+                raise CsitError(f"{where}: what an agent runs on cannot be installed: {said}")
+
+
+def _run(connection: Connection, python: str, script: Path, words: Sequence[str], more: bytes = b"") -> Done:
+    """Run one of the scripts beside this file: it goes ahead of its input."""
+    text = script.read_bytes()
+    argv = [python, "-I", "-c", f"import sys; exec(sys.stdin.buffer.read({len(text)}))", *words]
+    return connection.run(argv, stdin=text + more, within_s=_INSTALL_S if more else _PROBE_S, root=True)
+
+
+def _answer(connection: Connection, text: str) -> dict[str, Any]:
+    """The last line: a shell's start-up files may have said something before."""
+    try:
+        answer: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
+    except (ValueError, IndexError) as error:
+        raise CsitError(f"{connection.name}: its Python answered with {text[-200:]!r}") from error
+    return answer
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["nothing on stderr"])[-1]

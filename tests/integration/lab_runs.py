@@ -1,0 +1,108 @@
+"""Runs of the suites on a lab in namespaces, and what is on its nodes before, during and after them."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.waiting import wait_until
+from tests.integration.lab import Lab, missing
+from tests.integration.robot_runs import PROJECT, argv, environment, events
+
+needs_lab = pytest.mark.skipif(bool(missing()), reason=missing() or "it is all there")
+RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
+TG_CPUS = [{"cpus": "0", "cores": "0"}]
+"""The nodes' processor is one and the same. What the DUT does in real time is on the others, where there are any."""
+PORTS = "grep -hs : /proc/net/dev"
+
+
+def topology_of(lab: Lab, folder: Path) -> Path:
+    """Its topology file."""
+    return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
+
+
+def options(topology: Path, *more: str) -> tuple[str, ...]:
+    """Of a run on it that is over soon."""
+    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", *more)
+
+
+def state(lab: Lab) -> dict[str, dict[str, object]]:
+    """What runs may leave on nodes."""
+    return {name: _state(lab, name) for name in lab.nodes}
+
+
+def _state(lab: Lab, name: str) -> dict[str, object]:
+    node = lab.nodes[name]
+    return {
+        "namespaces": sorted(node.run("sh", "-c", "ls /run/netns 2>/dev/null || true").split()),
+        "links": sorted(node.run("ls", "/sys/class/net").split()),
+        "processes": sorted({line.split()[0] for line in node.processes().values() if "sshd" not in line}),
+        "owner": node.run("sh", "-c", "cat /run/csit-density/owner.json 2>/dev/null || true"),
+        "unfinished": node.run("sh", "-c", "ls -A /var/tmp/csit-density | grep '^[.]' || true"),
+    }
+
+
+def wait_for_state(lab: Lab, wanted: dict[str, dict[str, object]], seconds: float = 40) -> None:
+    """Wait until nodes are as they were: agents that were cut off need some time to find out."""
+    wait_until("nodes as they were", lambda: "" if (now := state(lab)) == wanted else str(now), seconds, pause_s=0.2)
+
+
+def agents(lab: Lab, name: str) -> list[int]:
+    """Pids of agents on a node, without what only started them."""
+    return [
+        pid for pid, line in lab.nodes[name].processes().items() if line.split()[1:2] == ["-I"] and "start.py" in line
+    ]
+
+
+def sent_packets(lab: Lab) -> int:
+    """Packets that the generator's ports have sent, wherever they are now."""
+    node = lab.nodes["TG"]
+    shown = node.run(
+        "sh",
+        "-c",
+        f"{PORTS}; for each in $(ls /run/netns 2>/dev/null); do ip netns exec $each sh -c '{PORTS}'; done; true",
+    )
+    rows = (line.partition(":") for line in shown.splitlines())
+    return sum(int(numbers.split()[8]) for name, _, numbers in rows if name.strip() not in ("lo", "mgmt"))
+
+
+def wait_for_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str, seconds: float = 60) -> None:
+    """Wait until a run has begun a test and sends."""
+
+    def missing_traffic() -> str:
+        if run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()[0]}")
+        rows = [each for each in events(output) if each["event"] == "started"]
+        if not rows or not rows[-1]["test"].startswith(test):
+            return f"last begun: {rows[-1:]}"
+        before = sent_packets(lab)
+        time.sleep(0.1)
+        return "" if sent_packets(lab) > before + 1000 else "no traffic"
+
+    wait_until(f"trial of {test}", missing_traffic, seconds, pause_s=0.02)
+
+
+@contextmanager
+def going_on(output: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run that goes on beside the test; what it says is kept."""
+    with subprocess.Popen(
+        argv(output, *words),
+        cwd=PROJECT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        try:
+            yield run
+        finally:
+            if run.poll() is None:
+                run.terminate()
+                try:
+                    run.communicate(timeout=60)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.communicate()

@@ -1,0 +1,176 @@
+"""What breaks between controller and nodes, on real packets: nothing is left on nodes, and the run goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.parts import World
+from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.connection.pool import Connections
+from resources.libraries.python.drivers.connection.runtime import FOLDER
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.node.lease import Lease
+from resources.libraries.python.model.load import load_topology
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import (
+    RT_LIMIT,
+    agents,
+    going_on,
+    needs_lab,
+    options,
+    state,
+    topology_of,
+    wait_for_state,
+    wait_for_trial,
+)
+from tests.integration.robot_runs import PROJECT, environment, results, run_robot
+
+pytestmark = [pytest.mark.root, needs_lab]
+RUNTIMES = str(FOLDER)
+MRR = ("-v", "CELLS:1x1", "--suite", "csc-mrr")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    limit = RT_LIMIT.read_text(encoding="ascii")
+    with Lab() as made:
+        yield made
+    # Nodes of this lab share a kernel: what one has set back another may have changed before.
+    RT_LIMIT.write_text(limit, encoding="ascii")
+
+
+@pytest.fixture(autouse=True)
+def _nodes_stay_as_they_were(lab: Lab) -> Iterator[None]:
+    before = state(lab)
+    yield
+    wait_for_state(lab, before)
+
+
+def sshd_is_killed(lab: Lab) -> None:
+    lab.kill_sshd("DUT1")
+    lab.start_sshd("DUT1")
+
+
+def cable_is_pulled(lab: Lab) -> None:
+    """Nobody is told: both sides have to find out."""
+    lab.cut("TG")
+    wait_until("end of the agent", lambda: str(agents(lab, "TG") or ""), 60, pause_s=0.1)
+    lab.mend("TG")
+
+
+def agent_is_killed(lab: Lab) -> None:
+    (pid,) = agents(lab, "DUT1")
+    os.kill(pid, signal.SIGKILL)
+
+
+def node_reboots(lab: Lab) -> None:
+    lab.reboot("DUT1", down_s=3.0)
+
+
+FAULTS: dict[str, tuple[Callable[[Lab], None], str]] = {
+    "the SSH server is killed": (sshd_is_killed, "DUT1"),
+    "the agent is killed": (agent_is_killed, "DUT1: the agent ended with 137"),
+    "the node reboots": (node_reboots, "DUT1"),
+    "the cable is pulled": (cable_is_pulled, "TG"),
+}
+"""What is done in the middle of a trial, and words that the reason must have."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_test_that_loses_a_node_is_done_once_more(lab: Lab, tmp_path: Path, fault: str) -> None:
+    inject, words = FAULTS[fault]
+    with going_on(tmp_path / "out", *options(topology_of(lab, tmp_path), *MRR)) as run:
+        wait_for_trial(lab, run, tmp_path / "out", "CSC 1R1C")
+        inject(lab)
+        said, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    (row,) = results(tmp_path / "out")
+    (reason,) = row.broken
+    assert words in reason
+    assert row.passed and row.mrr and row.mrr.mean_pps > 1000
+    assert "it is back" in said
+
+
+def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path) -> None:
+    before, topology = state(lab), topology_of(lab, tmp_path)
+    with going_on(tmp_path / "out", *options(topology, *MRR)) as run:
+        wait_for_trial(lab, run, tmp_path / "out", "CSC 1R1C")
+        assert state(lab) != before
+        run.kill()
+        run.communicate(timeout=30)
+    wait_for_state(lab, before)
+    # Its reservation runs out by itself, minutes later.
+    words = [sys.executable, "-m", "csit_utils", "release", str(topology), "--force"]
+    subprocess.run(words, cwd=PROJECT, env=environment(), check=True, timeout=60)
+
+
+def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab, tmp_path: Path) -> None:
+    path = topology_of(lab, tmp_path)
+    with opened(path) as first:
+        second = run_robot(tmp_path / "out", *options(path, *MRR))
+        assert first.environment().hostname == "dut1"
+        first.recover()  # says so where the reservation is lost
+    assert second.returncode != 0
+    assert f"is reserved by root@{os.uname().nodename} (pid {os.getpid()})" in second.stdout
+    assert not results(tmp_path / "out")
+
+
+def test_two_runs_with_one_reservation_do_not_share_a_node(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = topology_of(lab, tmp_path)
+    accesses = {name: node.access for name, node in load_topology(path).nodes.items()}
+    with ExitStack() as stack:
+        connections = stack.enter_context(Connections(accesses))
+        lease = stack.enter_context(Lease({name: connections.of(name) for name in accesses}, "lab", "two runs"))
+        monkeypatch.setenv("CSIT_RESERVATION", lease.token)
+        first = stack.enter_context(opened(path))
+        second = run_robot(tmp_path / "out", *options(path, *MRR))
+        assert first.environment().hostname == "dut1"
+    assert second.returncode != 0
+    assert "TG: this machine is in use by pid" in second.stdout
+    assert f"--controller root@{os.uname().nodename} pid {os.getpid()}" in second.stdout
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[World]:
+    """A testbed that this process has."""
+    world = world_of(load_topology(path))
+    world.open()
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+def test_a_node_that_is_not_who_it_was_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
+    topology = topology_of(lab, tmp_path)
+    lab.swap_host_key("DUT1")
+    try:
+        done = run_robot(tmp_path / "out", *options(topology, *MRR))
+    finally:
+        lab.trust()
+    assert done.returncode != 0
+    assert "host key" in done.stdout
+    assert not results(tmp_path / "out")
+
+
+def test_a_full_disk_on_a_node_is_one_sentence_with_path_and_bytes(lab: Lab, tmp_path: Path) -> None:
+    lab.nodes["DUT1"].run("rm", "-rf", RUNTIMES)  # as on a node that is used for the first time
+    lab.fill_disk("DUT1", str(FOLDER.parent))
+    try:
+        done = run_robot(tmp_path / "out", *options(topology_of(lab, tmp_path), *MRR))
+        left = lab.nodes["DUT1"].run("ls", "-A", RUNTIMES).split()
+    finally:
+        lab.free_disk("DUT1", str(FOLDER.parent))
+    assert done.returncode != 0
+    assert f"DUT1: {RUNTIMES} needs " in done.stdout
+    assert " bytes for what an agent runs on, " in done.stdout
+    assert left == []
+    assert "Traceback" not in done.stdout

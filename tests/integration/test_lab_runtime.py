@@ -1,0 +1,104 @@
+"""What an agent runs on is brought to a node, here to this machine as if it were one: once, whole, and tried before."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from resources.libraries.python.deployment.agent import calls
+from resources.libraries.python.deployment.agent.calls import PROTOCOL, Hello
+from resources.libraries.python.deployment.remote.link import Link
+from resources.libraries.python.drivers.connection import packing, runtime
+from resources.libraries.python.drivers.connection.local import LocalConnection
+from resources.libraries.python.drivers.connection.runtime import Runtimes
+from resources.libraries.python.errors import Unsupported
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+
+
+@pytest.fixture
+def node() -> Iterator[LocalConnection]:
+    connection = LocalConnection("DUT1")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
+    """Packed once for all tests."""
+    return Runtimes(PurePosixPath(tmp_path_factory.mktemp("runtimes")))
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_an_agent_runs_from_what_was_brought_and_from_nothing_else(node: LocalConnection, runtimes: Runtimes) -> None:
+    packed, program = runtimes.install(node, "python3")
+    inode = Path(program).stat().st_ino
+    assert runtimes.install(node, "python3") == (packed, program)
+    assert Path(program).stat().st_ino == inode
+    link = Link("DUT1", node.open(["env", "-i", "PATH=/usr/bin:/bin", "python3", "-I", str(program)], root=True))
+    try:
+        greeting = link.call(calls.HELLO, Hello(PROTOCOL, packed.project))
+        mapped = Path(f"/proc/{greeting.pid}/maps").read_text(encoding="utf-8")
+        versions = link.call(calls.FINGERPRINT, None).versions
+    finally:
+        link.close()
+    assert greeting.project == packed.project
+    assert str(Path(program).parent / "packages") in mapped
+    assert "site-packages" not in mapped
+    assert set(versions) == {"numpy", "pydantic", "pyroute2", "hdrhistogram"}
+
+
+def test_only_the_newest_stay(node: LocalConnection, runtimes: Runtimes) -> None:
+    _, program = runtimes.install(node, "python3")
+    folder = Path(program).parents[1]
+    for number in range(5):
+        (folder / f"old{number}").mkdir()
+        os.utime(folder / f"old{number}", (number, number))
+    (folder / ".new-unfinished").mkdir()
+    os.utime(folder / ".new-unfinished", (0, 0))
+    os.rename(Path(program).parent, folder / "used")  # noqa: PTH104 - so that it is brought once more
+    os.utime(folder / "used", (time.time() - 60,) * 2)
+    runtimes.install(node, "python3")
+    assert names(folder) == {Path(program).parent.name, "used", "old4"}
+
+
+def test_too_little_space_is_one_sentence_and_leaves_nothing(node: LocalConnection, tmp_path: Path) -> None:
+    node.run(["mount", "-t", "tmpfs", "-o", "size=20m,mode=755", "tmpfs", str(tmp_path)], root=True)
+    try:
+        with pytest.raises(Unsupported) as found:
+            Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+        assert names(tmp_path) == set()
+    finally:
+        node.run(["umount", str(tmp_path)], root=True)
+    assert str(found.value).startswith(f"DUT1: {tmp_path} needs ")
+    assert "bytes for what an agent runs on, 20971520 are free there" in str(found.value)
+
+
+def test_what_does_not_work_there_is_not_left_there(
+    node: LocalConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "MODULES", ("resources.no_such_module",))
+    with pytest.raises(Unsupported, match=r"do not work there: .*No module named 'resources.no_such_module'"):
+        Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+    assert names(tmp_path) == set()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(node: LocalConnection, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(Unsupported, match=f"DUT1: {tmp_path} cannot be used: it belongs to user 0 with mode 777"):
+        Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+
+
+def test_a_python_that_is_not_there_is_one_sentence(node: LocalConnection, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"DUT1: python3.99 does not run there as root .*; say access.python where"):
+        Runtimes(PurePosixPath(tmp_path)).install(node, "python3.99")
+
+
+def test_an_old_python_is_told_so() -> None:
+    with pytest.raises(Unsupported, match=r"Python 3.11 or newer is needed, there is Python 3.9.2 on x86_64"):
+        packing.pack(packing.NodePython((3, 9, 2), "x86_64", "cpython-39-x86_64-linux-gnu", ("glibc", "2.31")))

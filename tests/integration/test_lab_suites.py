@@ -1,0 +1,85 @@
+"""The density suites over SSH: the same suites as on a laptop, on nodes of a lab."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.result import Result
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import RT_LIMIT, needs_lab, options, state, topology_of, wait_for_state
+from tests.integration.robot_runs import results, run_robot
+
+pytestmark = [pytest.mark.root, needs_lab]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _limit_stays() -> Iterator[None]:
+    before = RT_LIMIT.read_text(encoding="ascii")
+    yield
+    assert RT_LIMIT.read_text(encoding="ascii") == before
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
+    """Records of one run of every kind of suite, by service type and test type."""
+    folder, before = tmp_path_factory.mktemp("suites"), state(lab)
+    words = options(topology_of(lab, folder), "-v", "CELLS:1x1")
+    suites = [word for name in ("csc-ndrpdr", "csp-mrr", "csp-latency") for word in ("--suite", name)]
+    done = run_robot(folder / "out", *words, *suites)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_state(lab, before)
+    return {(row.cell.service_type.value, row.asked.test_type.value): row for row in results(folder / "out")}
+
+
+def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], Result]) -> None:
+    assert set(rows) == {("CSC", "NDRPDR"), ("CSP", "MRR"), ("CSP", "LATENCY")}
+    assert all(row.passed and not row.simulated and not row.broken for row in rows.values())
+    for row in rows.values():
+        received = {
+            (flow.instance, flow.direction.value) for trial in row.trials for flow in trial.flows if flow.received
+        }
+        assert received == {(1, "forward"), (1, "reverse")}
+    mrr = rows["CSP", "MRR"].mrr
+    assert mrr and mrr.mean_pps > 1000
+    probes = [flow for load in rows["CSP", "LATENCY"].latency for flow in load.flows if flow.received]
+    assert probes and all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
+
+
+def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Result]) -> None:
+    row = rows["CSC", "NDRPDR"]
+    assert row.world.value == "lab"
+    assert row.plan and row.plan.machines == {"generator": "TG", "vswitch": "DUT1", "nf-1-1": "DUT1"}
+    assert row.environment.hostname == "dut1"
+    assert row.environment.versions["numpy"] and row.environment.versions["MLRsearch"]
+    assert {name: node.hostname for name, node in row.environment.nodes.items()} == {"TG": "tg"}
+    assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
+    assert row.facts["generator"]["sending"]
+    assert {each.owner for each in row.affinity} == {"vswitch", "nf-1-1"}
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    assert row.located and row.located.usage
+
+
+def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], Result]) -> None:
+    trials = rows["CSC", "NDRPDR"].trials
+    assert trials
+    assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)
+
+
+def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
+    with Lab(duts=2) as three:
+        before = state(three)
+        words = options(topology_of(three, tmp_path), "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        done = run_robot(tmp_path / "out", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(three, before)
+    (row,) = results(tmp_path / "out")
+    assert row.plan and set(row.plan.machines.values()) == {"TG", "DUT1", "DUT2"}
+    assert set(row.environment.nodes) == {"TG", "DUT2"}
+    assert row.mrr and row.mrr.mean_pps > 1000
