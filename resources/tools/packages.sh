@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration
+# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -23,7 +23,7 @@ need_vm() { # the guests' own kernel and busybox are fetched when the first one 
     fi
 }
 
-purpose=${1:?the purpose: venv, bench, local, vm or integration}
+purpose=${1:?the purpose: venv, bench, local, vm, integration or jenkins}
 case $purpose in
 venv)
     python=${2:-python3}
@@ -32,10 +32,16 @@ venv)
     ;;
 bench) need_network ;;
 local | vm) need_vm ;;
+jenkins) # the pipelines' tests
+    need default-jre-headless command -v java
+    need maven command -v mvn
+    ;;
 integration)
     need_network
     need_vm
     need nftables command -v nft
+    need openssh-server command -v sshd
+    need sudo command -v sudo
     need openvswitch-switch command -v ovs-vswitchd
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd

@@ -1,0 +1,246 @@
+// What every job does on its testbeds, side by side: reserve, install, doctor, run, resume, clean up, release, report.
+// Each `sh` is one line that a person can run by hand; README.md has the same lines in the same order.
+// Values reach the shell as variables of the environment, quoted there. Secrets come from Jenkins' credentials only.
+// Jenkins may restart in the middle of it: no iterator lives while a step runs.
+import groovy.transform.Field
+
+// What a value may look like. What it means is checked by the program that gets it.
+@Field final Map<String, String> FORMS = [
+    TESTBEDS: /(topologies\/[\w.\/-]+\.yaml)(\s+topologies\/[\w.\/-]+\.yaml)*/,
+    TYPES   : /(VSC|CSC|CSP)(,(VSC|CSC|CSP))*/,
+    TESTS   : /(NDRPDR|MRR|LATENCY)(,(NDRPDR|MRR|LATENCY))*/,
+    CELLS   : /[0-9x,{}-]+/,
+    NF_SIZES: /[0-9c.,+]+/,
+    NF_KINDS: /[a-z0-9_+]*/,
+    VSWITCH : /[124](,[124])*/,
+    FRAMES  : /[0-9A-Za-z,]+/,
+    SEARCH  : /[a-z0-9_]+/,
+    INCLUDE : /[\w.]*/,
+    EXCLUDE : /[\w.]*/,
+    VPP     : /(\/[\w.+~-]+)*/,
+    REASON  : /\S[^\r\n]{0,199}/,
+    HOURS   : /[1-9]\d{0,2}/,
+    WAIT    : /\d+[mh]/,
+]
+@Field final Map<String, String> DEFAULTS = [
+    TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
+    SEARCH: 'csit', INCLUDE: '', EXCLUDE: '', VPP: '', HOURS: '12', WAIT: '2h',
+]
+// What `./csit outcome` ends with.
+@Field final int PASSED = 0
+@Field final int FAILED = 1
+@Field final int UNFINISHED = 3
+
+// Measure on every testbed of TESTBEDS at the same time. A testbed that fails does not stop the others.
+def testbeds(Map given) {
+    Map<String, String> wanted = checked(given)
+    List<String> topologies = wanted.TESTBEDS.tokenize()
+    Map branches = [failFast: false]
+    for (int i = 0; i < topologies.size(); i++) {
+        String topology = topologies[i]  // one for each closure
+        branches[nameOf(topology)] = { onRunner(topology, wanted) }
+    }
+    parallel branches
+}
+
+// The values as text, defaults included, each of the form it is to have.
+Map<String, String> checked(Map given) {
+    Map<String, String> wanted = textsOf(given, DEFAULTS)
+    String fault = faultOf(wanted, FORMS)
+    if (fault) {
+        error fault
+    }
+    return wanted
+}
+
+@NonCPS
+Map<String, String> textsOf(Map given, Map<String, String> defaults) {
+    return (defaults + given).collectEntries { name, value -> [name, value == null ? '' : value.toString().trim()] }
+}
+
+@NonCPS
+String faultOf(Map<String, String> wanted, Map<String, String> forms) {
+    for (String name in forms.keySet()) {
+        String text = wanted[name] ?: ''
+        if (!(text ==~ forms[name]) || text.contains('..')) {
+            return "${name} is '${text}', which is not of the form ${forms[name]}"
+        }
+    }
+    List<String> names = wanted.TESTBEDS.tokenize().collect { nameOf(it) }
+    return names.toSet().size() < names.size() ? "TESTBEDS has a testbed more than once: ${wanted.TESTBEDS}" : null
+}
+
+@NonCPS
+String nameOf(String topology) {
+    return topology.tokenize('/').last() - '.yaml'
+}
+
+// Robot's options for what cannot be said by variables of the suites.
+@NonCPS
+String filterOf(Map<String, String> wanted) {
+    List<String> options = []
+    for (String type in wanted.TYPES.tokenize(',')) {
+        for (String test in wanted.TESTS.tokenize(',')) {
+            options << "--suite ${type}-${test}".toString().toLowerCase()
+        }
+    }
+    if (wanted.INCLUDE) {
+        options << "--include ${wanted.INCLUDE}".toString()
+    }
+    if (wanted.EXCLUDE) {
+        options << "--exclude ${wanted.EXCLUDE}".toString()
+    }
+    return options.join(' ')
+}
+
+// What the lines of shell know of one testbed.
+@NonCPS
+List<String> variablesOf(String topology, Map<String, String> wanted, String build) {
+    String results = "results/${nameOf(topology)}"
+    List variables = [
+        "TOPOLOGY=${topology}",
+        "TESTBED=${wanted.VPP ? results + '/testbed.yaml' : topology}",
+        "RESULTS=${results}",
+        "FILTER=${filterOf(wanted)}",
+        "LEASE=${(wanted.HOURS as int) + 1}h",
+        "REASON=${wanted.REASON}; ${build}",
+    ]
+    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'VPP', 'WAIT']) {
+        variables << "${name}=${wanted[name]}"
+    }
+    return variables*.toString()
+}
+
+// All of one testbed, on a machine that can reach it.
+def onRunner(String topology, Map<String, String> wanted) {
+    String name = nameOf(topology)
+    String results = "results/${name}"
+    node('density') {
+        checkout scm
+        withEnv(variablesOf(topology, wanted, env.BUILD_URL ?: 'by hand')) {
+            withSecrets {
+                try {
+                    reservedFor(results, wanted)
+                } finally {
+                    published(name, results)
+                }
+            }
+        }
+    }
+}
+
+// The credentials that an administrator names for the runner: CSIT_CREDENTIALS='id:VARIABLE id:VARIABLE' are secret texts that
+// topologies refer to by `env:VARIABLE`, CSIT_SSH_KEYS='id id' are keys for an agent. Whoever starts a build has no say in it.
+def withSecrets(Closure body) {
+    List texts = []
+    List<String> pairs = (env.CSIT_CREDENTIALS ?: '').tokenize()
+    for (int i = 0; i < pairs.size(); i++) {
+        texts << string(credentialsId: pairs[i].tokenize(':')[0], variable: pairs[i].tokenize(':')[1])
+    }
+    List<String> keys = (env.CSIT_SSH_KEYS ?: '').tokenize()
+    withCredentials(texts) {
+        if (keys) {
+            sshagent(keys) { body() }
+        } else {
+            body()
+        }
+    }
+}
+
+// The testbed is given back as soon as it is not needed, whatever happened. No `timeout` is around the release: one that ran out
+// would give it a minute of grace only.
+def reservedFor(String results, Map<String, String> wanted) {
+    stage('Prepare') {
+        sh 'rm -rf "$RESULTS" && mkdir -p "$RESULTS" && ./csit setup'
+        sh './csit plan "$TOPOLOGY" --types "$TYPES" --tests "$TESTS" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH"'
+    }
+    boolean isOurs = false
+    try {
+        stage('Reserve') {
+            sh './csit reserve "$TOPOLOGY" --reason "$REASON" --lease "$LEASE" --wait "$WAIT" >"$RESULTS/reservation"'
+            isOurs = true
+        }
+        withEnv(reservation(results)) {
+            measured(wanted)
+        }
+    } finally {
+        // Where the build was aborted just after the reservation, the file has it. A testbed of somebody else is not touched.
+        if (isOurs || reservation(results)) {
+            withEnv(reservation(results)) {
+                released()
+            }
+        }
+    }
+}
+
+// What the reservation says to the commands that come after it.
+List<String> reservation(String results) {
+    return fileExists("${results}/reservation") ? readFile("${results}/reservation").trim().tokenize('\n') : []
+}
+
+def measured(Map<String, String> wanted) {
+    if (wanted.VPP) {
+        stage('Install VPP') {
+            sh 'jenkins/install-vpp "$TOPOLOGY" "$VPP" "$TESTBED"'
+        }
+    }
+    stage('Doctor') {
+        sh './csit doctor "$TESTBED"'
+    }
+    int outcome = PASSED
+    timeout(time: wanted.HOURS as int, unit: 'HOURS') {
+        stage('Run') {
+            // Its status counts failed tests; what became of the run is in its journal.
+            sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" $FILTER -d "$RESULTS" --xunit xunit.xml tests/density'
+            outcome = sh returnStatus: true, script: './csit outcome "$RESULTS"'
+        }
+        if (outcome == UNFINISHED) {
+            stage('Resume') {
+                sh './csit cleanup "$TOPOLOGY" --yes'
+                sh './csit doctor "$TESTBED"'
+                sh returnStatus: true, script: './csit robot --resume "$RESULTS"'
+                outcome = sh returnStatus: true, script: './csit outcome "$RESULTS"'
+            }
+        }
+    }
+    if (outcome == FAILED) {
+        unstable 'tests have failed'
+    } else if (outcome != PASSED) {
+        error "the run did not come to its end: ./csit outcome ended with ${outcome}"
+    }
+}
+
+// Also where the cleaning fails: the next one to come is told by the doctor.
+def released() {
+    stage('Release') {
+        try {
+            sh './csit cleanup "$TOPOLOGY" --yes'
+        } finally {
+            sh './csit release "$TOPOLOGY"'
+        }
+    }
+}
+
+// Pages and files of what was measured, also of a part.
+def published(String name, String results) {
+    try {
+        if (fileExists("${results}/output.xml")) {
+            stage('Report') {
+                sh './csit report "$RESULTS/output.xml" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
+                sh './csit show "$RESULTS/output.xml"'
+                publishHTML target: [
+                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html',
+                    keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
+                ]
+            }
+        }
+    } finally {
+        stage('Archive') {
+            junit testResults: "${results}/xunit.xml", allowEmptyResults: true
+            archiveArtifacts artifacts: "${results}/**", excludes: '**/reservation', allowEmptyArchive: true, fingerprint: true
+            sh 'rm -rf "$RESULTS"'
+        }
+    }
+}
+
+return this

@@ -1,0 +1,225 @@
+import org.junit.Before
+import org.junit.Test
+
+/** The logic of the pipelines: what runs in which order, and what runs whatever happens. */
+class PipelineTest extends Jenkins {
+    static final String RESERVE = './csit reserve '
+    static final String DOCTOR = './csit doctor '
+    static final String RUN = './csit robot -v '
+    static final String RESUME = './csit robot --resume '
+    static final String OUTCOME = './csit outcome '
+    static final String CLEANUP = './csit cleanup '
+    static final String RELEASE = './csit release '
+    static final String REPORT = './csit report '
+    static final Map ASKED = [TESTBEDS: 'topologies/one.yaml', REASON: 'a look at density']
+
+    /** Statuses of lines by what they begin with, one for each time; 0 afterwards. An exception is thrown. */
+    Map<String, List> answers = [:]
+
+    @Before
+    void answer() {
+        shell = { Line line ->
+            String results = line.env.RESULTS
+            def answered = 0
+            answers.each { beginning, values ->
+                if (line.script.startsWith(beginning) && values) { answered = values.remove(0) }
+            }
+            if (line.script.startsWith(RESERVE) && answered == 0) {
+                files["${results}/reservation".toString()] = "CSIT_RESERVATION=token-of-${line.env.TOPOLOGY}\n"
+            }
+            if (line.script.startsWith(RUN)) { files["${results}/output.xml".toString()] = '<robot/>' }
+            if (answered instanceof Exception) { throw answered }
+            return answered
+        }
+    }
+
+    private List<String> order(String branch) {
+        List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT]
+        return linesOf(branch).collect { String line -> known.find { line.startsWith(it) } }.findAll { it }
+    }
+
+    private List<String> stagesOf(String branch) { lines.findAll { it.branch == branch }*.stages*.last().unique() }
+
+    @Test
+    void 'all stages run in their order'() {
+        assert build('density', ASKED) == 'SUCCESS'
+        assert order('one') == [RESERVE, DOCTOR, RUN, OUTCOME, CLEANUP, RELEASE, REPORT]
+        assert stagesOf('one') == ['Prepare', 'Reserve', 'Doctor', 'Run', 'Release', 'Report', 'Archive']
+        assert published*.reportName*.toString() == ['Density of one']
+        assert archived*.toString() == ['results/one/xunit.xml', 'results/one/**']
+    }
+
+    @Test
+    void 'a run that was cut short is resumed once, on a cleaned testbed'() {
+        answers[RUN] = [137]
+        answers[OUTCOME] = [3, 0]
+        assert build('density', ASKED) == 'SUCCESS'
+        assert order('one') == [RESERVE, DOCTOR, RUN, OUTCOME, CLEANUP, DOCTOR, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT]
+    }
+
+    @Test
+    void 'a run that cannot be finished is a failure, and what was measured is reported'() {
+        answers[OUTCOME] = [3, 3]
+        assert build('density', ASKED) == 'FAILURE'
+        assert order('one').count(RESUME) == 1
+        assert order('one')[-2..-1] == [RELEASE, REPORT]
+    }
+
+    @Test
+    void 'failed tests make the build unstable and are not measured again'() {
+        answers[RUN] = [2]
+        answers[OUTCOME] = [1]
+        assert build('density', ASKED) == 'UNSTABLE'
+        assert !order('one').contains(RESUME)
+        assert order('one')[-2..-1] == [RELEASE, REPORT]
+    }
+
+    @Test
+    void 'tests that failed before and after resuming make it unstable'() {
+        answers[OUTCOME] = [3, 1]
+        assert build('density', ASKED) == 'UNSTABLE'
+    }
+
+    @Test
+    void 'a run that never began is a failure and is not resumed'() {
+        answers[RUN] = [2]
+        answers[OUTCOME] = [2]
+        assert build('density', ASKED) == 'FAILURE'
+        assert !order('one').contains(RESUME)
+    }
+
+    @Test
+    void 'the testbed is released whatever fails'() {
+        for (String where in [DOCTOR, RUN, OUTCOME, CLEANUP, REPORT]) {
+            for (Object how in [1, new Interrupted('aborted'), new Interrupted('timeout')]) {
+                lines.clear()
+                files.clear()
+                answers = [(where): [how]]
+                String result = build('density', ASKED)
+                assert order('one').count(RELEASE) == 1, "${where} ${how}"
+                String expected = how instanceof Exception ? 'ABORTED' : where in [DOCTOR, CLEANUP, REPORT] ? 'FAILURE' : null
+                assert expected == null || result == expected, "${where} ${how}"
+                assert archived
+            }
+        }
+    }
+
+    @Test
+    void 'a sick testbed is not measured'() {
+        answers[DOCTOR] = [1]
+        assert build('density', ASKED) == 'FAILURE'
+        assert order('one') == [RESERVE, DOCTOR, CLEANUP, RELEASE]
+    }
+
+    @Test
+    void 'a build aborted in the waiting for somebody else touches nothing of theirs'() {
+        for (Object how in [1, new Interrupted('aborted')]) {
+            lines.clear()
+            answers = [(RESERVE): [how]]
+            assert build('density', ASKED) in ['FAILURE', 'ABORTED']
+            assert order('one') == [RESERVE]
+        }
+    }
+
+    @Test
+    void 'a build aborted just after the reservation gives it back'() {
+        files['results/one/reservation'] = 'CSIT_RESERVATION=mine\n'
+        answers[RESERVE] = [new Interrupted('aborted')]
+        assert build('density', ASKED) == 'ABORTED'
+        assert order('one') == [RESERVE, CLEANUP, RELEASE]
+        assert lines.find { it.script.startsWith(RELEASE) }.env.CSIT_RESERVATION == 'mine'
+    }
+
+    @Test
+    void 'no timeout is around the release'() {
+        build('density', ASKED + [HOURS: '5'])
+        assert lines.find { it.script.startsWith(RUN) }.timeouts == [[time: 5, unit: 'HOURS']]
+        assert lines.findAll { it.script.startsWith(RELEASE) || it.script.startsWith(CLEANUP) }*.timeouts == [[], []]
+        assert lines.find { it.script.startsWith(RESERVE) }.env.LEASE == '6h'
+    }
+
+    @Test
+    void 'testbeds are measured side by side, each with its own reservation and results'() {
+        answers[OUTCOME] = [3, 3, 0]
+        assert build('density', ASKED + [TESTBEDS: 'topologies/one.yaml  topologies/available/two.yaml']) == 'FAILURE'
+        assert branches == ['one', 'two']
+        assert order('two') == [RESERVE, DOCTOR, RUN, OUTCOME, CLEANUP, RELEASE, REPORT]
+        for (Line line in lines.findAll { it.script =~ /csit (doctor|robot|cleanup|release)/ }) {
+            String path = line.branch == 'one' ? 'topologies/one.yaml' : 'topologies/available/two.yaml'
+            assert line.env.CSIT_RESERVATION == "token-of-${path}"
+            assert line.env.TOPOLOGY == path
+            assert line.env.RESULTS == "results/${line.branch}"
+        }
+    }
+
+    @Test
+    void 'parameters of another form are refused before anything is reserved'() {
+        Map wrong = [
+            TESTBEDS: ['', 'local.yaml', 'topologies/../../etc/x.yaml', 'topologies/a.yaml; reboot', 'topologies/a.yaml topologies/b/a.yaml'],
+            TYPES: ['CNF', 'CSC CSP', ''], TESTS: ['SOAK'], CELLS: ['1x1 2x2', '$(id)', ''], NF_SIZES: ['-v'], NF_KINDS: ['a b', '-x'], VSWITCH: ['3'], FRAMES: ['*'],
+            SEARCH: ['csit quick'], INCLUDE: ['a b', '--x'], EXCLUDE: ['*'], VPP: ['latest', '/opt/../bin', '/opt/a b'], HOURS: ['0', '1h'],
+            WAIT: ['2'], REASON: ['', ' ', 'two\nlines'],
+        ]
+        assert build('density', ASKED + [CELLS: wrong.CELLS[0]]) == 'FAILURE'
+        assert lines.isEmpty()
+        def measure = binding.getVariable('measure')
+        wrong.each { name, values ->
+            for (String value in values) {
+                try {
+                    measure.checked(ASKED + [(name): value])
+                } catch (Failed refused) {
+                    assert refused.message.startsWith("${name} ")
+                    continue
+                }
+                assert false, "${name}='${value}' was not refused"
+            }
+        }
+    }
+
+    @Test
+    void 'what was chosen reaches the shell as variables'() {
+        build('density', ASKED + [TYPES: 'CSC,CSP', TESTS: 'MRR,NDRPDR', INCLUDE: '2R1CORIMIX', EXCLUDE: '9000B', CELLS: '1-3x1', FRAMES: 'IMIX'])
+        Map env = lines.find { it.script.startsWith(RUN) }.env
+        assert env.FILTER ==
+            '--suite csc-mrr --suite csc-ndrpdr --suite csp-mrr --suite csp-ndrpdr --include 2R1CORIMIX --exclude 9000B'
+        assert [env.CELLS, env.FRAMES, env.SEARCH, env.TESTBED] == ['1-3x1', 'IMIX', 'csit', 'topologies/one.yaml']
+        assert env.REASON == 'a look at density; https://jenkins.example/job/density/7/'
+    }
+
+    @Test
+    void 'another build of VPP is installed before the doctor looks'() {
+        assert build('patch', ASKED + [VPP: '/opt/vpp/change-4711']) == 'SUCCESS'
+        assert order('one')[0..3] == [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN]
+        assert lines.find { it.script.startsWith(RUN) }.env.TESTBED == 'results/one/testbed.yaml'
+        assert lines.find { it.script.startsWith(RELEASE) }.env.TOPOLOGY == 'topologies/one.yaml'
+    }
+
+    @Test
+    void 'a patch needs a build'() {
+        assert build('patch', ASKED) == 'FAILURE'
+        assert lines.isEmpty()
+    }
+
+    @Test
+    void 'the nightly job takes what its job says'() {
+        assert build('nightly', ASKED + [CELLS: '1x1', TESTS: 'NDRPDR,MRR']) == 'SUCCESS'
+        assert crons == ['H 2 * * *']
+        assert lines.find { it.script.startsWith(RUN) }.env.CELLS == '1x1'
+    }
+
+    @Test
+    void 'secrets are bound where an administrator says so, and are in no line'() {
+        env.CSIT_CREDENTIALS = 'lab-password:LAB_PASSWORD'
+        env.CSIT_SSH_KEYS = 'lab-key'
+        secrets['lab-password'] = 'hunter2'
+        build('density', ASKED)
+        assert lines.find { it.script.startsWith(DOCTOR) }.env.LAB_PASSWORD == 'hunter2'
+        assert lines.find { it.script.startsWith(DOCTOR) }.env.SSH_AUTH_SOCK == '[lab-key]'
+        for (String text in lines*.script + echoed + archived*.toString() + published*.toString()) {
+            assert !text.contains('hunter2')
+            assert !text.contains('LAB_PASSWORD')
+            assert !text.contains('CSIT_RESERVATION')
+        }
+        assert !lines.any { it.script =~ /\bset -x|\benv\b|printenv/ }
+    }
+}

@@ -1,0 +1,137 @@
+"""Several testbeds from one runner: Pabot, as docs/how-to/run-nightly.md says it. Simulated, so it takes seconds."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from tests.integration.robot_runs import PROJECT, events
+
+PAGE = PROJECT / "docs" / "how-to" / "run-nightly.md"
+OPTIONS = ("-v", "SEARCH:quick", "-v", "NF_SIZES:1c", "--include", "CSCANDMRR", "--include", "CSPANDMRR")
+TESTBEDS = ("one", "two")
+
+
+def pabot_of_the_page() -> list[str]:
+    """Pabot's options in the page, up to the files that name testbeds."""
+    text = re.sub(r"\\\n\s*", "", PAGE.read_text(encoding="utf-8"))
+    line = next(line for line in text.splitlines() if line.startswith(".venv/bin/pabot"))
+    return shlex.split(line.split("--ordering")[0])[1:]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A folder with two testbeds and Pabot's files."""
+    for name in ("csit", "resources", "tests"):
+        (tmp_path / name).symlink_to(PROJECT / name)
+    sim = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    for name in TESTBEDS:
+        (tmp_path / f"{name}.yaml").write_text(sim.replace("name: sim", f"name: {name}"), encoding="utf-8")
+        (tmp_path / f"{name}.args").write_text(f"--variable TOPOLOGY:{name}.yaml\n", encoding="utf-8")
+    (tmp_path / "whole.order").write_text("--suite Density\n", encoding="utf-8")
+    return tmp_path
+
+
+def pabot(workspace: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start it on both testbeds."""
+    files = ["--ordering", "whole.order", "--argumentfile1", "one.args", "--argumentfile2", "two.args"]
+    choice = ["--outputdir", "night", *OPTIONS, *options, "tests/density"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pabot.pabot", *pabot_of_the_page(), *files, *choice],
+        cwd=workspace,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def csit(workspace: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
+    command = [sys.executable, "-m", "csit_utils", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    return subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_two_testbeds_are_measured_side_by_side_and_reported_together(workspace: Path) -> None:
+    assert pabot(workspace, "-v", "CELLS:1x1,2x1").wait(120) == 0
+    runs = sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))
+    assert [run.parent.parent.name for run in runs] == ["1", "2"]  # one run for each testbed, with all its suites
+    for name, run in zip(TESTBEDS, runs, strict=True):
+        header, *rest = events(run.parent)
+        assert header["choices"]["topology"].endswith(f"/{name}.yaml")
+        assert [row["event"] for row in rest].count("finished") == 4
+    log = (workspace / "night" / "pabot_results" / "pabot_manager.log").read_text(encoding="utf-8")
+    assert re.findall(r"EXECUTING|PASSED", log) == ["EXECUTING", "EXECUTING", "PASSED", "PASSED"]  # side by side
+
+    joined = load([workspace / "night" / "output.xml"])
+    assert not joined.problems
+    assert not joined.unrecorded
+    assert len(joined.recorded) == 8
+    assert csit(workspace, "outcome", *(str(run.parent) for run in runs)).returncode == 0
+    assert csit(workspace, "report", "night/output.xml", "-o", "night/density.html").returncode == 0
+    page = (workspace / "night" / "density.html").read_text(encoding="utf-8")
+    assert all(name in page for name in TESTBEDS)
+
+
+def test_a_run_that_was_killed_is_resumed_and_reported_with_the_other(workspace: Path) -> None:
+    process = pabot(workspace, "-v", "CELLS:1-6x1")
+    try:
+        journal = wait_for_first_test(workspace / "night" / "pabot_results")
+        folder = str(journal.parent.relative_to(workspace))
+        victim = next(pid for pid in robots(workspace) if folder in command_of(pid))
+        os.kill(victim, signal.SIGKILL)
+        assert process.wait(120) != 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+    runs = [run.parent for run in sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))]
+    said = csit(workspace, "outcome", *map(str, runs))
+    assert said.returncode == 3
+    assert {line.split(":")[0] for line in said.stdout.splitlines() if "cut short" in line} == {str(journal.parent)}
+
+    assert csit(workspace, "robot", "--resume", str(journal.parent)).returncode == 0
+    assert csit(workspace, "outcome", *map(str, runs)).returncode == 0
+    both = load([run / "output.xml" for run in runs])
+    assert (len(both.recorded), both.problems) == (24, [])
+
+
+def wait_for_first_test(results: Path) -> Path:
+    """The journal in which a test has ended first."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for journal in results.glob("[12]/*/journal.jsonl"):
+            if any(row["event"] == "finished" for row in events(journal.parent)):
+                return journal
+        time.sleep(0.01)
+    raise AssertionError(f"no test ended within 60 s; there is {sorted(results.rglob('*'))}")
+
+
+def robots(workspace: Path) -> list[int]:
+    """Processes of the runs in the workspace."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if "csit_utils" in command_of(pid) and working_folder(pid) == workspace]
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process; empty where it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join(words)
+    except OSError:
+        return ""
+
+
+def working_folder(pid: int) -> Path | None:
+    """Where a process runs; None where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cwd").resolve()
+    except OSError:
+        return None

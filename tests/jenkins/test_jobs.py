@@ -1,0 +1,136 @@
+"""The jobs as Jenkins would get them: rendered by Jenkins Job Builder, compared with the pipelines that they start."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from defusedxml import ElementTree
+
+from resources.libraries.python.model.load import load_topology
+
+ROOT = Path(__file__).parents[2]
+JENKINS = ROOT / "jenkins"
+BUILDER = Path(os.environ.get("JENKINS_JOBS", ROOT / ".tox" / "jenkins" / "bin" / "jenkins-jobs"))
+JOBS = {
+    "density": "density.Jenkinsfile",
+    "density-patch": "patch.Jenkinsfile",
+    "density-nightly-local": "nightly.Jenkinsfile",
+    "density-nightly-sim": "nightly.Jenkinsfile",
+}
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with one folder for each job and view."""
+    assert BUILDER.exists(), "Jenkins Job Builder is installed by ./csit test -e jenkins"
+    folder = tmp_path_factory.mktemp("jobs")
+    command = [BUILDER, "--conf", JENKINS / "jobs" / "jenkins_jobs.ini", "test", "--config-xml"]
+    done = subprocess.run(
+        [*command, "-o", folder / "xml", JENKINS / "jobs"],
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "xml"
+
+
+def config(rendered: Path, name: str) -> Any:
+    """The root element of a job or view."""
+    return ElementTree.parse(rendered / name / "config.xml").getroot()
+
+
+def parameters(job: Any) -> dict[str, tuple[str, str]]:
+    """Names of a job's parameters to their defaults and descriptions; a choice has its values with blanks between."""
+    found = {}
+    for one in job.find("properties/hudson.model.ParametersDefinitionProperty/parameterDefinitions"):
+        default = one.findtext("defaultValue") or ""
+        choices = [each.text for each in one.iter("string")]
+        found[one.findtext("name")] = (" ".join(choices) or default, one.findtext("description"))
+    return found
+
+
+def declared(pipeline: str) -> dict[str, tuple[str, str]]:
+    """The same of a pipeline's own `parameters` block."""
+    text = (JENKINS / pipeline).read_text(encoding="utf-8")
+    strings = re.findall(r"string\(name: '(\w+)', defaultValue: '([^']*)', description: '([^']*)'\)", text)
+    choices = re.findall(r"choice\(name: '(\w+)', choices: \[([^\]]*)\], description: '([^']*)'\)", text)
+    assert len(strings) + len(choices) == len(re.findall(r"\w+\(name: ", text))
+    return {name: (default, said) for name, default, said in strings} | {
+        name: (" ".join(re.findall(r"'(\w+)'", values)), said) for name, values, said in choices
+    }
+
+
+def forms() -> dict[str, str]:
+    """Names of the values that the pipelines know, to what they may look like."""
+    text = (JENKINS / "measure.groovy").read_text(encoding="utf-8")
+    block = text.split("FORMS = [")[1].split("\n]")[0]
+    return {name: form.replace(r"\/", "/") for name, form in re.findall(r"(\w+) *: /(.*)/,\n", block + "\n")}
+
+
+def test_there_is_a_job_for_each_purpose_and_a_view_for_each_job(rendered: Path) -> None:
+    views = {path.name for path in rendered.iterdir()} - set(JOBS)
+    assert {path.name for path in rendered.iterdir()} >= set(JOBS)
+    assert views == {"Density nightly", "Density on demand"}
+    nightly = config(rendered, "Density nightly").findtext("includeRegex")
+    named = [each.text for each in config(rendered, "Density on demand").iter("string")]
+    for name in JOBS:
+        assert (re.fullmatch(nightly, name) is not None) != (name in named), name
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_starts_a_pipeline_that_exists(rendered: Path, name: str) -> None:
+    job = config(rendered, name)
+    script = job.findtext("definition/scriptPath")
+    assert script == f"jenkins/{JOBS[name]}"
+    assert (ROOT / script).is_file()
+    assert job.findtext("definition/sandbox") == "true"
+    assert job.find(".//hudson.plugins.git.extensions.impl.WipeWorkspace") is None
+    discarder = job.find("properties/jenkins.model.BuildDiscarderProperty/strategy")
+    assert int(discarder.findtext("daysToKeep")) > 0
+    assert 0 < int(discarder.findtext("artifactNumToKeep")) < int(discarder.findtext("numToKeep"))
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_clock_and_concurrency_are_those_of_the_pipeline(rendered: Path, name: str) -> None:
+    job, text = config(rendered, name), (JENKINS / JOBS[name]).read_text(encoding="utf-8")
+    assert [each.text for each in job.iter("spec")] == re.findall(r"cron\('([^']*)'\)", text)
+    alone = next(job.iter("org.jenkinsci.plugins.workflow.job.properties.DisableConcurrentBuildsJobProperty"), None)
+    assert (alone is not None) == ("disableConcurrentBuilds()" in text)
+
+
+@pytest.mark.parametrize("name", ["density", "density-patch"])
+def test_parameters_are_those_of_the_pipeline(rendered: Path, name: str) -> None:
+    assert parameters(config(rendered, name)) == declared(JOBS[name])
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_parameters_are_known_and_their_defaults_have_the_right_form(rendered: Path, name: str) -> None:
+    known = forms()
+    found = parameters(config(rendered, name))
+    assert set(found) <= set(known)
+    empty = {"REASON", "VPP"} if name == "density-patch" else {"REASON"} if name == "density" else set()
+    for parameter, (default, _) in found.items():
+        if parameter in empty:  # to be filled in by whoever starts it
+            assert default == ""
+            continue
+        for value in default.split() if parameter == "SEARCH" else [default]:
+            assert re.fullmatch(known[parameter], value), (parameter, value)
+    for topology in found["TESTBEDS"][0].split():
+        load_topology(ROOT / topology)
+
+
+def test_the_nightly_jobs_have_every_parameter(rendered: Path) -> None:
+    for name, pipeline in JOBS.items():
+        if pipeline == "nightly.Jenkinsfile":
+            assert set(parameters(config(rendered, name))) == set(forms())
+
+
+def test_no_job_has_a_secret(rendered: Path) -> None:
+    for path in [*rendered.rglob("*.xml"), *(JENKINS / "jobs").iterdir()]:
+        text = path.read_text(encoding="utf-8").lower()
+        assert not re.search(r"passw(or)?d *[=:>] *\S|token *[=:>]|credentialsid|private key", text), path.name
