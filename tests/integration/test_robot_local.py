@@ -19,7 +19,7 @@ from tests.integration.robot_runs import PROJECT, argv, environment, network_sta
 
 pytestmark = pytest.mark.root
 
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
+LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=2,time=20")
 
 
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.M
 def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
     done = run_robot(
         tmp_path,
-        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x2"),
+        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", "-v", "CELLS:1x2"),
         *("-v", "NF_KINDS:linux_router+testpmd", "--suite", "csp-mrr"),
     )
     assert done.returncode == 0, done.stdout + done.stderr

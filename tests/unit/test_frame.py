@@ -248,15 +248,6 @@ def test_decision_records_are_numbered_and_listed() -> None:
         assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
 
 
-def test_a_pipeline_stage_is_a_line_of_shell() -> None:
-    pipeline = (ROOT / "jenkins" / "Jenkinsfile").read_text(encoding="utf-8")
-    assert "'''" not in pipeline
-    assert '"""' not in pipeline
-    commands = re.findall(r"\bsh '([^']+)'", pipeline)
-    assert commands
-    assert set(re.findall(r"\./csit (\w+)", " ".join(commands))) <= known_commands()
-
-
 def test_every_check_votes() -> None:
     tox = ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
