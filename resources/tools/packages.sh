@@ -16,6 +16,10 @@ need_network() {
     need netsniff-ng command -v trafgen
     need procps command -v sysctl
 }
+need_lab() { # nodes in network namespaces, each with an SSH server
+    need openssh-server command -v sshd
+    need sudo command -v sudo
+}
 need_vm() { # the guests' own kernel and busybox are fetched when the first one boots, and not installed
     need qemu-system-x86 command -v qemu-system-x86_64
     if grep -qs '^ID=ubuntu' /etc/os-release; then # whose kernel modules are packed with it
@@ -30,7 +34,10 @@ venv)
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     need "python$version-venv" "$python" -c 'import ensurepip, venv'
     ;;
-bench) need_network ;;
+bench)
+    need_network
+    need_lab
+    ;;
 local | vm) need_vm ;;
 jenkins) # the pipelines' tests
     need default-jre-headless command -v java
@@ -40,8 +47,7 @@ integration)
     need_network
     need_vm
     need nftables command -v nft
-    need openssh-server command -v sshd
-    need sudo command -v sudo
+    need_lab
     need openvswitch-switch command -v ovs-vswitchd
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd

@@ -60,7 +60,8 @@ class Lab:
 
     def enter(self, name: str) -> list[str]:
         """The beginning of a command line that runs on a machine."""
-        return ["nsenter", "--mount", "--net", "--target", str(self._holders[name].pid)]
+        # Its root too: where this machine is itself a change of root, a mount namespace alone leads out of that.
+        return ["nsenter", "--mount", "--net", "--root", "--wd", "--target", str(self._holders[name].pid)]
 
     def run(self, name: str, *argv: str) -> str:
         done = subprocess.run([*self.enter(name), *argv], check=True, capture_output=True, text=True)

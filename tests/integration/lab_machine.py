@@ -126,7 +126,7 @@ class Machine:
 
     def inside(self, *argv: str) -> list[str]:
         """The command line that runs a program there, past the SSH server."""
-        return ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--net", "--", *argv]
+        return ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--net", "--root", "--wd", "--", *argv]
 
     def run(self, *argv: str) -> str:
         """Run a program there as root, past the SSH server, and return what it prints."""

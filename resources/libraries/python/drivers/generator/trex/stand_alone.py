@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from typing import Any
@@ -254,6 +255,8 @@ def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":
 
 def main() -> None:
     """Serve one driver."""
+    # Its own way of saying that the server is lost, which whoever runs in the background inherits as ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     answers = os.fdopen(os.dup(1), "w")
     # The library may print: that is for the log.
     os.dup2(2, 1)
