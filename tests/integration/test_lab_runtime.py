@@ -79,6 +79,19 @@ def test_too_little_space_is_one_sentence_and_leaves_nothing(node: LocalConnecti
     assert "bytes for what an agent runs on, 20971520 are free there" in str(found.value)
 
 
+def test_older_ones_make_room(node: LocalConnection, tmp_path: Path) -> None:
+    node.run(["mount", "-t", "tmpfs", "-o", "size=150m,mode=755", "tmpfs", str(tmp_path)], root=True)
+    try:
+        for age_s, name in ((200, "older"), (100, "newer")):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "content").write_bytes(bytes(40_000_000 if name == "older" else 20_000_000))
+            os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+        _, program = Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+        assert names(tmp_path) == {Path(program).parent.name, "newer"}
+    finally:
+        node.run(["umount", str(tmp_path)], root=True)
+
+
 def test_what_does_not_work_there_is_not_left_there(
     node: LocalConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

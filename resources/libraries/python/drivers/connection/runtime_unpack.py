@@ -33,6 +33,8 @@ def install() -> dict[str, object]:
     """Unpack, try, rename."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if free() < needed:
+        prune(1)  # the one that was used last may be in use now
+    if free() < needed:
         return {"problem": "space", "free": free()}
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
@@ -60,17 +62,17 @@ def install() -> dict[str, object]:
     return {}
 
 
-def prune() -> None:
-    """Remove runtimes that were used longest ago, and what was never finished."""
+def prune(keep: int) -> None:
+    """Remove runtimes that were used longest ago, and what was never finished; so many are kept."""
     ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
     finished = sorted((path for path in ages if not path.name.startswith(".")), key=ages.__getitem__)
     stale = [path for path in ages if path.name.startswith(".") and ages[path] > DAY_S]
-    for path in stale + finished[kept:]:
+    for path in stale + finished[keep:]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 answer = install()
 if not answer:
     os.utime(target)
-    prune()
+    prune(kept)
 print(json.dumps(answer))
