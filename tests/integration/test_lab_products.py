@@ -43,6 +43,10 @@ def test_instances_have_their_own_packets_however_they_are_told_apart(
         (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse"),
     ]  # fmt: skip
     assert all(0.9 * flow.sent <= flow.received <= flow.sent and flow.sent > 150 for flow in flows)
+    # Where packets were lost is a sum of differences along their way: a counter of somebody else's would show.
+    assert row.located
+    lost = row.located.sent - row.located.received
+    assert sum(hop.lost for hop in row.located.hops) <= 1.05 * lost + 100
     assert row.facts["generator"]["generator"].startswith("TRex v")
     assert row.facts["vswitch"]["vswitch"].startswith("VPP ")
     assert row.facts["functions"]["vpp"].startswith("VPP ")

@@ -84,7 +84,7 @@ def nothing_left() -> Iterator[None]:
     ("vswitch", "service_type", "rows", "kinds"),
     [
         ("vpp", "CSC", 1, (VPP,)),
-        ("vpp", "CSC", 2, (VPP,)),
+        ("vpp", "CSC", 2, (VPP, VPP)),
         ("vpp", "CSP", 1, (VPP, VPP)),
         ("vpp", "CSC", 1, (ROUTER, VPP)),
         ("linux_bridge", "CSP", 1, (VPP, ROUTER, VPP)),

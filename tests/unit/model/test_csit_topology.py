@@ -103,7 +103,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (
-        "vpp", (NfKind.VPP,), NfKind.QEMU_VPP,
+        "vpp", (NfKind.VPP,), NfKind.QEMU,
     )  # fmt: skip
     port = topology.tg.interfaces["port1"]
     assert (port.mac_address, port.pci_address, port.rate_bps) == (

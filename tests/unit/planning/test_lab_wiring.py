@@ -31,7 +31,7 @@ asked_plans = st.tuples(
 
 @cache
 def topology_of(duts: int, pairs: int, word: Word, with_macs: bool) -> Topology:
-    return lab(duts, pairs, discriminator=word, with_macs=with_macs, vms="qemu_vpp")
+    return lab(duts, pairs, discriminator=word, with_macs=with_macs, vms="qemu")
 
 
 @cache

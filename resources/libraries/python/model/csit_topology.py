@@ -16,7 +16,7 @@ GENERATOR_CORES = 8
 """Cores that TRex sends from, where the file does not say: enough for two ports of 100 Gb/s with 64 B frames."""
 _NODE_DEFAULTS: dict[str, dict[str, Any]] = {
     "TG": {"generator": {"driver": "trex", "cores": GENERATOR_CORES}},
-    "DUT": {"vswitch": "vpp", "containers": "vpp", "vms": "qemu_vpp"},
+    "DUT": {"vswitch": "vpp", "containers": "vpp", "vms": "qemu"},
 }
 _OF_NODES = frozenset(
     {"subtype", "model", "arch", "bus", "cryptodev", "uio_driver", "eventdev", "host", "port", "username", "honeycomb"}

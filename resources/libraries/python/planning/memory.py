@@ -95,9 +95,6 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -
             needs = Need(NAMESPACE_MB + vm.memory_mb + VM_OVERHEAD_MB + emulated)
         case NfKind.VPP:
             needs = Need(NAMESPACE_MB) + _of_vpp(topology)
-        case NfKind.QEMU_VPP:
-            # Its memory is shared with the vSwitch; inside, VPP uses what the guest has.
-            needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, either_mb=topology.dut.vm.memory_mb)
         case NfKind.SIM if service_type is ServiceType.VSC:
             needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, VPP_VM_HUGEPAGES_MB)
         case NfKind.SIM:

@@ -168,6 +168,10 @@ def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
         Kind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv2x1i1", None),), FOLDER / "x", 1
     )
     assert making([cable], 1518) == ("create sub-interfaces csv1p1 101", "create sub-interfaces csv1p1 102")
+    port = Interface(Kind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", 0, (("csv1p2", 101),))
+    made = [command.partition(" ")[2].split()[0] for command in making([cable, port, memif], 1518)]
+    assert made[-3:] == ["sub-interfaces"] * 3, "after all others, whose numbers are then those of their hardware"
+    assert "sub-interfaces" not in made[:-3]
     segment = Segment(name="csb2x1", instance=2, position=1, members=("csv2p1", "csv2x1i1"))
     assert bridging([segment], [cable, memif]) == (
         "create bridge-domain 1 learn 1 forward 1 uu-flood 1 flood 1 arp-term 0 mac-age 0",

@@ -117,23 +117,30 @@ class Member:
         self.instance.do(making(self.interfaces, self._site.largest_frame_bytes))
 
     def wait_connected(self) -> None:
-        """Wait until its shared memory has its other ends and can be sent to.
+        """Wait until its shared memory has its other ends, and until it can be sent to where it is the slave.
+
+        A slave gives the master buffers when it first looks at its queue. One that waits for interrupts may miss the
+        one that tells it to, and then nobody ever sends it another: so it polls until it has looked.
 
         Raises:
             NotReady: Some has not; the text says which and, where VPP knows, why.
         """
-        wait_until(
-            f"{self._what}: shared memory",
-            lambda: ", ".join([*self._not_connected(), *self._not_fed()]),
-            _CONNECTED_S,
-            pause_s=0.02,
-        )
+        what = f"{self._what}: shared memory"
+        wait_until(what, lambda: ", ".join(self._not_connected()), _CONNECTED_S, pause_s=0.02)
+        if hungry := self._not_fed():
+            self.instance.do(f"set interface rx-mode {name} queue 0 polling" for name in hungry)
+            wait_until(f"{what} buffers", lambda: ", ".join(self._not_fed()), _CONNECTED_S, pause_s=0.1)
 
     def _not_fed(self) -> list[str]:
-        if not any(each.kind is Kind.MEMIF for each in self.interfaces):
+        """Memifs of which it is the slave and has given no buffers yet."""
+        slaves = {each.name for each in self.interfaces if each.kind is Kind.MEMIF and not each.master}
+        if not slaves:
             return []
-        found = shown.memifs(self.instance.ask("show memif"))
-        return [f"the slave of {name} has given no buffers yet" for name, row in found.items() if not row.fed]
+        return [
+            name
+            for name, row in shown.memifs(self.instance.ask("show memif")).items()
+            if name in slaves and not row.fed
+        ]
 
     def _not_connected(self) -> list[str]:
         found: dict[str, shown.Shared] = {}
