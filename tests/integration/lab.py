@@ -128,6 +128,13 @@ class Lab:
                 _ip(self.nodes[end].network, f"link set cab{number} up")
         wait_until("link on cables", self._without_link, 5.0, pause_s=0.02)
 
+    def _half_cables(self) -> str:
+        """Cables with one end: the other was in a namespace that ended with its process, and the kernel is still at it."""
+        there = {name: node.run("ls", "/sys/class/net").split() for name, node in self.nodes.items()}
+        return "; ".join(
+            link for link, *ends in self._links() if len({f"cab{port}" in there[name] for name, port in ends}) == 2
+        )
+
     def _without_link(self) -> str:
         shown = {name: node.run("ip", "-br", "link") for name, node in self.nodes.items()}
         return "; ".join(f"{name}: {text}" for name, text in shown.items() if "DOWN" in text)
@@ -206,7 +213,8 @@ class Lab:
     def reboot(self, name: str, down_s: float = 0.5) -> None:
         """Reset a node; returns when its SSH server answers again."""
         self.nodes[name].reset()
-        self._plug_cables()  # a namespace that ended with a process took its cables along
+        wait_until("end of its cables", self._half_cables, 30.0, pause_s=0.02)
+        self._plug_cables()
         time.sleep(down_s)
         self.nodes[name].start_sshd()
 
