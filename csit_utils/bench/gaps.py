@@ -28,11 +28,11 @@ _SLOTS = 1 << 17
 _STAMP = np.dtype([("status", "=u4"), ("lengths", "=u4", (2,)), ("offsets", "=u2", (2,)), ("s", "=u4"), ("ns", "=u4")])
 
 
-def measure_gap_p99() -> dict[str, Any]:
+def measure_gap_p99(rounds: int = _ROUNDS) -> dict[str, Any]:
     """99th percentile of the time between two frames at 100 kpps, by the time stamps of the kernel that receives them.
 
     Each frame is received at once on the sender's CPU: a data thread on another one would have to be woken up for each,
-    and its jitter would be what is measured. Medians of five rounds of half a second.
+    and its jitter would be what is measured. Medians of rounds of half a second.
 
     Returns:
         `ours` (XDP live frames where they work here), `ring` and `peer` (trafgen) in nanoseconds; `ratio` is ours to
@@ -50,7 +50,7 @@ def measure_gap_p99() -> dict[str, Any]:
         generator.worker_beside("ring") as other,
         generator.trafgen_frames() as config,
     ):
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             with ours.recorded():
                 sending = best(_TRIAL).sending
             with ring.recorded():

@@ -47,8 +47,8 @@ _UNPACED = TrialSpec(None, _ROUND_S, (_FRAME_BYTES,), 0.0)
 _FLOW = FlowSpec(*PORTS, "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
 
 
-def measure_pps() -> dict[str, Any]:
-    """Unpaced 64 B frames of one sender on one CPU, ours, our TX ring's and trafgen's in turns; medians of five rounds.
+def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
+    """Unpaced 64 B frames of one sender on one CPU, ours, our TX ring's and trafgen's in turns; medians of all rounds.
 
     All bypass the queueing discipline, send the same frames into the same veth pair, and a data thread on the other
     CPU receives. A rate is what the sender handed to its interface, by the interface's counters: frames that the
@@ -67,7 +67,7 @@ def measure_pps() -> dict[str, Any]:
     sending = ""
     trafgen = shutil.which("trafgen")
     with worker("auto") as best, worker_beside("ring") as other, trafgen_frames() as config:
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             report = best(_UNPACED)
             sending = report.sending
             ours.append(_rates(report))
@@ -94,8 +94,8 @@ def measure_pps() -> dict[str, Any]:
     return {**found, "note": f"{note}{delivered_ratio:.2f} x; our TX ring {found['ring'] / found['peer']:.2f} x"}
 
 
-def measure_rate_error() -> dict[str, Any]:
-    """The worst relative error of the rate, and of the duration, of paced trials of 1 s from 1 to 200 kpps.
+def measure_rate_error(trial_s: float = 1.0) -> dict[str, Any]:
+    """The worst relative error of the rate, and of the duration, of paced trials from 1 to 200 kpps.
 
     Returns:
         `ours` against the goal of 0.1 %, `duration_error_s`.
@@ -106,7 +106,7 @@ def measure_rate_error() -> dict[str, Any]:
     errors, durations_s = [], []
     with worker("auto") as ask:
         for rate_pps in _RATES_PPS:
-            report = ask(TrialSpec(rate_pps, 1.0, (_FRAME_BYTES,), 0.0))
+            report = ask(TrialSpec(rate_pps, trial_s, (_FRAME_BYTES,), 0.0))
             sent = sum(flow.sent for flow in report.flows)
             errors.append(abs(sent / report.offered_s / rate_pps - 1))
             durations_s.append(abs(report.offered_s - report.expected_s))

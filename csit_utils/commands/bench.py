@@ -4,7 +4,7 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -20,22 +20,27 @@ class Measure:
     name: str
     module: str
     function: str
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    """What its function is given when only its working is to be shown."""
 
 
 MEASURES = (
-    Measure("generator_pps", "csit_utils.bench.generator", "measure_pps"),
-    Measure("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99"),
-    Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error"),
-    Measure("search_time", "csit_utils.bench.search", "measure"),
-    Measure("trial_overhead", "csit_utils.bench.overhead", "measure"),
-    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab"),
-    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure"),
+    Measure("generator_pps", "csit_utils.bench.generator", "measure_pps", {"rounds": 1}),
+    Measure("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99", {"rounds": 1}),
+    Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
+    Measure("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
+    Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 3.0}),
+    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 3.0}),
+    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1}),
 )
 
 
 def bench(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per measure and line.")] = False,
     no_skips: Annotated[bool, typer.Option("--no-skips", help="A measure that is skipped counts as failed.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Show only that each measure works; figures are rough.")
+    ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this measure only; may be given again.")] = None,
 ) -> None:
     """Measure generator, search, overhead and deployment, each as a ratio to a peer in the same run.
@@ -52,7 +57,7 @@ def bench(
     for measure in MEASURES:
         if only and measure.name not in only:
             continue
-        row = _run(measure)
+        row = _run(measure, quick)
         rows.append(row)
         if as_json:
             typer.echo(json.dumps(row))
@@ -63,10 +68,12 @@ def bench(
         raise typer.Exit(1)
 
 
-def _run(measure: Measure) -> dict[str, Any]:
+def _run(measure: Measure, quick: bool) -> dict[str, Any]:
     """A measure's figures; or why there are none under `skipped` or `failed`."""
     try:
-        found: Mapping[str, Any] = getattr(importlib.import_module(measure.module), measure.function)()
+        found: Mapping[str, Any] = getattr(importlib.import_module(measure.module), measure.function)(
+            **(measure.quick if quick else {})
+        )
     except Unsupported as error:
         return {"name": measure.name, "skipped": str(error)}
     except ModuleNotFoundError as error:
@@ -75,14 +82,15 @@ def _run(measure: Measure) -> dict[str, Any]:
         return {"name": measure.name, "skipped": f"needs the Python module {error.name}, which is not installed"}
     except (CsitError, OSError) as error:
         return {"name": measure.name, "failed": str(error)}
-    return {**found, "name": measure.name}
+    return {**found, "name": measure.name, **({"quick": True} if quick else {})}
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
     lines = [("measure", "ours", "peer", "ratio", "unit", "note")]
     for row in rows:
         reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
-        note = " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
+        rough = "quick, so rough; " if row.get("quick") else ""
+        note = rough + " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
         lines.append((row["name"], ours, peer, ratio, unit, note))
     if not sys.stdout.isatty():

@@ -1,5 +1,6 @@
 """From items of a dataset to flat rows."""
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from csit_utils.dataset.rows import (
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult, SearchRecord
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Mrr, Result, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.model.result import Environment, Mrr, Result, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.planning.names import GENERATOR
 
@@ -41,6 +42,26 @@ def rows_of_tests(dataset: Dataset) -> list[TestRow]:
     return [*map(_recorded_row, dataset.recorded), *map(_unrecorded_row, dataset.unrecorded)]
 
 
+def version_of(result: Result) -> str:
+    """What the vSwitch said of itself while it ran, or the kernel, which is the vSwitch otherwise."""
+    if result.simulated:
+        return "simulated"
+    said = result.facts.get("vswitch", {}).get("vswitch")
+    return said or f"Linux {result.environment.kernel.split(' ', 1)[0]}"
+
+
+def revision_of(environment: Environment) -> str | None:
+    """Short git revision, with a `+` where there were uncommitted changes."""
+    if environment.git_revision is None:
+        return None
+    return environment.git_revision[:12] + ("+" if environment.git_dirty else "")
+
+
+def digest_of(environment: Environment) -> str:
+    """The same for equal environments."""
+    return hashlib.sha256(environment.model_dump_json().encode()).hexdigest()[:16]
+
+
 def _recorded_row(item: Recorded) -> TestRow:
     result = item.result
     asked, cell, frame = result.asked, result.asked.cell, result.asked.frame
@@ -57,12 +78,17 @@ def _recorded_row(item: Recorded) -> TestRow:
         status=item.status,
         message=item.message,
         tags=" ".join(result.tags),
+        run=item.source,
         started_at=result.started_at,
         finished_at=result.finished_at,
         world=result.world,
         simulated=result.simulated,
         testbed=result.testbed,
         drivers=", ".join(f"{role} {name}" for role, name in sorted(result.drivers.items())),
+        version=version_of(result),
+        revision=revision_of(result.environment),
+        environment=digest_of(result.environment),
+        plan_digest=result.plan_digest,
         profile=asked.profile.name,
         goals=profile_text(asked.profile),
         test_type=asked.test_type,
@@ -87,6 +113,8 @@ def _recorded_row(item: Recorded) -> TestRow:
         mrr_verdict=_verdict(result, "MRR") if result.mrr else "",
         latency_verdict=_verdict(result, "LATENCY") if result.latency else "",
         evidence="\n".join(result.verdict.evidence),
+        broken=len(result.broken),
+        quarantined=result.quarantined,
         trials=len(result.trials),
         trials_s=sum(trial.total_duration_s for trial in result.trials),
         deploy_s=result.deployment.deploy_s if result.deployment else None,
@@ -183,6 +211,7 @@ def _unrecorded_row(item: Unrecorded) -> TestRow:
         status=item.status,
         message=item.message,
         tags=" ".join(item.tags),
+        run=item.source,
         test_type=next((kind.value for kind in TestType if kind in tags), None),
         service_type=next((kind.value for kind in ServiceType if kind in tags), None),
         nf_chains=int(locators[0][1]) if locators else None,

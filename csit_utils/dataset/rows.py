@@ -9,6 +9,9 @@ from decimal import Decimal
 
 from resources.libraries.python.model.goal import Goal, SearchProfile
 
+OWN = "csit-density"
+"""Origin of what this suite measured."""
+
 
 @dataclass(frozen=True)
 class TestRow:
@@ -24,12 +27,25 @@ class TestRow:
     status: str
     message: str
     tags: str
+    origin: str = OWN
+    """Which software's result it is, and so whose definitions hold."""
+    run: str = ""
+    """The same for all tests of one run, other for every other run."""
+    label: str | None = None
+    """What a person calls that run: a release, a night."""
     started_at: str | None = None
     finished_at: str | None = None
     world: str | None = None
     simulated: bool | None = None
     testbed: str | None = None
     drivers: str | None = None
+    version: str | None = None
+    """Of the software under test: what the vSwitch says of itself, or the kernel where that is the vSwitch."""
+    revision: str | None = None
+    """Of this suite, in git; ends in `+` where there were uncommitted changes."""
+    environment: str | None = None
+    """Digest of the environment: equal ones are equal in all that is recorded of them."""
+    plan_digest: str | None = None
     profile: str | None = None
     goals: str | None = None
     test_type: str | None = None
@@ -100,6 +116,10 @@ class TestRow:
     search_aborted_trials: int | None = None
     """Trials that ended before their time because too much was lost already."""
     search_elapsed_s: float | None = None
+    broken: int | None = None
+    """Attempts that broke the system under test."""
+    quarantined: str | None = None
+    """Why no test of the cell was run any more."""
     trials: int | None = None
     trials_s: float | None = None
     deploy_s: float | None = None

@@ -1,0 +1,121 @@
+"""What pages are made of, wherever it is kept: in memory, or in a store."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from csit_utils.dataset.flatten import (
+    digest_of,
+    hop_rows,
+    instance_rows,
+    latency_rows,
+    rows_of_tests,
+    thread_rows,
+)
+from csit_utils.dataset.items import Dataset, Problem, Recorded, RefusedCell
+from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from resources.libraries.python.model.result import Environment
+
+_Row = TypeVar("_Row", HopRow, InstanceRow, LatencyRow, ThreadRow)
+
+
+class Contents(Protocol):
+    """Rows of all tests at hand; of one test all that its record says.
+
+    Methods that take `anchors` give the rows of those tests only, of all tests with None.
+    """
+
+    @property
+    def tests(self) -> Sequence[TestRow]:
+        """One row per test."""
+
+    @property
+    def refused(self) -> Sequence[RefusedCell]:
+        """Cells that do not fit on their testbed."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What could not be read."""
+
+    @property
+    def environments(self) -> Mapping[str, Environment]:
+        """By digest, as `TestRow.environment` names them."""
+
+    def instances(self, anchors: Collection[str] | None = None) -> Iterable[InstanceRow]:
+        """Throughput by instance and direction."""
+
+    def latency(self, anchors: Collection[str] | None = None) -> Iterable[LatencyRow]:
+        """Latency by load, instance and direction; without anchors the histograms are left out."""
+
+    def hops(self, anchors: Collection[str] | None = None) -> Iterable[HopRow]:
+        """Losses by hop."""
+
+    def threads(self, anchors: Collection[str] | None = None) -> Iterable[ThreadRow]:
+        """Time of data threads."""
+
+    def record(self, anchor: str) -> Recorded:
+        """All that is known of one test.
+
+        Raises:
+            KeyError: There is no such test, or it left no record of ours.
+        """
+
+
+class InMemory:
+    """Contents of files that were just read."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    @cached_property
+    def tests(self) -> Sequence[TestRow]:
+        """One row per test, those without a record last."""
+        return rows_of_tests(self._dataset)
+
+    @property
+    def refused(self) -> Sequence[RefusedCell]:
+        """Cells that do not fit on their testbed."""
+        return self._dataset.refused
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What could not be read."""
+        return self._dataset.problems
+
+    @cached_property
+    def environments(self) -> Mapping[str, Environment]:
+        """By digest."""
+        every = (item.result.environment for item in self._dataset.recorded)
+        return {digest_of(environment): environment for environment in every}
+
+    @cached_property
+    def _recorded(self) -> Mapping[str, Recorded]:
+        return {item.anchor: item for item in self._dataset.recorded}
+
+    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
+        """Throughput by instance and direction."""
+        return _of(instance_rows(self._dataset), anchors)
+
+    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
+        """Latency by load, instance and direction."""
+        return _of(latency_rows(self._dataset), anchors)
+
+    def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
+        """Losses by hop."""
+        return _of(hop_rows(self._dataset), anchors)
+
+    def threads(self, anchors: Collection[str] | None = None) -> Iterator[ThreadRow]:
+        """Time of data threads."""
+        return _of(thread_rows(self._dataset), anchors)
+
+    def record(self, anchor: str) -> Recorded:
+        """All that is known of one test.
+
+        Raises:
+            KeyError: There is no such test, or it left no record.
+        """
+        return self._recorded[anchor]
+
+
+def _of(rows: Iterable[_Row], anchors: Collection[str] | None) -> Iterator[_Row]:
+    return (row for row in rows if anchors is None or row.anchor in anchors)
