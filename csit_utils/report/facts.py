@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from csit_utils.dataset.items import Dataset, Recorded
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.contents import Contents
 from csit_utils.report.units import DASH, memory, percent, seconds
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
@@ -41,26 +40,26 @@ class ProfileView:
 GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first trials", "final trials", "evidence")
 
 
-def facts(dataset: Dataset, rows: Sequence[TestRow]) -> tuple[Fact, ...]:
+def facts(contents: Contents) -> tuple[Fact, ...]:
     """The header's facts."""
-    results = [item.result for item in dataset.recorded]
+    rows = contents.tests
+    recorded = [row for row in rows if row.recorded]
+    environments = contents.environments.values()
     statuses = Counter(row.status for row in rows)
     count = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
-    environments = [result.environment for result in results]
-    kinds = _unique(str(row.test_type) for row in rows if row.recorded)
+    kinds = _unique(str(row.test_type) for row in recorded)
     types = [
         f"{kind}: {', '.join(_unique(str(row.service_type) for row in rows if row.test_type == kind))}"
         for kind in kinds
     ]
-    frames = _unique(row.frame for row in rows if row.recorded and row.frame)
-    begun, ended = _span([result.started_at for result in results]), _span([result.finished_at for result in results])
+    frames = _unique(row.frame for row in recorded if row.frame)
+    begun = _span([row.started_at for row in recorded if row.started_at])
+    ended = _span([row.finished_at for row in recorded if row.finished_at])
     when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
     lasted = seconds((ended[1] - begun[0]).total_seconds()) if begun and ended else DASH
     return (
         Fact("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
-        Fact(
-            "Where", _unique(f"testbed {row.testbed}, world {row.world}: {row.drivers}" for row in rows if row.recorded)
-        ),
+        Fact("Where", _unique(f"testbed {row.testbed}, world {row.world}: {row.drivers}" for row in recorded)),
         Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
         Fact("When", (when, f"took {lasted}" if begun else "")),
         Fact("Tests", (f"{len(rows)}: {count}",)),
@@ -100,22 +99,19 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
     return (min(times), max(times)) if times else None
 
 
-def environments(recorded: Sequence[Recorded]) -> EnvironmentTable | None:
+def environments(contents: Contents) -> EnvironmentTable | None:
     """Distinct environments as columns, so that it shows what differs."""
-    counted: dict[str, tuple[Environment, int]] = {}
-    for item in recorded:
-        environment = item.result.environment
-        key = environment.model_dump_json()
-        counted[key] = (environment, counted.get(key, (environment, 0))[1] + 1)
-    if not counted:
+    counted = Counter(row.environment for row in contents.tests)
+    known = contents.environments
+    if not known:
         return None
-    columns = [_environment(environment) for environment, _ in counted.values()]
+    columns = [_environment(environment) for environment in known.values()]
     names = _unique(name for column in columns for name in column)
     rows = []
     for name in names:
         values = tuple(column.get(name, DASH) for column in columns)
         rows.append((name, values, len(set(values)) > 1))
-    heads = tuple(f"{times} test{'s' if times > 1 else ''}" for _, times in counted.values())
+    heads = tuple(f"{counted[digest]} test{'s' if counted[digest] > 1 else ''}" for digest in known)
     return EnvironmentTable(heads, tuple(rows))
 
 
@@ -144,10 +140,11 @@ def _environment(environment: Environment) -> dict[str, str]:
     return {**own, **dict(others)}
 
 
-def profiles(recorded: Sequence[Recorded]) -> tuple[ProfileView, ...]:
+def profiles(contents: Contents) -> tuple[ProfileView, ...]:
     """All distinct search profiles."""
-    distinct = {item.result.asked.profile.model_dump_json(): item.result.asked.profile for item in recorded}
-    return tuple(map(_profile, distinct.values()))
+    one_of_each = {(row.profile, row.goals): row.anchor for row in contents.tests if row.recorded and row.profile}
+    found = (contents.record(anchor).result.asked.profile for anchor in one_of_each.values())
+    return tuple(map(_profile, dict.fromkeys(found)))
 
 
 def _profile(profile: SearchProfile) -> ProfileView:

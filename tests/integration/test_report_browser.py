@@ -13,10 +13,10 @@ from typing import Any, Self
 import pytest
 
 from csit_utils.dataset.load import load
-from csit_utils.report.page import render
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.test_analysis import html_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
@@ -184,7 +184,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = write_output_xml(folder / "output.xml", results, [(hostile, "Fail", hostile, ("CSC", "1R2C"))])
     model = write_output_xml(folder / "sim.xml", [result(ServiceType.CSC, 1, 1, simulated=True, histograms=False)])
     made = folder / "density.html"
-    made.write_text(render(load([source, model])), encoding="utf-8")
+    made.write_text(html_of(load([source, model])), encoding="utf-8")
     return made
 
 

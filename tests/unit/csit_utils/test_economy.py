@@ -13,11 +13,10 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.load import load
 from csit_utils.dataset.output_xml import refused_cells
-from csit_utils.report.page import render
 from resources.libraries.python.model.cell import NfSize, ServiceType
 from resources.libraries.python.model.result import Result
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 from tests.unit.csit_utils.test_report import Page
 
 CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
@@ -66,7 +65,7 @@ def test_service_types_are_compared_cell_by_cell() -> None:
 
 def test_the_page_shows_all_of_it() -> None:
     made = dataset_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSC, 1, 1, 125e3), of(CSC, 2, 1, 120e3))
-    page = Page(render(made))
+    page = Page(html_of(made))
     assert "0.80 : 1.00 : \N{EN DASH}" in page.text
     assert "Throughput per core, and efficiency against 1x1" in page.text
     assert "48 %" in page.text, "2x1: 120 of 2 x 125"

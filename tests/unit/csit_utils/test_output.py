@@ -1,11 +1,13 @@
 """Numbers for people, CSV for machines, and the command line."""
 
 import csv
+import importlib
+import inspect
 import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -192,6 +194,30 @@ def test_bench_says_what_it_lacks_and_goes_on(monkeypatch: pytest.MonkeyPatch) -
     table = CliRunner().invoke(APP, ["bench"]).stdout
     assert "2000000" in table
     assert "skipped: needs trafgen" in table
+
+
+def rounds(rounds: int = 5) -> dict[str, object]:
+    """A measure that can do less."""
+    return {"ours": float(rounds), "peer": 1.0, "ratio": float(rounds), "unit": "s"}
+
+
+def test_bench_does_less_when_only_its_working_is_asked_for_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _measures(monkeypatch, fine, rounds)
+    known = {row.name: row for row in bench.MEASURES}
+    less = replace(known["rounds"], quick={"rounds": 1})
+    monkeypatch.setattr(bench, "MEASURES", (known["fine"], less))
+    shown = [CliRunner().invoke(APP, ["bench", "--json", *options]).stdout for options in ((), ("--quick",))]
+    whole, quick = ([json.loads(line) for line in text.splitlines()] for text in shown)
+    assert [row["ours"] for row in whole] == [2.0e6, 5.0]
+    assert [row["ours"] for row in quick] == [2.0e6, 1.0]
+    assert [row.get("quick") for row in (*whole, *quick)] == [None, None, True, True]
+    assert "quick, so rough" in CliRunner().invoke(APP, ["bench", "--quick"]).stdout
+
+
+def test_every_measure_takes_what_makes_it_quick() -> None:
+    for measure in bench.MEASURES:
+        function = getattr(importlib.import_module(measure.module), measure.function)
+        inspect.signature(function).bind(**measure.quick)
 
 
 def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.report.page import render
+from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Result, Verdict, VerdictKind
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 def page_of(*results: Result) -> Page:
     """The page of these results."""
-    return Page(render(dataset_of(*results)))
+    return Page(html_of(dataset_of(*results)))
 
 
 def test_the_summary_says_it_in_words() -> None:
@@ -62,7 +62,7 @@ def test_the_summary_says_it_in_words() -> None:
 
 
 def test_a_page_alone_and_offline() -> None:
-    html = render(dataset_of(result(CSC, 1, 1)))
+    html = html_of(dataset_of(result(CSC, 1, 1)))
     page = Page(html)
     assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "object", "embed", "base")]
     assert not [attributes for _, attributes in page.tags if attributes.get("src")]
@@ -74,7 +74,7 @@ def test_a_page_alone_and_offline() -> None:
 def test_every_link_has_a_target() -> None:
     failed = Unrecorded("S.t", "t", ("CSC", "1R2C", "64B"), "output.xml", Status.FAIL, "broken")
     made = dataset_of(result(CSC, 1, 1), does_not_fit(CSC, 2, 1), mrr_result(CSC, 1, 1), unrecorded=(failed,))
-    page = Page(render(made))
+    page = Page(html_of(made))
     targets = {str(attributes["href"])[1:] for tag, attributes in page.tags if tag == "a"}
     assert targets <= set(page.ids)
 
@@ -97,7 +97,7 @@ def test_markup_in_names_stays_text() -> None:
     failed = Unrecorded(HOSTILE, HOSTILE, (HOSTILE,), HOSTILE, Status.FAIL, HOSTILE)
     made = dataset_of(one, unrecorded=(failed,), source=HOSTILE)
     made.add(Problem(HOSTILE, HOSTILE))
-    html = render(made)
+    html = html_of(made)
     page = Page(html)
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert len([tag for tag, _ in page.tags if tag == "script"]) == 4
@@ -119,7 +119,7 @@ def test_simulated_and_measured_never_meet() -> None:
 
 
 def test_a_simulated_page_says_so_at_every_title() -> None:
-    html = render(dataset_of(result(CSC, 1, 1, simulated=True), result(CSC, 2, 1, simulated=True)))
+    html = html_of(dataset_of(result(CSC, 1, 1, simulated=True), result(CSC, 2, 1, simulated=True)))
     for title in (
         *re.findall(r"<figcaption>.*?</figcaption>", html, re.S),
         *re.findall(r"<caption>.*?</caption>", html, re.S),
@@ -129,14 +129,14 @@ def test_a_simulated_page_says_so_at_every_title() -> None:
     assert "<title>SIMULATED: " in html
     assert (
         "SIMULATED"
-        not in re.sub(r"<script.*?</script>", "", render(dataset_of(result(CSC, 1, 1))), flags=re.S).split(
+        not in re.sub(r"<script.*?</script>", "", html_of(dataset_of(result(CSC, 1, 1))), flags=re.S).split(
             'id="reading"'
         )[0]
     )
 
 
 def test_oversubscribed_is_marked_wherever_its_number_is() -> None:
-    html = render(dataset_of(result(CSC, 1, 1), result(CSC, 2, 1, oversubscribed=True)))
+    html = html_of(dataset_of(result(CSC, 1, 1), result(CSC, 2, 1, oversubscribed=True)))
     page = Page(html)
     assert len(re.findall(r'<td class="c-value over"', html)) == 2
     assert sum("OVERSUBSCRIBED: data threads shared cores" in tip for tip in page.tips()) == 2
@@ -150,7 +150,7 @@ def test_empty_cells_say_why() -> None:
     failed = Unrecorded("S.t", "t", ("CSC", "2R1C", "64B", "NDRPDR"), "output.xml", Status.FAIL, "nf-2-1 is down")
     skipped = Unrecorded("S.u", "u", ("CSC", "4R1C", "64B", "NDRPDR"), "output.xml", Status.SKIP, "needs VPP")
     made = dataset_of(result(CSC, 1, 1), does_not_fit(CSC, 8, 2), unrecorded=(failed, skipped))
-    tips = Page(render(made)).tips()
+    tips = Page(html_of(made)).tips()
     for said in (
         "CSC 2x1: failed\nnf-2-1 is down",
         "CSC 4x1: skipped\nneeds VPP",
@@ -189,7 +189,7 @@ def test_core_map_shows_lost_affinity() -> None:
 def test_differing_environments_stand_side_by_side() -> None:
     one, other = plain(1, 1, 2e5), plain(2, 1, 2e5)
     changed = other.environment.model_copy(update={"kernel": "6.19.0"})
-    html = render(dataset_of(one, other.model_copy(update={"environment": changed})))
+    html = html_of(dataset_of(one, other.model_copy(update={"environment": changed})))
     assert html.count('<tr class="differs"') == 1
     assert re.search(r"differs</span></th><td>6\.18\.4-amd64</td><td>6\.19\.0</td>", html)
 
@@ -204,14 +204,14 @@ def test_the_nodes_of_a_lab_stand_beside_each_other() -> None:
 
 def test_nothing_but_failures_makes_a_page_too() -> None:
     failed = Unrecorded("S.t", "t", (), "output.xml", Status.FAIL, "all is lost")
-    page = Page(render(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))
+    page = Page(html_of(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))
     assert "all is lost" in page.text
     assert "b.xml: broken off" in page.text
     assert "No test left a result record." in page.text
 
 
-@pytest.mark.parametrize("name", ["style.css", "page.js"])
+@pytest.mark.parametrize("name", ["report.css", "report.js"])
 def test_own_files_name_no_place_outside(name: str) -> None:
-    text = (Path(render.__code__.co_filename).with_name("templates") / name).read_text()
+    text = (Path(single_file.__code__.co_filename).with_name("templates") / name).read_text()
     assert "http" not in text
     assert "@import" not in text

@@ -7,14 +7,13 @@ import sys
 import pytest
 
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
-from csit_utils.report.page import render
 from csit_utils.report.terminal import print_table
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_analysis import dataset_of
+from tests.unit.csit_utils.test_analysis import dataset_of, html_of
 from tests.unit.csit_utils.test_report import Page
 
 WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
@@ -49,7 +48,7 @@ def made(**changes: object) -> Result:
 
 
 def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
-    html = render(dataset_of(made()))
+    html = html_of(dataset_of(made()))
     ndr, pdr = re.findall(r'<tr><th scope="row">(?:NDR|PDR)</th>.*?</tr>', html, re.S)
     assert "v-nf-bound" in ndr
     assert WHY_NDR in ndr
@@ -72,7 +71,7 @@ def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
 
 
 def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
-    page = Page(render(dataset_of(made())))
+    page = Page(html_of(dataset_of(made())))
     assert "Jain's index" in page.text
     assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50000 packets" in page.text
     assert re.search(r"2 reverse csv2p2 csn2x1i2 90 nf-2-1 its receive queue was full", page.text)

@@ -13,7 +13,6 @@ from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.rows import goal_text
-from csit_utils.report.page import render
 from csit_utils.report.searched import searched
 from csit_utils.report.terminal import print_table
 from csit_utils.report.units import percent
@@ -21,7 +20,7 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
 from tests.unit.csit_utils.builders import PROFILE, goal_result, mrr_result, result, trial
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 from tests.unit.csit_utils.test_report import Page, page_of
 
 CSC = ServiceType.CSC
@@ -98,7 +97,7 @@ def test_the_terminal_has_a_column_only_where_there_is_a_soak(monkeypatch: pytes
 
 
 def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
-    html = render(dataset_of(soaked()))
+    html = html_of(dataset_of(soaked()))
     text = Page(html).text
     assert "SOAK 200 kpps … 201 kpps" in text
     assert "loss ≤ 0.00001 %" in text
@@ -112,7 +111,7 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     assert "v-unstable" in row[0]
     assert 'id="explain-soak"' in html
     other = page_of(result(CSC, 1, 1))
-    assert not re.search(r"<th[^>]*>SOAK", render(dataset_of(result(CSC, 1, 1))))
+    assert not re.search(r"<th[^>]*>SOAK", html_of(dataset_of(result(CSC, 1, 1))))
     assert "Searched by" not in other.text, "older records do not tell"
 
 
@@ -149,4 +148,4 @@ def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:
     (file,) = (path for path in write_csv(dataset_of(shown), tmp_path) if path.name == "trials.csv")
     with file.open(newline="") as stream:
         assert [row["aborted"] for row in csv.DictReader(stream)] == ["True", *["False"] * len(others)]
-    assert render(dataset_of(shown)).count("ended early; ") == 1
+    assert html_of(dataset_of(shown)).count("ended early; ") == 1

@@ -148,66 +148,70 @@
   addEventListener("keydown", (event) => { if (event.key === "Escape") { tipped = null; place(); } });
 
   // The table of results: sort, filter, download.
-  const body = document.querySelector("#list tbody");
-  const rows = [...body.rows];
-  const filter = document.getElementById("filter");
-  const texts = new Map(rows.map((row) => [row, row.textContent.replace(/\s+/g, " ").toLowerCase()]));
-  function apply() {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let left = 0;
-    rows.forEach((row) => {
-      row.hidden = !words.every((word) => texts.get(row).includes(word));
-      left += row.hidden ? 0 : 1;
+  function listOfTests(body) {
+    const rows = [...body.rows];
+    const filter = document.getElementById("filter");
+    const texts = new Map(rows.map((row) => [row, row.textContent.replace(/\s+/g, " ").toLowerCase()]));
+    function apply() {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let left = 0;
+      rows.forEach((row) => {
+        row.hidden = !words.every((word) => texts.get(row).includes(word));
+        left += row.hidden ? 0 : 1;
+      });
+      document.getElementById("shown").textContent = `${left} of ${rows.length} tests`;
+    }
+    filter.addEventListener("input", () => {
+      apply();
+      history.replaceState(null, "", filter.value ? `#filter=${encodeURIComponent(filter.value)}` : "#results");
     });
-    document.getElementById("shown").textContent = `${left} of ${rows.length} tests`;
-  }
-  filter.addEventListener("input", () => {
+    const heads = [...document.querySelectorAll("#list thead th")];
+    function sort(head) {
+      const column = heads.indexOf(head), numeric = head.dataset.sort === "number";
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const key = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
+      rows.sort((one, other) => {
+        const a = key(one), b = key(other);
+        if (a === "" || b === "") return (a === "") - (b === "");  // what is unknown stays last either way
+        return (numeric ? a - b : a.localeCompare(b, "en", { numeric: true })) * (down ? -1 : 1);
+      });
+      body.append(...rows);
+    }
+    heads.forEach((head) => {
+      head.tabIndex = 0;
+      head.addEventListener("click", () => sort(head));
+      head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(head); });
+    });
+    document.getElementById("download").addEventListener("click", () => {
+      const table = json("table");
+      const field = (value) => {
+        const text = value === null ? "" : value === true ? "True" : value === false ? "False" : String(value);
+        return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+      };
+      const visible = rows.filter((row) => !row.hidden).map((row) => table.rows[Number(row.dataset.row)]);
+      const unfiltered = filter.value.trim() === "";
+      const lines = [table.columns, ...(unfiltered ? table.rows : visible)].map((line) => line.map(field).join(","));
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
+      link.download = "tests.csv";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
     apply();
-    history.replaceState(null, "", filter.value ? `#filter=${encodeURIComponent(filter.value)}` : "#results");
-  });
-  const heads = [...document.querySelectorAll("#list thead th")];
-  function sort(head) {
-    const column = heads.indexOf(head), numeric = head.dataset.sort === "number";
-    const down = head.getAttribute("aria-sort") === "ascending";
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const key = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent.trim();
-    rows.sort((one, other) => {
-      const a = key(one), b = key(other);
-      if (a === "" || b === "") return (a === "") - (b === "");  // what is unknown stays last either way
-      return (numeric ? a - b : a.localeCompare(b, "en", { numeric: true })) * (down ? -1 : 1);
-    });
-    body.append(...rows);
+    return (text) => { filter.value = text; apply(); };
   }
-  heads.forEach((head) => {
-    head.tabIndex = 0;
-    head.addEventListener("click", () => sort(head));
-    head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(head); });
-  });
-  document.getElementById("download").addEventListener("click", () => {
-    const table = json("table");
-    const field = (value) => {
-      const text = value === null ? "" : value === true ? "True" : value === false ? "False" : String(value);
-      return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-    };
-    const visible = rows.filter((row) => !row.hidden).map((row) => table.rows[Number(row.dataset.row)]);
-    const unfiltered = filter.value.trim() === "";
-    const lines = [table.columns, ...(unfiltered ? table.rows : visible)].map((line) => line.map(field).join(","));
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
-    link.download = "tests.csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
+  const body = document.querySelector("#list tbody");
+  const filterTests = body ? listOfTests(body) : null;
 
   // Addresses: #test-… opens a test, #filter=… filters the table.
   function follow() {
     document.querySelectorAll(".test.target").forEach((element) => element.classList.remove("target"));
     let hash = location.hash.slice(1);
     try { hash = decodeURIComponent(hash); } catch { return; }
-    if (hash.startsWith("filter=")) {
-      filter.value = hash.slice("filter=".length);
-      apply();
+    if (hash.startsWith("filter=") && filterTests) {
+      filterTests(hash.slice("filter=".length));
       document.getElementById("results").scrollIntoView();
       return;
     }
@@ -217,7 +221,6 @@
     element.scrollIntoView();
   }
   addEventListener("hashchange", follow);
-  apply();
   follow();
   document.documentElement.dataset.ready = "yes";
 })();

@@ -1,0 +1,55 @@
+"""Templates: how numbers are written in them, the marks they share, and the shell around a page."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from csit_utils.analysis.grouping import Metric, per_core
+from csit_utils.analysis.verdicts import verdict_of
+from csit_utils.report import units
+from csit_utils.report.testview import bounds_pair, bounds_text
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        rate=units.rate,
+        bandwidth=units.bandwidth,
+        latency=units.latency,
+        seconds=units.seconds,
+        percent=units.percent,
+    )
+    environment.globals.update(
+        Metric=Metric, bounds_pair=bounds_pair, bounds_text=bounds_text, per_core=per_core, verdict_of=verdict_of
+    )
+    # Marks, tips and plots look the same on every page.
+    shared = environment.get_template("parts.html.j2").module
+    environment.globals.update({name: getattr(shared, name) for name in dir(shared) if not name.startswith("_")})
+    return environment
+
+
+def fill(template: str, values: Mapping[str, object]) -> Markup:
+    """A template with values in it; text is escaped.
+
+    Args:
+        template: Path below `templates/`.
+        values: By name; a name that the template asks for and is not there is an error.
+    """
+    return Markup(_environment().get_template(template).render(values))  # noqa: S704 - escaped by the template
+
+
+def own_file(name: str) -> Markup:
+    """A style sheet or script of ours, as it is."""
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file

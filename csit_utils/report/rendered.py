@@ -1,0 +1,98 @@
+"""Pages that are written out, and the shell around them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from csit_utils.report.facts import facts
+from csit_utils.report.figures import Figure
+from csit_utils.report.html import fill, own_file
+from csit_utils.report.shown import Page, Shown
+
+_ID = re.compile(r'\bid="([^"]+)"')
+_LINK = re.compile(r'\bhref="#([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """The inside of a page."""
+
+    name: str
+    title: str
+    html: Markup
+    figures: tuple[Figure, ...]
+    count: int = 0
+    """Of what wants attention; the navigation shows it."""
+
+    @property
+    def ids(self) -> set[str]:
+        """What can be linked to."""
+        return {self.name, *_ID.findall(self.html)}
+
+    def linked(self, places: Mapping[str, str], up: str = "") -> "Rendered":
+        """The same with links that lead to other files.
+
+        Args:
+            places: File of each anchor that is elsewhere.
+            up: The way from this page's folder to the one that `places` start from.
+        """
+        own = self.ids
+
+        def lead(found: re.Match[str]) -> str:
+            anchor = found[1]
+            if anchor in own or anchor not in places:
+                return found[0]
+            return f'href="{up}{places[anchor]}#{anchor}"'
+
+        html = Markup(_LINK.sub(lead, self.html))  # noqa: S704 - quotes in text are escaped, so these are our links
+        return Rendered(self.name, self.title, html, self.figures, self.count)
+
+
+def render(page: Page, shown: Shown) -> Rendered | None:
+    """A page's inside; None where it has nothing to show."""
+    values = page.build(shown)
+    if values is None:
+        return None
+    rest = dict(values)
+    figures: Sequence[Figure] = rest.pop("figures", ())  # type: ignore[assignment]
+    count: int = rest.pop("count", 0)  # type: ignore[assignment]
+    html = fill(f"pages/{page.name}.html.j2", rest)
+    return Rendered(page.name, page.title, html, tuple(figures), count)
+
+
+def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[str, Rendered]], assets: str = "") -> str:
+    """A whole HTML file.
+
+    Args:
+        shown: What it is about.
+        pages: What is in it, in order.
+        navigation: Links, and the pages they lead to.
+        assets: The way to the folder with style and scripts; empty to put all of it into this file.
+    """
+    inline = {} if assets else {"style": own_file("report.css"), "script": own_file("report.js")}
+    # The library's own file.
+    plotly = None if assets else Markup(get_plotlyjs())  # noqa: S704
+    return fill(
+        "shell.html.j2",
+        {
+            "title": _title(shown),
+            "facts": facts(shown.contents),
+            "simulated": shown.simulated,
+            "measured": shown.measured,
+            "pages": pages,
+            "navigation": navigation,
+            "figures": {figure.identity: figure.payload() for page in pages for figure in page.figures},
+            "assets": assets,
+            "plotly": plotly,
+            "style": inline.get("style"),
+            "script": inline.get("script"),
+        },
+    )
+
+
+def _title(shown: Shown) -> str:
+    types = sorted({row.service_type for row in shown.rows if row.service_type})
+    return f"NF service density: {', '.join(types)}" if types else "NF service density"

@@ -1,0 +1,165 @@
+"""What may be compared: definitions decide, and every difference is a sentence."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.analysis.alike import likeness, resolution_pps
+from csit_utils.analysis.grouping import Metric, series_of
+from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words, read_goal
+from csit_utils.dataset.rows import TestRow, goal_text, profile_text
+from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.search.profiles import CSIT, QUICK, SOAK
+
+OWN_ROW = TestRow(
+    anchor="a",
+    test_id="id",
+    test_name="name",
+    source="output.xml",
+    recorded=True,
+    status="PASS",
+    message="",
+    tags="",
+    world="lab",
+    simulated=False,
+    testbed="t1",
+    drivers="",
+    service_type="CSC",
+    nf_size="1c",
+    vs_dtc=1,
+    nf_chains=1,
+    nf_nodes=1,
+    frame="IMIX (7x64, 4x570, 1x1518)",
+    goals=profile_text(CSIT),
+)
+PEER = replace(
+    OWN_ROW,
+    origin="nfvbench",
+    frame="IMIX (7x64, 4x594, 1x1518)",
+    goals="; ".join(GoalWords(name, loss, 0.0, trial_s=60.0).text for name, loss in (("NDR", 1e-5), ("PDR", 0.001))),
+)
+
+
+def test_equal_definitions_are_alike_without_a_word() -> None:
+    """Two runs of one profile, on whatever testbed, are compared."""
+    found = likeness(OWN_ROW, replace(OWN_ROW, testbed="t2"), Metric.PDR)
+    assert found.alike
+    assert not found.remarks
+
+
+def test_loss_trials_and_mix_of_two_tools_are_told_apart() -> None:
+    """Every difference of definition has its own sentence with both numbers."""
+    found = likeness(OWN_ROW, PEER, Metric.PDR, ("this run", "NFVbench"))
+    assert not found.alike
+    assert found.differences == (
+        "IMIX is 7:4:1 of 64/570/1518 B in this run and 7:4:1 of 64/594/1518 B in NFVbench",
+        "PDR means loss <= 0.5 % in this run and <= 0.1 % in NFVbench",
+        "a load still counts as PDR when 50 % of its trial time loses more in this run, and 0 % in NFVbench",
+        "PDR is decided by trials of 1 s in this run and of 60 s in NFVbench",
+    )
+    assert found.remarks == ("this run is a result of csit-density and NFVbench of nfvbench",)
+
+
+def test_series_are_judged_as_their_rows_are() -> None:
+    """A matrix may be laid beside another one exactly where their tests may."""
+    one, other = series_of(OWN_ROW), series_of(PEER)
+    assert one is not None
+    assert other is not None
+    assert likeness(one, other, Metric.NDR) == likeness(OWN_ROW, PEER, Metric.NDR)
+
+
+def test_origin_is_part_of_the_identity_of_a_series() -> None:
+    """Equal words in another tool's file still make another matrix."""
+    assert series_of(OWN_ROW) != series_of(replace(OWN_ROW, origin="nfvbench"))
+
+
+def test_simulated_and_measured_are_never_alike() -> None:
+    found = likeness(OWN_ROW, replace(OWN_ROW, simulated=True), Metric.MRR)
+    assert found.differences == ("A is measured and B is simulated",)
+
+
+def test_directions_and_sizes_are_differences() -> None:
+    one_way = replace(OWN_ROW, goals=f"{OWN_ROW.goals}; {ONE_WAY}", frame="64B")
+    assert likeness(OWN_ROW, one_way, Metric.NDR).differences == (
+        "frames are IMIX (7x64, 4x570, 1x1518) in A and 64B in B",
+        "A counts both directions and B one direction",
+    )
+
+
+def test_a_goal_that_one_side_does_not_define_is_a_difference() -> None:
+    assert likeness(OWN_ROW, replace(OWN_ROW, goals=None), Metric.NDR).differences == (
+        "B does not say what NDR means in it",
+    )
+
+
+def test_what_is_not_told_is_a_remark() -> None:
+    """Unknown is not unlike; but a reader is told."""
+    untold = replace(OWN_ROW, goals=GoalWords("PDR", 0.005, given_as="forwarded rate").text)
+    found = likeness(OWN_ROW, untold, Metric.PDR)
+    assert found.alike
+    assert found.remarks == (
+        "B does not tell how long its trials are",
+        "B does not tell which share of its trials may lose more",
+        "B gives the forwarded rate at the load it found and not the load, which may be lower by 0.5 %",
+    )
+
+
+def test_rounding_is_told_and_counted() -> None:
+    """A figure printed as 4.6 Mpps stands for 4.55 to 4.65."""
+    printed = replace(OWN_ROW, goals=GoalWords("NDR", 0.0, step_pps=100_000.0).text)
+    assert resolution_pps(printed, Metric.NDR) == 50_000
+    assert resolution_pps(printed, Metric.PDR) == 0
+    assert resolution_pps(OWN_ROW, Metric.NDR) == 0
+    assert "NDR of B is rounded to 100,000 pps, so it may be off by 50,000 pps" in (
+        likeness(OWN_ROW, printed, Metric.NDR).remarks
+    )
+
+
+def test_less_evidence_for_the_same_question_is_a_remark_but_other_trials_are_not() -> None:
+    narrow = CSIT.goals[0].model_copy(update={"relative_width": 0.001, "duration_sum_s": 60.0})
+    found = likeness(OWN_ROW, replace(OWN_ROW, goals=goal_text(narrow)), Metric.NDR)
+    assert found.alike
+    assert found.remarks == ("bounds lie within 0.5 % in A and 0.1 % in B",)
+    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), Metric.NDR).alike
+
+
+@pytest.mark.parametrize("goal", [*CSIT.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)
+def test_the_words_of_our_own_goals_are_read_back(goal: Goal) -> None:
+    found = read_goal(goal_text(goal), goal.name)
+    assert found is not None
+    assert found.loss_ratio == goal.loss_ratio
+    assert found.exceed_ratio == goal.exceed_ratio
+    assert found.relative_width == goal.relative_width
+    assert found.trial_s == goal.final_trial_duration_s
+
+
+@given(
+    st.builds(
+        GoalWords,
+        name=st.sampled_from(["NDR", "PDR", "SOAK"]),
+        loss_ratio=st.floats(0, 0.9999, allow_subnormal=False),
+        exceed_ratio=st.none() | st.sampled_from([0.0, 0.125, 0.5]),
+        relative_width=st.none() | st.sampled_from([0.005, 0.0001]),
+        trial_s=st.none() | st.sampled_from([0.25, 1.0, 60.0]),
+        given_as=st.none() | st.just("forwarded rate"),
+        step_pps=st.none() | st.just(1e5),
+    ),
+    st.integers(1, 99),
+    st.none() | st.sampled_from([0.5, 1.0, 12.0]),
+)
+def test_words_are_read_back_whatever_is_left_out(words: GoalWords, trials: int, trial_s: float | None) -> None:
+    text = "; ".join([words.text, mrr_words(trials, trial_s), ONE_WAY])
+    found = read_goal(text, words.name)
+    assert found is not None
+    assert found.loss_ratio == pytest.approx(words.loss_ratio, rel=1e-15)
+    assert replace(found, loss_ratio=words.loss_ratio) == words
+    assert read_goal(text, "MRR") == GoalWords("MRR", trial_s=trial_s)
+
+
+@pytest.mark.parametrize("text", ["", "; ;", "NDR", "NDR loss <= x%", "PDR loss <= 0.5% and more", "MRR x"])
+def test_words_of_another_hand_say_nothing(text: str) -> None:
+    assert read_goal(text, "NDR") is None
+    assert read_goal(text, "PDR") is None
+    assert read_goal(text, "MRR") is None
