@@ -4,6 +4,7 @@ It is looked for where CSIT_VPP_PREFIX says, else in /usr. No stand-in can take 
 """
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, Unsuppor
 from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Result, VerdictKind
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
@@ -128,6 +130,38 @@ def test_packets_pass_virtual_machines_over_vhost_user() -> None:
         assert "csv1x1i1 worker 0 (interrupt)" in deployment.facts()["vswitch"]["rx placement"]
 
 
+@pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
+@pytest.mark.parametrize(("vswitch", "columns"), [("vpp", 1), ("vpp", 2), ("linux_bridge", 1)])
+def test_packets_pass_vpps_in_virtual_machines(vswitch: str, columns: int) -> None:
+    """Over vhost-user every hop is counted, inside of guests too; over taps the ports' counters are the kernel's."""
+    with deployed(topology(vswitch=vswitch, vms=NfKind.QEMU_VPP), cell("VSC", 1, columns)) as deployment:
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        assert deployment.problems() == ()
+        send_and_count(deployment)
+        assert {f"csn1x{column + 1}i{side}" for column in range(columns) for side in (1, 2)} <= set(
+            deployment.counters()
+        )
+        facts = deployment.facts()["functions"]
+        assert facts["vpp"].startswith("VPP 2")
+        assert "in virtual machines" in facts["vpp"]
+        assert facts["nf-1-1 threads"].startswith("vCPUs: ")
+
+
+@pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
+def test_a_vpp_that_cannot_start_in_a_guest_is_told_with_how_it_ended(tmp_path: Path) -> None:
+    """A program that ends at once takes the place of the guest's VPP; the vSwitch is another one."""
+    (tmp_path / "bin").mkdir()
+    shutil.copy("/bin/false", tmp_path / "bin" / "vpp")
+    (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
+    for name in ("memif", "af_packet"):  # which are looked for, and not loaded
+        (tmp_path / "lib" / "vpp_plugins" / f"{name}_plugin.so").touch()
+    with (
+        pytest.raises(CsitError, match=r"(?s)the virtual machine of nf-1-1 ended.*VPP ended with 1"),
+        deployed(topology(vswitch="linux_bridge", vms=NfKind.QEMU_VPP, prefix=str(tmp_path)), cell("VSC", 1, 1)),
+    ):
+        pass
+
+
 def test_a_killed_nf_is_named_and_comes_back_with_the_same_configuration() -> None:
     with deployed(topology(), cell("CSP", 1, 2)) as deployment:
         send_and_count(deployment)
@@ -211,16 +245,33 @@ def test_a_killed_run_leaves_none() -> None:
 
 
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
-    file = tmp_path / "local-vpp.yaml"
-    file.write_text(LOCAL_VPP.read_text().replace("prefix: /usr ", f"prefix: {PREFIX} "))
-    done = run_robot(
-        tmp_path,
-        *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=2,time=12", "-v", "CELLS:1x1"),
-        *("--suite", "csc-ndrpdr"),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = results(tmp_path)
+    row = suite(tmp_path, "csc-ndrpdr")
     assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
-    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert "1ch-2mif-1dcr" in row.test_name
     assert row.test_name.endswith("vppip4-ndrpdr")
+
+
+@pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
+def test_the_suites_of_virtual_machines_run_with_vpp_in_them(tmp_path: Path) -> None:
+    row = suite(tmp_path, "vsc-mrr")
+    assert row.mrr and row.mrr.mean_pps > 0, "beyond what an emulated guest takes on shared cores little comes through"
+    assert "1ch-2vh-1vm" in row.test_name
+    assert row.test_name.endswith("vppip4-mrr")
+    assert "clocks each" in row.facts["functions"]["nf-1-1 work"]
+    assert (VerdictKind.EMULATED in row.verdict.kinds) == (row.facts["functions"]["accelerator"] == "tcg")
+
+
+def suite(folder: Path, name: str) -> Result:
+    """The record of a run of one suite, VMs with VPP in them."""
+    file = folder / "local-vpp.yaml"
+    text = LOCAL_VPP.read_text().replace("prefix: /usr ", f"prefix: {PREFIX} ")
+    file.write_text(text.replace("vms: qemu  ", "vms: qemu_vpp  "))
+    search = "SEARCH:quick,sum=2,time=12"
+    done = run_robot(
+        folder,
+        *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", search, "-v", "CELLS:1x1", "--suite", name),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(folder)
+    assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
+    return row

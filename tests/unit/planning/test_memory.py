@@ -65,6 +65,14 @@ def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else(
     assert need(local(vswitch="vpp"), cell(CSC, 1, 2)) == Need(2 + 128 + 2 * 2, 0, each)
 
 
+def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
+    guest = local(vms=NfKind.QEMU_VPP)
+    huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
+    assert memory.vpp_guest_hugepages(guest.dut) == huge_pages
+    assert memory.vpp_guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
+    assert need(guest, cell(VSC, 1, 2)) == Need(2 + 2 * (2 + 824 + 64 + 128)), "the host needs no huge pages for it"
+
+
 def test_simulated_nfs_take_what_a_vpp_takes() -> None:
     assert need(SIM, cell(CSC, 2, 2)) == Need(5 * memory.VPP_HEAP_MB, 5 * 1024)
     assert need(SIM, cell(VSC, 2, 2)).hugepages_mb == 1024 + 4 * 4096

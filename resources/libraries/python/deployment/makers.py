@@ -10,6 +10,8 @@ from resources.libraries.python.drivers.function.testpmd.driver import Testpmds
 from resources.libraries.python.drivers.function.testpmd.driver import missing as testpmd_missing
 from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
+from resources.libraries.python.drivers.function.vm_vpp.requirements import missing as vm_vpp_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
 from resources.libraries.python.drivers.function.vpp.requirements import missing as vpp_missing
 from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
@@ -73,6 +75,14 @@ _SWITCHES: dict[str, Callable[[DutNode, Site], VSwitch]] = {
 _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunctions]] = {
     NfKind.LINUX_ROUTER: lambda _, site, row: LinuxRouters(row, site.fabric),
     NfKind.QEMU: lambda node, site, row: VirtualMachines(row, site.plan, site.fabric, site.lock, node.vm),
+    NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
+        row,
+        site.plan,
+        site.fabric,
+        site.lock,
+        node.vm,
+        inside=VppInside(site.plan, node, largest_frame_bytes=site.largest_frame_bytes),
+    ),
     NfKind.TESTPMD: lambda _, site, row: Testpmds(
         row, site.plan, site.fabric, site.lock, largest_frame_bytes=site.largest_frame_bytes
     ),
@@ -98,6 +108,7 @@ _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
 }
 _MISSING_FOR_VMS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
     NfKind.QEMU: lambda _: tuple(vm_missing()),
+    NfKind.QEMU_VPP: lambda node: tuple(vm_vpp_missing(node.vpp)),
 }
 _MISSING_FOR_GENERATOR: dict[str, Callable[[TgNode], Sequence[Problem]]] = {
     "trex": lambda node: tuple(trex_missing(node.trex)),

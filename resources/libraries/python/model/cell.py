@@ -58,6 +58,8 @@ class NfKind(StrEnum):
     """A virtual machine that routes IPv4 in its Linux kernel."""
     VPP = "vpp"
     """VPP that routes IPv4, in a container or as a plain process each."""
+    QEMU_VPP = "qemu_vpp"
+    """A virtual machine in which VPP routes IPv4."""
     SIM = "sim"
 
 

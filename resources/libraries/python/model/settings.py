@@ -42,6 +42,7 @@ class Vm(Frozen):
     """How virtual machines are made."""
 
     memory_mb: Annotated[int, Field(ge=64)] = 128
+    """Of a guest's system; what `vpp` says that a VPP has comes on top where one runs in the guest."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0

@@ -41,7 +41,7 @@ def _as_list(value: object) -> object:
 
 ContainerKind = Literal[NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.VPP, NfKind.SIM]
 ContainerKinds = Annotated[tuple[ContainerKind, ...], BeforeValidator(_as_list), Field(min_length=1)]
-VmKind = Literal[NfKind.QEMU, NfKind.SIM]
+VmKind = Literal[NfKind.QEMU, NfKind.QEMU_VPP, NfKind.SIM]
 Interfaces = Annotated[dict[Name, "Interface"], Field(min_length=2, max_length=128)]
 """Of a node, in pairs: odd ones towards TG port 1, even ones towards TG port 2."""
 

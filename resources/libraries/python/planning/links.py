@@ -130,6 +130,7 @@ class Links:
 _VPP_MEDIA = {
     NfKind.VPP: Medium.MEMIF,
     NfKind.QEMU: Medium.VHOST_USER,
+    NfKind.QEMU_VPP: Medium.VHOST_USER,
 }
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.settings import Vpp
+from resources.libraries.python.model.topology import DutNode, Topology
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
@@ -37,6 +38,8 @@ VPP_OVERHEAD_MB = 128
 """What a VPP takes beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
 VPP_VM_HUGEPAGES_MB = 4096
 """A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
+_RINGS_2MB = 8
+"""Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
 USERSPACE_SWITCH_MB = 1280
 """A vSwitch that is a process of its own without huge pages: 1024 MB that it asks DPDK for, and itself."""
 
@@ -89,10 +92,11 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -
         case NfKind.TESTPMD:
             # Started without huge pages, which ports of the kernel do not need.
             needs = Need(NAMESPACE_MB + TESTPMD_OVERHEAD_MB + TESTPMD_POOL_MB)
-        case NfKind.QEMU:
+        case NfKind.QEMU | NfKind.QEMU_VPP:
             vm = topology.dut.vm
             emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
-            needs = Need(NAMESPACE_MB + vm.memory_mb + VM_OVERHEAD_MB + emulated)
+            inside = vpp_guest_mb(topology.dut) if kind is NfKind.QEMU_VPP else vm.memory_mb
+            needs = Need(NAMESPACE_MB + inside + VM_OVERHEAD_MB + emulated)
         case NfKind.VPP:
             needs = Need(NAMESPACE_MB) + _of_vpp(topology)
         case NfKind.SIM if service_type is ServiceType.VSC:
@@ -115,9 +119,28 @@ def _of_vswitch(topology: Topology) -> Need:
 
 
 def _of_vpp(topology: Topology) -> Need:
-    vpp = topology.dut.vpp
-    buffers_mb = -(-vpp.buffers_per_numa * VPP_BUFFER_BYTES // 2**20)
-    return Need(VPP_OVERHEAD_MB, either_mb=vpp.main_heap_mb + buffers_mb)
+    return Need(VPP_OVERHEAD_MB, either_mb=_pool_mb(topology.dut.vpp))
+
+
+def _pool_mb(vpp: Vpp) -> int:
+    """Heap and buffers of a VPP."""
+    return vpp.main_heap_mb - (-vpp.buffers_per_numa * VPP_BUFFER_BYTES // 2**20)
+
+
+def vpp_guest_hugepages(dut: DutNode) -> int:
+    """Huge pages of 2 MB that a guest has for the VPP in it.
+
+    Its network cards read memory by physical addresses, and a ring is larger than a page of 4 KB.
+    """
+    vpp = dut.vpp
+    in_heap = -(-vpp.main_heap_mb // 2)
+    in_buffers = -(-vpp.buffers_per_numa * VPP_BUFFER_BYTES // 2**21)
+    return in_heap + in_buffers + _RINGS_2MB
+
+
+def vpp_guest_mb(dut: DutNode) -> int:
+    """Memory of a guest with a VPP in it."""
+    return dut.vm.memory_mb + VPP_OVERHEAD_MB + 2 * vpp_guest_hugepages(dut)
 
 
 def node_of(topology: Topology, memory: MemoryLayout | None) -> MemoryNode | None:

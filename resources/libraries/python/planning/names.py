@@ -13,6 +13,7 @@ _APPLICATION_WORDS = {
     NfKind.TESTPMD: "testpmd",
     NfKind.QEMU: "lnxip4",
     NfKind.VPP: "vppip4",
+    NfKind.QEMU_VPP: "vppip4",
     NfKind.SIM: "simip4",
 }
 """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""

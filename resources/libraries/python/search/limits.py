@@ -33,6 +33,8 @@ DATA_THREADS, POLL = "data threads", "poll"
 _Facts = Mapping[str, Mapping[str, str]]
 _POLLING = frozenset({NfKind.TESTPMD})
 """NFs whose data threads run all the time, with or without packets."""
+_MAY_POLL = frozenset({NfKind.VPP, NfKind.QEMU_VPP})
+"""NFs of which the driver says whether they do."""
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -168,7 +170,7 @@ def _polls(plan: Plan, owner: str, facts: _Facts) -> bool:
     if kinds.get(owner) in _POLLING:
         return True
     role = facts.get("functions" if owner in kinds else "vswitch", {})
-    return kinds.get(owner, NfKind.VPP) is NfKind.VPP and role.get(DATA_THREADS) == POLL
+    return kinds.get(owner, NfKind.VPP) in _MAY_POLL and role.get(DATA_THREADS) == POLL
 
 
 def _work(owner: str, facts: _Facts) -> str:

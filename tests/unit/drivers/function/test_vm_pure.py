@@ -110,7 +110,9 @@ def test_qemu_gets_the_taps_the_planned_macs_and_the_mtu() -> None:
     ]  # fmt: skip
     devices = [argv[at + 1] for at, word in enumerate(argv) if word == "-device"]
     for number, device in enumerate(devices, 1):
-        assert device.startswith(f"virtio-net-pci,netdev=net{number},mac=52:54:00:00:01:0{number},host_mtu=9000,")
+        assert device.startswith(
+            f"virtio-net-pci,netdev=net{number},addr=0x1{number},mac=52:54:00:00:01:0{number},host_mtu=9000,"
+        )
     assert "-S" in argv
     assert "socket,id=monitor,fd=5" in argv
 
@@ -222,7 +224,7 @@ def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) ->
     for name in ("vmlinuz", "initramfs.cpio"):
         (place / name).write_bytes(name.encode())
         digests[name] = hashlib.sha256(name.encode()).hexdigest()
-    description = Description(kernel_version="6.1", packages={}, modules=(), digests=digests)
+    description = Description(kernel_version="6.1", packages={}, modules=(), user_space_modules=(), digests=digests)
     assert cached(tmp_path) is None
     (place / "image.json").write_text(description.model_dump_json(), encoding="utf-8")
     found = cached(tmp_path)

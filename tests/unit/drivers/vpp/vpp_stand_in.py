@@ -18,8 +18,17 @@ Answer = Callable[[bytes], list[bytes]]
 
 
 @contextmanager
-def stand_in(path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,)) -> Iterator[list[bytes]]:
-    """Serve connections one after the other; gives all lines that were read, the terminal's type among them."""
+def stand_in(
+    path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,), *, relay: bool = False
+) -> Iterator[list[bytes]]:
+    """Serve connections one after the other; gives all lines that were read, the terminal's type among them.
+
+    Args:
+        path: Of the socket.
+        answer: To each line.
+        options: What it begins with.
+        relay: Whether a relay is on the way, which reads a line before anybody says anything.
+    """
     read: list[bytes] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -33,6 +42,8 @@ def stand_in(path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,)
                     return
                 with connection, suppress(OSError):  # a client that has gone
                     connection.settimeout(5.0)
+                    if relay and connection.recv(1) != b"\n":
+                        continue
                     _talk(connection, answer, options, read)
 
         thread = threading.Thread(target=serve, daemon=True)

@@ -36,7 +36,7 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
 
 def needs_vpp(node: DutNode) -> bool:
     """Whether anything on it is VPP."""
-    return node.vswitch == "vpp" or NfKind.VPP in node.containers
+    return node.vswitch == "vpp" or NfKind.VPP in node.containers or node.vms is NfKind.QEMU_VPP
 
 
 def gather(

@@ -32,15 +32,17 @@ def plain(reply: bytes) -> str:
 class CommandLine:
     """A connection to the command line of one VPP, made when it is first needed and again after a failure."""
 
-    def __init__(self, path: Path, within_s: float = 10.0) -> None:
+    def __init__(self, path: Path, within_s: float = 10.0, first: bytes = b"") -> None:
         """Prepare; nothing is connected yet.
 
         Args:
             path: Of VPP's CLI socket.
             within_s: Deadline for each reply, and for the connection.
+            first: What a relay on the way wants to read before it connects to VPP.
         """
         self._path = path
         self._within_s = within_s
+        self._first = first
         self._socket: socket.socket | None = None
 
     def ask(self, command: str) -> str:
@@ -93,6 +95,7 @@ class CommandLine:
             self._socket = connection
             connection.settimeout(self._within_s)
             connection.connect(str(self._path))
+            connection.sendall(self._first)
             # Sent before VPP asks, the answer would be lost where its session is not yet made.
             self._read(connection, "its telnet options", lambda got: _ASKED in got)
             # The reply to an empty line ends all that was sent before: options, a banner, a prompt that came too early.

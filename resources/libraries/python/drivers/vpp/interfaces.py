@@ -23,6 +23,8 @@ class Kind(StrEnum):
     """A port of the kernel, by an AF_PACKET socket."""
     MEMIF = "memif"
     VHOST = "vhost"
+    VIRTIO = "virtio"
+    """A virtual machine's network card, seen from inside of it."""
     DPDK = "dpdk"
 
 
@@ -76,6 +78,7 @@ def interfaces_of(plan: Plan, owner: str, folder: Path) -> tuple[Interface, ...]
                     Kind.HOST: f"host-{port.interface}",
                     Kind.MEMIF: f"memif{count[kind]}/0",
                     Kind.VHOST: f"VirtualEthernet0/0/{count[kind] - 1}",
+                    Kind.VIRTIO: port.interface,
                     Kind.DPDK: port.interface,
                 }[kind],
                 mac=port.mac,

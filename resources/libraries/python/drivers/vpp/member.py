@@ -24,7 +24,6 @@ from resources.libraries.python.model.plan import ThreadRole
 PLUGINS = {Kind.HOST: "af_packet", Kind.MEMIF: "memif", Kind.VHOST: "vhost", Kind.DPDK: "dpdk"}
 """Which plugin an interface needs."""
 _CONNECTED_S = 20.0
-_MOST_ERRORS = 4
 
 
 def plugins_for(interfaces: Iterable[Interface]) -> tuple[str, ...]:
@@ -218,11 +217,7 @@ class Member:
         if not self.instance.problem():
             queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
             found["rx placement"] = ", ".join(f"{name} {_thread(queue)}" for name, queue in sorted(queues.items()))
-            found["errors"] = "; ".join(
-                f"{row.count} {row.reason} ({row.node})"
-                for row in shown.errors(self.instance.ask("show errors"))[:_MOST_ERRORS]
-                if row.is_loss
-            )
+            found["errors"] = shown.losses(self.instance.ask("show errors"))
         found["work"] = "; ".join(map(str, self.instance.work))
         return {name: text for name, text in found.items() if text}
 

@@ -21,6 +21,7 @@ _THREAD = re.compile(r"^\s*(\d+)\s+(vpp_\w+)\s+(?:[a-z]+\s+)?(\d+)\s")
 _WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
 _WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
 _ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
+_MOST_LOSSES = 4
 _INPUT = ("polling", "interrupt wa")
 """How the state of a node begins that takes packets in; the column cuts it off."""
 
@@ -198,6 +199,12 @@ class Counted:
     def is_loss(self) -> bool:
         """Whether it tells of packets that were lost: VPP counts some that were forwarded among its errors too."""
         return self.severity == "error" and not self.reason.endswith((" packets", " misses", " hits"))
+
+
+def losses(text: str) -> str:
+    """Read `show errors`: the most frequent reasons for lost packets as one line."""
+    rows = [row for row in errors(text) if row.is_loss]
+    return "; ".join(f"{row.count} {row.reason} ({row.node})" for row in rows[:_MOST_LOSSES])
 
 
 def errors(text: str) -> tuple[Counted, ...]:

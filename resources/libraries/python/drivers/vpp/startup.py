@@ -76,6 +76,8 @@ class Startup:
     largest_frame_bytes: int = 1518
     core_mb: int = 2048
     """Most of its memory that a core file holds; more is cut off."""
+    cli_address: str = ""
+    """Where it takes commands instead, by TCP; empty for a socket in its folder."""
 
     @property
     def cli_socket(self) -> Path:

@@ -1,4 +1,4 @@
-"""Network functions as virtual machines that route IPv4 in their own Linux kernel."""
+"""Network functions as virtual machines."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.function.vm.accelerator import Choice, c
 from resources.libraries.python.drivers.function.vm.arguments import Hardware, Nic, arguments
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image, cache_folder, image
-from resources.libraries.python.drivers.function.vm.init import command_line
+from resources.libraries.python.drivers.function.vm.inside import Inside, Router
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.function.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
@@ -46,6 +46,7 @@ class VirtualMachines:
         machine: MachineLock,
         settings: Vm,
         *,
+        inside: Inside | None = None,
         image_in: Callable[[Path], Image] = image,
     ) -> None:
         """Prepare.
@@ -56,6 +57,7 @@ class VirtualMachines:
             fabric: Has the ports; started before `start`.
             machine: The machine's lock, held.
             settings: Memory, accelerator and deadline of the guests.
+            inside: What runs in the guests; None for routers that are their kernels.
             image_in: Gives what guests boot from, kept in the cache of this path.
         """
         self._functions = functions
@@ -63,9 +65,10 @@ class VirtualMachines:
         self._fabric = fabric
         self._machine = machine
         self._settings = settings
+        self._inside = inside or Router(plan, settings.memory_mb)
         self._image_in = image_in
         self._owners = tuple(function.name for function in functions)
-        self._threads = {port.interface: port.data_thread for name in self._owners for port in plan.ports(name)}
+        self._ports = {port.interface: port for name in self._owners for port in plan.ports(name)}
         self._sockets = {
             link.b.interface: socket_of(folder_of(machine), link)
             for link in plan.links
@@ -75,7 +78,7 @@ class VirtualMachines:
         self._facts: dict[str, str] = {}
 
     def start(self) -> None:
-        """Boot all guests side by side and wait until every one routes.
+        """Boot all guests side by side, wait until every one is up, and configure what is in them.
 
         Raises:
             Unsupported: This machine has no QEMU, or guests cannot be made here.
@@ -97,11 +100,13 @@ class VirtualMachines:
         )
         begin = time.monotonic()
         vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
+        # Without vhost-net QEMU's main thread copies between tap and guest.
+        emulator = not vhost and (self._inside.waits or not self._sockets)
+        files = (boot.kernel, self._inside.initramfs(boot, cache))
         for function in self._functions:
-            self._start(function, boot, choice, vhost=vhost)
+            self._start(function, files, choice, vhost=vhost, emulator=emulator)
         self._wait_ready()
-        for guest in self._guests.values():
-            guest.make_realtime(emulator=not vhost)
+        self._inside.configure(self._guests, emulator=emulator)
         if vhost:
             for function in self._functions:
                 place_workers(self._guests[function.name].pid, self._plan.cores.cpus(function.name))
@@ -122,8 +127,9 @@ class VirtualMachines:
             return "user: the vSwitch maps the guests' memory"
         return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
 
-    def _start(self, function: NfPlan, boot: Image, choice: Choice, *, vhost: bool) -> None:
+    def _start(self, function: NfPlan, boot: tuple[Path, Path], choice: Choice, *, vhost: bool, emulator: bool) -> None:
         name, mtu = function.name, self._fabric.mtu
+        vcpus = self._inside.cpus(name)
         data = self._plan.cores.cpus(name)
         main = self._plan.cores.cpus(name, ThreadRole.MAIN)
         sides = (function.left, function.right)
@@ -147,14 +153,21 @@ class VirtualMachines:
                 )
                 for side in sides
             )
-            hardware = Hardware(choice.accelerator, self._settings.memory_mb, len(data), nics)
-            words = command_line(function, mtu, [self._threads[side.name] for side in sides])
+            hardware = Hardware(
+                choice.accelerator,
+                self._inside.memory_mb,
+                len(vcpus),
+                nics,
+                self._inside.cpu_model,
+                self._inside.arguments(function, FOLDER),
+            )
+            words = self._inside.command_line(function, mtu)
             guest.start(
-                lambda monitor: arguments(name, hardware, (boot.kernel, boot.initramfs), words, monitor),
+                lambda monitor: arguments(name, hardware, boot, words, monitor),
                 (*(tap.descriptor for tap in taps), *helpers),
-                data,
+                vcpus,
                 # Whoever copies packets is on the NF's data cores: they are what an NF of this size may use.
-                main if vhost else data,
+                data if emulator else main,
             )
         finally:
             close_taps(taps)
@@ -187,17 +200,20 @@ class VirtualMachines:
         return found | {interface: self._vcpu_affinity(interface) for interface in self._sockets}
 
     def _vcpu_affinity(self, interface: str) -> frozenset[int]:
-        owner = next(name for name in self._owners if interface in {port.interface for port in self._plan.ports(name)})
-        guest = self._guests.get(owner)
-        return guest.affinity(self._threads[interface]) if guest else frozenset()
+        port = self._ports[interface]
+        guest = self._guests.get(port.owner)
+        if guest is None or guest.ended():
+            return frozenset()
+        vcpu = self._inside.receives(port)
+        return frozenset() if vcpu is None else guest.affinity(vcpu)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface. A port that shares memory with the vSwitch has none on this side."""
-        return self._fabric.counters(self._owners)
+        """Counters by interface. A port that shares memory with the vSwitch has those that the guest tells, if any."""
+        return {**self._inside.counters(), **self._fabric.counters(self._owners)}
 
     def facts(self) -> Mapping[str, str]:
         """Accelerator and why, versions of QEMU and of what is in the guests, the time to boot them all."""
-        return self._facts
+        return {**self._facts, **self._inside.facts()} if self._facts else {}
 
     def problems(self) -> tuple[str, ...]:
         """Guests that have ended or lost a vCPU, ports that have lost their data thread or their carrier."""
@@ -205,13 +221,15 @@ class VirtualMachines:
         for guest in self._guests.values():
             if ended := guest.ended():
                 found.append(ended)
-            else:
-                found += [f"vCPU {number} of {guest.name} is gone" for number in guest.lost_vcpus()]
+                continue
+            found += [f"vCPU {number} of {guest.name} is gone" for number in guest.lost_vcpus()]
+            found += self._inside.problems(guest.name)
         return (*found, *self._fabric.problems(self._owners))
 
     def stop(self) -> None:
         """End all guests: taps, rules and consoles go with them."""
         guests, self._guests = self._guests, {}
+        self._inside.stop()
         for guest in guests.values():
             guest.kill()
         for guest in guests.values():

@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.function.vm.console import Console
 from resources.libraries.python.drivers.function.vm.monitor import Monitor
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.polling import favour
 from resources.libraries.python.drivers.host.processes import ending
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.errors import CsitError
@@ -110,6 +111,21 @@ class Guest:
         resource.prlimit(self._process.pid, resource.RLIMIT_RTTIME, (_RUNAWAY_US, _RUNAWAY_US))
         for thread in (*self._vcpus, *((self._process.pid,) if emulator else ())):
             threads.make_realtime(thread)
+
+    def favour(self, vcpus: Sequence[int], *, emulator: bool) -> None:
+        """Let vCPUs that may never rest go before other ordinary threads; in real time they would stop their CPUs.
+
+        Args:
+            vcpus: Their numbers.
+            emulator: Whether QEMU's main thread copies packets and so is a data thread.
+
+        Raises:
+            Unsupported: The kernel refuses.
+        """
+        for number in vcpus:
+            favour(self._vcpus[number])
+        if emulator and self._process is not None:
+            favour(self._process.pid)
 
     @property
     def pid(self) -> int | None:

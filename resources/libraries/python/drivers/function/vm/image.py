@@ -25,8 +25,13 @@ from resources.libraries.python.model.base import Frozen
 
 _MODULES = ("virtio_pci", "virtio_net")
 """What a guest needs; where a kernel has them built in there is no file of that name."""
+_USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_generic")
+"""What one needs whose network cards a program drives; it is told what to do over a port and files of QEMU's."""
+_NEAR = ("virtio", "failover", "uio", "fw_cfg")
+"""In the names of modules that can matter: a kernel has thousands."""
 _FOLDERS = ("bin", "dev", "modules", "proc", "sys")
-_BUILDING = ".building-"
+BUILDING = ".building-"
+"""How folders begin in which something is made."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +43,8 @@ class Description(Frozen):
     """Versions by name."""
     modules: tuple[str, ...]
     """In the order in which the guest loads them."""
+    user_space_modules: tuple[str, ...]
+    """The same of a guest whose network cards a program drives."""
     digests: dict[str, str]
     """SHA-256 of its files by name."""
 
@@ -88,25 +95,25 @@ def image(cache: Path) -> Image:
         CsitError: It could not be made.
     """
     try:
-        with _alone(cache):
+        with alone(cache):
             return cached(cache) or _make(cache)
     except OSError as error:
         raise CsitError(f"the image of a guest cannot be kept in {cache}: {error}") from error
 
 
 @contextmanager
-def _alone(cache: Path) -> Iterator[None]:
+def alone(cache: Path) -> Iterator[None]:
     """One maker at a time; what a killed one left is removed."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in cache.glob(f"{_BUILDING}*"):
+        for left in cache.glob(f"{BUILDING}*"):
             shutil.rmtree(left)
         yield
 
 
 def _make(cache: Path) -> Image:
-    work = Path(mkdtemp(prefix=_BUILDING, dir=cache))
+    work = Path(mkdtemp(prefix=BUILDING, dir=cache))
     try:
         (work / "packages").mkdir()
         versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
@@ -128,14 +135,13 @@ def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
     kernel = _only(root, "boot/vmlinuz-*")
     version = kernel.name.removeprefix("vmlinuz-")
     found = {module_name(path): path for path in root.glob("**/modules/*/kernel/**/*.ko*") if path.is_file()}
-    # Only those that can matter are read: a kernel has thousands.
-    near = {name: read_module(path) for name, path in found.items() if "virtio" in name or "failover" in name}
-    order = load_order(_MODULES, near)
+    near = {name: read_module(path) for name, path in found.items() if any(word in name for word in _NEAR)}
+    order, other = load_order(_MODULES, near), load_order(_USER_SPACE_MODULES, near)
     busybox = _only(root, "**/bin/busybox").read_bytes()
     entries = [
         *(folder(path) for path in _FOLDERS),
         file("bin/busybox", busybox, executable=True),
-        *(file(f"modules/{name}.ko", near[name]) for name in order),
+        *(file(f"modules/{name}.ko", near[name]) for name in dict.fromkeys((*order, *other))),
         file("init", render_init(order).encode(), executable=True),
     ]
     (made / "initramfs.cpio").write_bytes(cpio(entries))
@@ -144,6 +150,7 @@ def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
         kernel_version=version,
         packages=versions,
         modules=tuple(order),
+        user_space_modules=tuple(other),
         digests={name: _digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
     )
     (made / "image.json").write_text(description.model_dump_json(indent=2), encoding="utf-8")
@@ -159,7 +166,7 @@ def _only(root: Path, pattern: str) -> Path:
 
 def recipe() -> str:
     """Changes with whatever goes into an image besides the packages."""
-    return hashlib.sha256(repr((render_init([]), _MODULES, _FOLDERS)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((render_init([]), _MODULES, _USER_SPACE_MODULES, _FOLDERS)).encode()).hexdigest()[:12]
 
 
 def _digest(path: Path) -> str:

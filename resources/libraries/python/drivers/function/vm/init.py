@@ -12,7 +12,7 @@ READY = "CSIT-GUEST-READY"
 PROBE = "csit.probe"
 """On the command line of a guest that is to end as soon as it is ready."""
 _TEMPLATES = Path(__file__).parents[5] / "templates"
-_QUIET = (
+QUIET = (
     "console=ttyS0",
     "quiet",
     # A panic ends the guest, with its reason on the console, where it would otherwise stand still.
@@ -22,6 +22,7 @@ _QUIET = (
     # Neighbour discovery and MLD packets would be counted as test traffic.
     "ipv6.disable=1",
 )
+"""On every guest's kernel command line."""
 
 
 def render_init(modules: Sequence[str]) -> str:
@@ -48,12 +49,12 @@ def command_line(function: NfPlan, mtu: int, vcpus: Sequence[int]) -> str:
         vcpus: The vCPU that receives from the left port, and that of the right one.
     """
     sides = zip((function.left, function.right), vcpus, strict=True)
-    return " ".join([*_QUIET, *(_port(interface, mtu, vcpu) for interface, vcpu in sides)])
+    return " ".join([*QUIET, *(_port(interface, mtu, vcpu) for interface, vcpu in sides)])
 
 
 def probe_command_line() -> str:
     """The same of a guest without ports that ends as soon as it is ready."""
-    return " ".join([*_QUIET, PROBE])
+    return " ".join([*QUIET, PROBE])
 
 
 def _port(interface: NfInterface, mtu: int, vcpu: int) -> str:

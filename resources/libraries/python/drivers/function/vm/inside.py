@@ -1,0 +1,121 @@
+"""What runs inside of guests and makes them network functions; all else about a guest is the same."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from resources.libraries.python.drivers.function.vm.guest import Guest
+from resources.libraries.python.drivers.function.vm.image import Image
+from resources.libraries.python.drivers.function.vm.init import command_line
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan, Plan, Port
+
+
+class Inside(Protocol):
+    """What runs inside of all guests of a driver."""
+
+    cpu_model: str
+    """Of guests in emulation."""
+    memory_mb: int
+    """Of each guest."""
+    waits: bool
+    """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
+
+    def initramfs(self, base: Image, cache: Path) -> Path:
+        """What guests begin with: the image's own, or one with more in it, kept in the cache."""
+
+    def cpus(self, name: str) -> tuple[int, ...]:
+        """The CPU of each vCPU of an NF."""
+
+    def command_line(self, function: NfPlan, mtu: int) -> str:
+        """Of the guest's kernel."""
+
+    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+        """Further ones of QEMU, after what they need is made in a folder."""
+
+    def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
+        """Make guests that are up NFs, and give their threads priorities.
+
+        Args:
+            guests: By NF.
+            emulator: Whether QEMU's main threads are data threads.
+
+        Raises:
+            CsitError: One refuses, or has ended.
+        """
+
+    def receives(self, port: Port) -> int | None:
+        """Number of the vCPU that receives from a port; None where nothing does."""
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Of interfaces that only the guests see."""
+
+    def facts(self) -> Mapping[str, str]:
+        """About what runs in them."""
+
+    def problems(self, name: str) -> Sequence[str]:
+        """What is wrong inside of a guest that runs."""
+
+    def stop(self) -> None:
+        """Let go of all guests; they are ended by others."""
+
+
+class Router:
+    """Fulfils `Inside`: the guest's kernel routes, told all by its command line. A vCPU for each data thread."""
+
+    cpu_model = "qemu64"
+    waits = True
+
+    def __init__(self, plan: Plan, memory_mb: int) -> None:
+        """Prepare.
+
+        Args:
+            plan: Has the NFs' cores and ports.
+            memory_mb: Of each guest.
+        """
+        self.memory_mb = memory_mb
+        self._plan = plan
+
+    def initramfs(self, base: Image, cache: Path) -> Path:
+        """The image's own."""
+        del cache
+        return base.initramfs
+
+    def cpus(self, name: str) -> tuple[int, ...]:
+        """Those of its data threads."""
+        return self._plan.cores.cpus(name)
+
+    def command_line(self, function: NfPlan, mtu: int) -> str:
+        """Has addresses, routes and neighbours."""
+        threads = {port.interface: port.data_thread for port in self._plan.ports(function.name)}
+        return command_line(function, mtu, [threads[side.name] for side in (function.left, function.right)])
+
+    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+        """None."""
+        del function, folder
+        return ()
+
+    def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
+        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time."""
+        for guest in guests.values():
+            guest.make_realtime(emulator=emulator)
+
+    def receives(self, port: Port) -> int | None:
+        """The vCPU of the port's data thread."""
+        return port.data_thread
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """None: nobody outside of the guest knows them."""
+        return {}
+
+    def facts(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def problems(self, name: str) -> Sequence[str]:
+        """None that are known outside of the guest."""
+        del name
+        return ()
+
+    def stop(self) -> None:
+        """Nothing is held."""

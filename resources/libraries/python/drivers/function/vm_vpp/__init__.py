@@ -1,0 +1,1 @@
+"""Network functions as virtual machines in which VPP routes IPv4."""

@@ -1,0 +1,110 @@
+"""The dialogue with the VPP of a guest, against bytes like VPP's. That VPP sends these, the integration tests see."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from vpp_stand_in import stand_in
+
+from resources.libraries.python.drivers.function.vm_vpp.cards import interfaces_inside, placement
+from resources.libraries.python.drivers.function.vm_vpp.machine import GuestVpp
+from resources.libraries.python.drivers.function.vpp.commands import routing
+from resources.libraries.python.drivers.vpp.startup import Waiting
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.planning.plan import make_plan
+
+_READ = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
+_NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind.QEMU_VPP})}
+PLAN = make_plan(
+    _READ.model_copy(update={"nodes": _NODES}),
+    Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=1),
+    layout((cpu, cpu, 0, 0) for cpu in range(16)),
+)
+FUNCTION = PLAN.functions[0]
+PLACED = """Thread 1 (vpp_wk_0):
+ node virtio-input:
+    csn1x1i1 queue 0 (polling)
+    csn1x1i2 queue 0 (polling)
+"""
+INTERFACES = """              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count
+csn1x1i1                          1      up          9000/0/0/0     rx packets                    20
+csn1x1i2                          2     down         9000/0/0/0     tx packets                    20
+"""
+SAYS = {
+    "show version": "vpp v26.10-rc0 built by somebody",
+    "set interface default rx-mode interrupt": "Default interface rx-mode set to interrupt",
+    "show interface rx-placement": PLACED,
+    "show interface": INTERFACES,
+    "show threads": "ID     Name                Type        LWP\n0      vpp_main                        300    other\n",
+}
+
+
+def answer(refuses: str = "never") -> Callable[[bytes], list[bytes]]:
+    def of(line: bytes) -> list[bytes]:
+        command = line.decode()
+        return [b"virtio: no such device\0" if refuses in command else SAYS.get(command, "").encode() + b"\0"]
+
+    return of
+
+
+def vpp(path: Path) -> GuestVpp:
+    return GuestVpp(
+        FUNCTION, interfaces_inside(PLAN, FUNCTION), placement(PLAN, FUNCTION.name), Waiting("interrupt", 100), path
+    )
+
+
+def test_it_is_told_all_that_a_router_needs_over_the_relay(tmp_path: Path) -> None:
+    path = tmp_path / "cli"
+    with stand_in(path, answer(), relay=True) as read:
+        guest = vpp(path)
+        guest.configure(1518)
+        assert guest.thread_of("csn1x1i1") == 1
+        assert guest.thread_of("nope") is None
+        assert guest.version == "26.10-rc0"
+        guest.close()
+    commands = [line.decode() for line in read[2:]]
+    for command in routing(FUNCTION):
+        assert command in commands
+    made = commands.index("create interface virtio 0000:00:11.0 bind")
+    assert made < commands.index("set interface name virtio-0/0/11/0 csn1x1i1") < commands.index(routing(FUNCTION)[0])
+    assert "set interface rx-mode csn1x1i1 queue 0 interrupt" in commands, "its queues were in another mode"
+
+
+def test_what_it_refuses_is_told_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "cli"
+    says = (
+        r"VPP in the virtual machine of nf-1-1: create interface virtio 0000:00:11.0 bind was refused.*no such device"
+    )
+    with stand_in(path, answer("create interface"), relay=True), pytest.raises(CommandFailed, match=says):
+        guest = vpp(path)
+        try:
+            guest.configure(1518)
+        finally:
+            guest.close()
+
+
+def test_it_tells_counters_and_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "cli"
+    with stand_in(path, answer(), relay=True):
+        guest = vpp(path)
+        assert guest.counters() == {
+            "csn1x1i1": InterfaceCounters(20, 0, 0, 0), "csn1x1i2": InterfaceCounters(0, 20, 0, 0),
+        }  # fmt: skip
+        assert guest.problems() == (
+            "csn1x1i2 of VPP in the virtual machine of nf-1-1 is down",
+            "worker 0 of VPP in the virtual machine of nf-1-1 is gone",
+        )
+        assert guest.facts()["threads"] == "vCPUs: main thread on CPU 0, workers on CPU 1"
+        guest.close()
+
+
+def test_one_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    guest = vpp(tmp_path / "nobody")
+    (problem,) = guest.problems()
+    assert problem.startswith("VPP in the virtual machine of nf-1-1: VPP at ")
+    with pytest.raises(CsitError, match="VPP in the virtual machine of nf-1-1"):
+        guest.configure(1518)
