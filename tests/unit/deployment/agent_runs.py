@@ -72,7 +72,7 @@ class Agent:
         """Why it has ended, and what was interrupted before."""
         return self.wait_for("end")
 
-    def wait_for(self, name: str, within_s: float = 20.0) -> str:
+    def wait_for(self, name: str, within_s: float = 120.0) -> str:
         """What it has put into its folder under a name."""
         file = self._folder / name
         wait_until(f"{name} of the agent", lambda: "" if file.exists() else "nothing", within_s, pause_s=0.01)
@@ -94,6 +94,7 @@ def running(folder: Path, silence_s: float = 20.0) -> Iterator[Agent]:
 def linked(folder: Path, agent_silence_s: float = 20.0, silence_s: float = 20.0) -> Iterator[tuple[Agent, Link]]:
     """An agent and the controller's end of the conversation with it."""
     with running(folder, agent_silence_s) as agent:
+        agent.wait_for("pid")  # a slow start is no silence
         link = Link("DUT1", agent.channel, silence_s)
         try:
             yield agent, link

@@ -83,10 +83,10 @@ def test_an_agent_that_hears_nothing_is_alone(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
-    with linked(tmp_path, silence_s=1.0) as (agent, link):
+    with linked(tmp_path, silence_s=2.0) as (agent, link):
         link.call(calls.PROBLEMS, Role.SWITCH)
         os.kill(agent.pid, signal.SIGSTOP)
-        with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 1 s"):
+        with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 2 s"):
             link.call(calls.PROBLEMS, Role.SWITCH)
 
 
@@ -112,3 +112,8 @@ def test_whoever_does_not_speak_json_is_told_so(tmp_path: Path) -> None:
     with running(tmp_path) as agent:
         agent.channel.send(b"GET / HTTP/1.0\n")
         assert "does not speak as it should: no JSON: GET / HTTP/1.0" in agent.end()
+
+
+@pytest.mark.parametrize(("silence_s", "beat_s"), [(5.0, 1.25), (20.0, 2.0), (300.0, 2.0)])
+def test_both_say_something_several_times_in_each_silence(silence_s: float, beat_s: float) -> None:
+    assert calls.beat_s(silence_s) == beat_s

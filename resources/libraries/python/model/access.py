@@ -50,3 +50,5 @@ class Access(Frozen):
     """How to get root's rights: `auto` is `sudo -n` where the user is not root."""
     python: str = "python3"
     """Python 3.11 or newer on the node."""
+    silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
+    """How long either side may be unheard of before it counts as gone: a cable that is cut ends no connection."""

@@ -19,7 +19,7 @@ def main() -> int:
     source, sink = process.take_streams()
     parser = argparse.ArgumentParser(prog="agent")
     parser.add_argument("--controller", help="who calls; only shown, where processes are listed")
-    parser.add_argument("--silence-s", type=float, default=calls.SILENCE_S)
+    parser.add_argument("--silence-s", type=float, required=True)
     options = parser.parse_args()
     process.log_to_stderr()
     greeting = calls.Greeting(

@@ -25,9 +25,12 @@ R = TypeVar("R")
 
 PROTOCOL = 1
 """Another number where a call was changed or went away."""
-BEAT_S = 2.0
-SILENCE_S = 20.0
-"""Who has not heard anything for so long is alone: a partition ends no connection."""
+_BEAT_S = 2.0
+
+
+def beat_s(silence_s: float) -> float:
+    """How often to say something to somebody who waits for so long at most."""
+    return min(_BEAT_S, silence_s / 4)
 
 
 class Role(StrEnum):

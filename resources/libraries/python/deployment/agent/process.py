@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from resources.libraries.python.deployment.agent.calls import BEAT_S
+from resources.libraries.python.deployment.agent.calls import beat_s
 from resources.libraries.python.dialogue import Lines, line_of, plain
 from resources.libraries.python.errors import CsitError
 
@@ -106,7 +106,7 @@ class Conversation:
     def _beat(self) -> None:
         while not self._gone:
             self._say({"beat": True})
-            time.sleep(BEAT_S)
+            time.sleep(beat_s(self._silence_s))
 
     def _read(self) -> None:
         lines = Lines()

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Generic, TypeVar
 
-from resources.libraries.python.deployment.agent.calls import BEAT_S, SILENCE_S, Call
+from resources.libraries.python.deployment.agent.calls import Call, beat_s
 from resources.libraries.python.dialogue import Lines, error_of, line_of
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.roles.connection import Channel
@@ -64,7 +64,7 @@ class Link:
     sides hear of each other every few seconds.
     """
 
-    def __init__(self, name: str, channel: Channel, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, name: str, channel: Channel, silence_s: float) -> None:
         """Begin to listen.
 
         Args:
@@ -136,7 +136,7 @@ class Link:
         try:
             while not self.lost:
                 try:
-                    line = self._outgoing.get(timeout=BEAT_S)
+                    line = self._outgoing.get(timeout=beat_s(self._silence_s))
                 except queue.Empty:
                     line = line_of({"beat": True})
                 if line is None:

@@ -21,8 +21,8 @@ Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""
 RETURN_S = 600.0
 """A server takes minutes to boot."""
-_FREE_S = 90.0
-"""An agent that is cut off finds that out within 20 s, and then needs some time to remove everything."""
+_REMOVE_S = 70.0
+"""An agent that is cut off finds that out after the silence, and then needs some time to remove everything."""
 _BETWEEN_S = 2.0
 _TELL_S = 30.0
 _log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class Node:
             self._end_agent()
             try:
                 self._link = self._start()
-                return self.open(_FREE_S) if self._is_open else ()
+                return self.open(self._access.silence_s + _REMOVE_S) if self._is_open else ()
             except (ConnectionFailed, NotReady) as error:
                 last = str(error)
             now = time.monotonic()
@@ -170,8 +170,10 @@ class Node:
         """Bring what an agent needs, start one."""
         runtime, program = self._runtimes.install(self.connection, self._access.python)
         who = f"{user()}@{platform.node()} pid {os.getpid()}"
-        channel = self.connection.open([self._access.python, "-I", str(program), "--controller", who], root=True)
-        link = Link(self.name, channel)
+        silence_s = self._access.silence_s
+        options = ["--controller", who, "--silence-s", str(silence_s)]
+        channel = self.connection.open([self._access.python, "-I", str(program), *options], root=True)
+        link = Link(self.name, channel, silence_s)
         try:
             greeting = link.call(calls.HELLO, Hello(calls.PROTOCOL, runtime.project))
         except BaseException:

@@ -58,7 +58,7 @@ class SshConnection(Machine):
             if self._way is not None:
                 self._way.close()
             self._way = None
-            self._way = connect(route(self._access, user_configuration()), self.name)
+            self._way = connect(route(self._access, user_configuration()), self.name, self._access.silence_s)
             return self._way, True
 
     def _start(self, command: Sequence[str]) -> Streams:

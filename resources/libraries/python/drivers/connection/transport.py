@@ -19,9 +19,6 @@ from resources.libraries.python.errors import ConnectionFailed
 
 CONNECT_S = 10.0
 _LOGIN_S = 20.0
-_KEEPALIVE_S = 5
-_SILENCE_S = 20.0
-"""How long a host may leave what was sent unacknowledged before the connection counts as cut."""
 _WINDOW_BYTES = 4 * 1024 * 1024
 _RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
 _LOG = f"{__name__}.paramiko"
@@ -46,12 +43,13 @@ class Way:
         self._through.close()
 
 
-def connect(hops: Sequence[Hop], name: str) -> Way:
+def connect(hops: Sequence[Hop], name: str, silence_s: float) -> Way:
     """Connect through all hops and log in everywhere.
 
     Args:
         hops: The way; the node last.
         name: The node, for a person.
+        silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
 
     Raises:
         ConnectionFailed: A host cannot be reached, is not who it says, or does not let us in.
@@ -61,17 +59,17 @@ def connect(hops: Sequence[Hop], name: str) -> Way:
         transport: Transport = None
         for position, hop in enumerate(hops):
             who = f"{name} ({hop})" if hop is hops[-1] else f"the jump host {hop} towards {name}"
-            pipe = _pipe(hop, who) if transport is None else _tunnel(transport, hop, who)
+            pipe = _pipe(hop, who, silence_s) if transport is None else _tunnel(transport, hop, who)
             stack.callback(pipe.close)
             transport = OrderedTransport(pipe, default_window_size=_WINDOW_BYTES)
             stack.callback(transport.close)
             _shake_hands(transport, hop, who, hops[:position])
             authenticate(transport, hop, who)
-            transport.set_keepalive(_KEEPALIVE_S)
+            transport.set_keepalive(silence_s / 4)
         return Way(transport, stack.pop_all())
 
 
-def _pipe(hop: Hop, who: str) -> socket.socket:
+def _pipe(hop: Hop, who: str, silence_s: float) -> socket.socket:
     try:
         pipe = socket.create_connection((hop.host, hop.port), timeout=CONNECT_S)
     except TimeoutError as error:
@@ -84,7 +82,7 @@ def _pipe(hop: Hop, who: str) -> socket.socket:
         raise ConnectionFailed(f"{who} cannot be reached: {error.strerror or error}") from error
     pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # With the keepalives in it, so that a cut cable is noticed long before the kernel would give up by itself.
-    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_SILENCE_S * 1000))
+    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
     return pipe
 
 
