@@ -104,6 +104,8 @@ _SETTINGS = {
     "sum": ("duration_sum_s",),
 }
 """What may be said after a profile's name: fields of all its goals."""
+_OF_ALL = {"time": "duration_max_s", "latency": "latency_duration_s"}
+"""The same: fields of the profile itself."""
 
 
 def profile(text: str) -> SearchProfile:
@@ -125,10 +127,11 @@ def profile(text: str) -> SearchProfile:
 
 def _with_setting(found: SearchProfile, setting: str) -> SearchProfile:
     key, _, value = setting.partition("=")
-    if key == "time":
-        return _checked(found, setting, {**found.model_dump(), "duration_max_s": value})
+    if key in _OF_ALL:
+        return _checked(found, setting, {**found.model_dump(), _OF_ALL[key]: value})
     if key not in _SETTINGS:
-        raise ConfigError(f"search {found.name}: unknown setting '{setting}'; there are {', '.join(_SETTINGS)}, time")
+        known = ", ".join((*_SETTINGS, *_OF_ALL))
+        raise ConfigError(f"search {found.name}: unknown setting '{setting}'; there are {known}")
     if key == "loss" and len(found.goals) > 1:
         raise ConfigError(f"search {found.name}: '{setting}' fits a profile with one goal, such as soak")
     goals = [{**goal.model_dump(), **dict.fromkeys(_SETTINGS[key], value)} for goal in found.goals]
