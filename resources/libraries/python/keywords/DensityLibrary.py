@@ -19,6 +19,7 @@ from resources.libraries.python.keywords.choices import (
     chosen_priors,
     chosen_profile,
     chosen_topology,
+    rerun,
     resumed,
 )
 from resources.libraries.python.keywords.keeper import Keeper
@@ -161,7 +162,9 @@ class DensityLibrary:
         if self._topology is None or self._world is None or self._environment is None:
             raise CsitError("the testbed is not open; the suite setup is missing")
         report = self._progress.search
-        return Experiment(self._topology, self._world, asked, self._environment, report, priors=self._priors)
+        experiment = Experiment(self._topology, self._world, asked, self._environment, report, priors=self._priors)
+        experiment.draft.rerun = rerun(self._choices, self._topology)
+        return experiment
 
     @keyword
     def measure_with_care(self, phases: str) -> None:

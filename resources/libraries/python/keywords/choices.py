@@ -10,6 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.journal_events import Choices
@@ -29,6 +30,7 @@ DEFAULTS = {
 }
 """Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
 
+_PROJECT = Path(__file__).parents[4]
 Lookup = Callable[[str], object]
 """Value of a variable by name, None where it is not set."""
 
@@ -78,12 +80,36 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
     options = lookup("OPTIONS")
     return Choices(
         topology=str(Path(str(lookup("TOPOLOGY"))).absolute()),
-        topology_digest=hashlib.sha256(topology.model_dump_json().encode()).hexdigest(),
-        variables={name: _value(lookup, name) for name in DEFAULTS},
+        topology_digest=_digest(topology),
+        variables=_variables(lookup),
         include=tuple(getattr(options, "include", ())),
         exclude=tuple(getattr(options, "exclude", ())),
         profile=chosen_profile(lookup),
     )
+
+
+def rerun(lookup: Lookup, topology: Topology) -> Rerun:
+    """How to run the tests of the present suite again, for their records."""
+    return Rerun(
+        suite=_inside(str(lookup("SUITE SOURCE"))),
+        topology=_inside(str(lookup("TOPOLOGY"))),
+        topology_digest=_digest(topology),
+        variables=_variables(lookup),
+    )
+
+
+def _digest(topology: Topology) -> str:
+    return hashlib.sha256(topology.model_dump_json().encode()).hexdigest()
+
+
+def _variables(lookup: Lookup) -> dict[str, str]:
+    return {name: _value(lookup, name) for name in DEFAULTS}
+
+
+def _inside(path: str) -> str:
+    """A path as it is called from inside the project, which may be elsewhere on another machine."""
+    absolute = Path(path).absolute()
+    return str(absolute.relative_to(_PROJECT)) if absolute.is_relative_to(_PROJECT) else str(absolute)
 
 
 def command(lookup: Lookup) -> Command:

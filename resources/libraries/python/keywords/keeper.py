@@ -18,6 +18,7 @@ from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import Ended
 from resources.libraries.python.recording.journal_run import Run
 from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.resume import cell_key, past_of
 from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.writer import check_folder, write_result
@@ -150,7 +151,7 @@ class Keeper:
         result = finish(removal)
         with self._ending():
             self._write(result, message, cut_short=cut_short)
-            logger.info(f"{RESULT_MARKER}{result.model_dump_json()}")
+            logger.info(f"{RESULT_MARKER}{pack(result)}")
             for line in result.verdict.evidence:
                 logger.info(f"{result.verdict.kinds[0]}: {line}")
             self._progress.done(result)
@@ -197,7 +198,7 @@ class Keeper:
 def _carry_over(ended: Ended) -> None:
     """End the present test as it ended when it was measured."""
     result = ended.result
-    logger.info(f"{RESULT_MARKER}{result.model_dump_json()}")
+    logger.info(f"{RESULT_MARKER}{pack(result)}")
     logger.info(f"carried over from the journal; measured from {result.started_at} to {result.finished_at}")
     match ended.status:
         case "PASS":

@@ -13,8 +13,10 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 """Minor: a key was added. Major: a key changed its meaning or went away."""
+SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3"]
+"""All that this version reads."""
 
 
 class Asked(Frozen):
@@ -155,10 +157,28 @@ class DeploymentTimes(Frozen):
     remove_s: float | None = None
 
 
+class Rerun(Frozen):
+    """What it takes, beside the cell and frame that were asked for, to run a test again."""
+
+    suite: str
+    """Robot's file of the test; relative to the project where it is part of it."""
+    topology: str
+    """The testbed's file; relative to the project where it is part of it."""
+    topology_digest: str
+    """SHA-256 of what that file said. It holds no secrets."""
+    variables: dict[str, str]
+    """Name to value of the run's variables that choose cells, frames and search, defaults included."""
+
+
+def _is_none(value: object) -> bool:
+    """Left out of the JSON of older records, so that their digests stay what they were."""
+    return value is None
+
+
 class Result(Frozen):
     """One test. `simulated` is true for everything that did not come from real packets."""
 
-    schema_version: Literal["1.0", "1.1", "1.2"] = "1.2"
+    schema_version: SchemaVersion = "1.3"
     test_id: str
     """Robot's long name of the test."""
     test_name: str
@@ -204,6 +224,8 @@ class Result(Frozen):
     quarantined: str | None = None
     """Why no test of this cell is run any more."""
     verdict: Verdict
+    rerun: Rerun | None = Field(default=None, exclude_if=_is_none)
+    """None in records before this key."""
 
     @property
     def cell(self) -> Cell:

@@ -15,6 +15,7 @@ from resources.libraries.python.model.result import (
     Finding,
     LatencyAtLoad,
     Mrr,
+    Rerun,
     Result,
     Verdict,
     VerdictKind,
@@ -56,6 +57,7 @@ class Draft:
     broken: tuple[str, ...] = ()
     quarantined: str | None = None
     verdict: Verdict | None = None
+    rerun: Rerun | None = None
 
     def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> Result:
         """Close the record. A test that did not pass never keeps a verdict that sounds as if it had."""
@@ -111,4 +113,5 @@ class Draft:
             broken=self.broken,
             quarantined=self.quarantined,
             verdict=verdict,
+            rerun=self.rerun,
         )

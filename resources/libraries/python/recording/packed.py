@@ -1,0 +1,145 @@
+"""The short form of a record, as it travels in `output.xml`: what rows of tables need as it is, the rest compressed.
+
+A record is JSON of some 80 kB, nineteen twentieths of which are trials, histograms, the plan and the environment. They
+are replaced by one key, `packed`: the base64 of zlib (RFC 1950) of their JSON object. Another new key, `counted`, tells
+the few figures of them that a row of a test has, so that a table of tests is made without unpacking anything.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from dataclasses import asdict, dataclass
+
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Environment, Result
+from resources.libraries.python.planning.names import GENERATOR
+
+HEAVY = frozenset({"plan", "trials", "latency", "affinity", "itemized", "located", "environment"})
+"""Keys of a result that are packed."""
+_LARGEST_BYTES = 256 * 1024 * 1024
+"""A real record unpacks to some 100 kB, one of a hundred instances and thousands of trials to some 10 MB; one that
+unpacks to more than this is an attack on memory."""
+
+
+class NotUnpacked(ValueError):
+    """What is packed in a record cannot be unpacked; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a row of a test says of the packed part of its record."""
+
+    digest: str
+    """SHA-256 of the record's whole JSON: equal for one record, wherever it was written."""
+    environment: str
+    """Digest of the environment."""
+    version: str
+    revision: str | None
+    planned: bool
+    oversubscribed: bool
+    """As planned; the verdict may say so too."""
+    real_cores: float | None
+    """None where there was no plan."""
+    trials: int
+    trials_s: float
+    loads: int
+    """At which latency was measured."""
+
+
+def counted(result: Result, digest: str | None = None) -> Counted:
+    """Count what rows need.
+
+    Args:
+        result: The record.
+        digest: Of its JSON, where that is known already.
+    """
+    return Counted(
+        digest=digest or hashlib.sha256(result.model_dump_json().encode()).hexdigest(),
+        environment=digest_of(result.environment),
+        version=version_of(result),
+        revision=revision_of(result.environment),
+        planned=result.plan is not None,
+        oversubscribed=result.plan is not None and result.plan.cores.oversubscribed,
+        real_cores=_real_cores(result.plan),
+        trials=len(result.trials),
+        trials_s=sum(trial.total_duration_s for trial in result.trials),
+        loads=len(result.latency),
+    )
+
+
+def version_of(result: Result) -> str:
+    """What the vSwitch said of itself while it ran, or the kernel, which is the vSwitch otherwise."""
+    if result.simulated:
+        return "simulated"
+    said = result.facts.get("vswitch", {}).get("vswitch")
+    return said or f"Linux {result.environment.kernel.split(' ', 1)[0]}"
+
+
+def revision_of(environment: Environment) -> str | None:
+    """Short git revision, with a `+` where there were uncommitted changes."""
+    if environment.git_revision is None:
+        return None
+    return environment.git_revision[:12] + ("+" if environment.git_dirty else "")
+
+
+def digest_of(environment: Environment) -> str:
+    """The same for equal environments."""
+    return hashlib.sha256(environment.model_dump_json().encode()).hexdigest()[:16]
+
+
+def _real_cores(plan: Plan | None) -> float | None:
+    """Of the (first) DUT, as data cores are counted. A generator on it has one thread on each of its cores."""
+    if plan is None:
+        return None
+    return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.on(None)))
+
+
+def pack(result: Result) -> str:
+    """One JSON object on one line: the light keys, `counted` and `packed`."""
+    light = result.model_dump_json(exclude=set(HEAVY))
+    heavy = zlib.compress(result.model_dump_json(include=set(HEAVY)).encode(), 6)
+    figures = json.dumps(asdict(counted(result)), separators=(",", ":"))
+    return f'{light[:-1]},"counted":{figures},"packed":"{base64.b64encode(heavy).decode()}"}}'
+
+
+def unpack(packed: str | bytes) -> bytes:
+    """The JSON object of the heavy keys.
+
+    Args:
+        packed: What stands under `packed`.
+
+    Raises:
+        NotUnpacked: It is damaged, or unpacks to more than any record has.
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        heavy = unpacker.decompress(base64.b64decode(packed, validate=True), _LARGEST_BYTES)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise NotUnpacked(f"its packed part is damaged: {error}") from error
+    if unpacker.unconsumed_tail:
+        raise NotUnpacked(f"its packed part unpacks to more than {_LARGEST_BYTES / 1e6:.0f} MB")
+    if not unpacker.eof:
+        raise NotUnpacked("its packed part ends too early")
+    return heavy
+
+
+def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
+    """The whole JSON of a record in either form, and the digest that the short form names; None for the plain form.
+
+    Raises:
+        NotUnpacked: The packed part is damaged.
+        ValueError: It is no JSON at all.
+    """
+    if (isinstance(text, str) and '"packed"' not in text) or (isinstance(text, bytes) and b'"packed"' not in text):
+        return text, None
+    data = json.loads(text)
+    if not isinstance(data, dict) or not isinstance(data.get("packed"), str):
+        return text, None
+    heavy = unpack(data.pop("packed"))
+    figures = data.pop("counted", None)
+    if not heavy.startswith(b"{") or HEAVY & data.keys():
+        raise NotUnpacked("its packed part is not that of a record")
+    digest = figures.get("digest") if isinstance(figures, dict) else None
+    return json.dumps(data).encode()[:-1] + b"," + heavy[1:], digest if isinstance(digest, str) else None

@@ -1,0 +1,72 @@
+"""The short form of a record loses nothing, tells rows what they need, and cannot be used to fill memory."""
+
+import base64
+import json
+import zlib
+from dataclasses import asdict
+
+import pytest
+
+from csit_utils.dataset.heads import packed_head
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.records import parse_record
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.recording import packed
+from resources.libraries.python.recording.packed import HEAVY, NotUnpacked, counted, pack, unpack
+from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+
+RESULTS = [
+    result(ServiceType.CSC, 2, 2),
+    result(ServiceType.VSC, 1, 1, simulated=True, oversubscribed=True, message='a "b" <c> ü'),
+    mrr_result(ServiceType.CSP, 1, 3),
+    does_not_fit(ServiceType.CSC, 8, 8),
+]
+
+
+@pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
+def test_a_record_comes_back_as_it_was(made: Result) -> None:
+    assert parse_record(pack(made), "x") == (made, counted(made).digest)
+    assert parse_record(pack(made).encode(), "x")[0] == made
+    assert parse_record(made.model_dump_json(), "x") == (made, None)
+
+
+@pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
+def test_the_head_tells_what_is_packed(made: Result) -> None:
+    data = json.loads(pack(made))
+    assert not HEAVY & data.keys()
+    assert data["counted"] == asdict(counted(made))
+    assert packed_head(pack(made)).counted == counted(made)
+    assert (data["counted"]["trials"], data["counted"]["planned"]) == (len(made.trials), made.plan is not None)
+
+
+def test_it_is_much_shorter() -> None:
+    made = result(ServiceType.CSC, 8, 2, histograms=False)
+    assert len(pack(made)) < len(made.model_dump_json()) / 2
+
+
+def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_LARGEST_BYTES", 1_000_000)
+    bomb = base64.b64encode(zlib.compress(b"{" + b" " * 2_000_000 + b"}")).decode()
+    with pytest.raises(NotUnpacked, match="more than 1 MB"):
+        unpack(bomb)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("####", "damaged"),
+        (base64.b64encode(b"no zlib").decode(), "damaged"),
+        (base64.b64encode(zlib.compress(b"{}" * 999)[:-6]).decode(), "too early"),
+    ],
+)
+def test_damage_is_named_with_the_test(text: str, reason: str) -> None:
+    data = {**json.loads(pack(RESULTS[0])), "packed": text}
+    with pytest.raises(ReadError, match=f"the place: .*{reason}"):
+        parse_record(json.dumps(data), "the place")
+
+
+def test_a_key_in_both_parts_is_refused() -> None:
+    data = {**json.loads(pack(RESULTS[0])), "trials": []}
+    with pytest.raises(ReadError, match="not that of a record"):
+        parse_record(json.dumps(data), "x")
