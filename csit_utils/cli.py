@@ -10,9 +10,11 @@ from resources.libraries.python.errors import ConfigError, CsitError
 
 COMMANDS = (
     "local", "doctor", "reserve", "status", "release", "cleanup", "plan", "robot", "outcome",
-    "report", "show", "answer", "explain", "bench",
+    "import", "report", "show", "answer", "compare", "trend", "gate", "explain", "bench",
 )  # fmt: skip
-"""In the order of --help. Each is a function of that name in the module of that name."""
+"""In the order of --help. Each is a function of that name in the module of that name, but for those below."""
+_OTHER_NAMES = {"import": ("importing", "import_")}
+"""Module and function of commands whose name is a word of Python."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options are parsed by somebody else."""
@@ -32,7 +34,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(lambda: None)  # so that a single command is still called by its name
     for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
-        function = getattr(import_module(f"csit_utils.commands.{name}"), name)
+        module, function_name = _OTHER_NAMES.get(name, (name, name))
+        function = getattr(import_module(f"csit_utils.commands.{module}"), function_name)
         app.command(name, context_settings=_OF_ANOTHER_PROGRAM.get(name))(function)
     return app
 

@@ -231,7 +231,9 @@ def _worst_p99(flows: Sequence[LatencyRow]) -> float | None:
     worst = 0.0
     for flow in flows:
         # With a hundredth of the probes lost the 99th percentile of all that were sent is among the lost ones.
-        if flow.p99_ns is None or flow.received < PERCENTILE * flow.sent:
+        if flow.p99_ns is None:
+            return None
+        if flow.sent is not None and flow.received is not None and flow.received < PERCENTILE * flow.sent:
             return None
         worst = max(worst, flow.p99_ns)
     return worst

@@ -105,13 +105,13 @@ def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[RefusedC
 
 
 def _cell(rows: list[TestRow], metric: Metric, refused: RefusedCell | None) -> MatrixCell:
-    asked = [row for row in rows if _asks_for(row, metric)]
+    asked = [row for row in rows if asks_for(row, metric)]
     # A latency test finds a PDR on its way, with less evidence: it stands in where no test asked for PDR itself.
     measured = _found(asked, metric) or _found(rows, metric)
     if not measured and not rows and refused is not None:
         return MatrixCell(CellState.DOES_NOT_FIT, reason=refused.reason)
     if not measured:
-        return _empty(asked)
+        return empty_cell(asked)
     runs = tuple(row for row, _ in measured)
     marks = {
         "runs": runs,
@@ -144,14 +144,14 @@ def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, Bounds]]:
     return [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
 
 
-def _asks_for(row: TestRow, metric: Metric) -> bool:
+def asks_for(row: TestRow, metric: Metric) -> bool:
     """Whether a test was to find this metric. Soaks are searched by the tests that otherwise search NDR and PDR."""
     if metric is Metric.SOAK:
         return row.test_type in (None, "NDRPDR")
     return row.test_type is None or metric.value in row.test_type
 
 
-def _empty(rows: list[TestRow]) -> MatrixCell:
+def empty_cell(rows: list[TestRow]) -> MatrixCell:
     """The reason for a hole: the last test that should have filled it."""
     if not rows:
         return MatrixCell(CellState.NOT_RUN, reason="no test of this cell in the files read")

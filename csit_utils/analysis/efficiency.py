@@ -63,8 +63,8 @@ class Ratio:
     """Throughput of service types in one cell with the same sizes."""
 
     metric: str
-    nf_size: str
-    vs_dtc: int
+    sizes: str
+    """Of NFs and vSwitch."""
     place: tuple[int, int]
     rates_pps: dict[str, float]
     """By service type; those with a figure."""
@@ -80,12 +80,12 @@ class Ratio:
 
 def ratios(found: Iterable[Matrix]) -> list[Ratio]:
     """Cells that at least two service types have figures of, from matrices that may be compared."""
-    groups: dict[tuple[str, str, int], list[Matrix]] = {}
+    groups: dict[tuple[str, str], list[Matrix]] = {}
     for matrix in found:
         series = matrix.series
-        groups.setdefault((matrix.metric.value, series.nf_size, series.vs_dtc), []).append(matrix)
+        groups.setdefault((matrix.metric.value, f"{series.nf_name}, {series.vswitch_name}"), []).append(matrix)
     result = []
-    for (metric, size, vs_dtc), matrices in groups.items():
+    for (metric, sizes), matrices in groups.items():
         for place in sorted({place for matrix in matrices for place in matrix.cells}):
             cells = {matrix.series.service_type: matrix.cells.get(place) for matrix in matrices}
             rates = {
@@ -97,5 +97,5 @@ def ratios(found: Iterable[Matrix]) -> list[Ratio]:
                 continue
             base = "CSC" if "CSC" in rates else next(iter(rates))
             over = any(cell.oversubscribed for kind, cell in cells.items() if kind in rates and cell is not None)
-            result.append(Ratio(metric, size, vs_dtc, place, rates, base, over))
+            result.append(Ratio(metric, sizes, place, rates, base, over))
     return result

@@ -1,5 +1,9 @@
 """Whether service instances get equal shares. Rates offered are equal for all instances by construction of a trial."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from csit_utils.dataset.rows import InstanceRow
 from resources.libraries.python.model.evidence import Itemized
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.itemize import itemize, itemize_goal
@@ -12,3 +16,49 @@ def itemized(result: Result) -> tuple[Itemized, ...]:
     goals = (itemize_goal(found, result.trials) for found in (result.ndr, result.pdr, result.soak) if found)
     mrr = itemize("MRR", (trial for trial in result.trials if trial.trial.purpose == "mrr"))
     return tuple(found for found in (*goals, mrr) if found is not None)
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """How equally the instances of a test are served at one of its loads. Rates are of both directions together."""
+
+    number: str
+    """NDR, PDR, SOAK, MRR, or overload."""
+    load_pps: float
+    index: float | None
+    """Jain's index; None for a single instance."""
+    rates_pps: tuple[tuple[int, float], ...]
+    """Instance and what was forwarded of it, by instance."""
+    worst_loss_ratio: float
+    """Of the instance and direction that lost most of what it was offered."""
+
+    @property
+    def lowest(self) -> tuple[int, float]:
+        """The instance that gets least, and what; of equals the first."""
+        return min(self.rates_pps, key=lambda each: each[1])
+
+    @property
+    def highest(self) -> tuple[int, float]:
+        """The instance that gets most, and what; of equals the first."""
+        return max(self.rates_pps, key=lambda each: each[1])
+
+    @property
+    def ratio(self) -> float | None:
+        """Least over most; None where nothing is forwarded."""
+        return self.lowest[1] / self.highest[1] if self.highest[1] > 0 else None
+
+
+def fairness_of(rows: Iterable[InstanceRow]) -> dict[str, Fairness]:
+    """By number, for the rows of one test."""
+    numbers: dict[str, list[InstanceRow]] = {}
+    for row in rows:
+        numbers.setdefault(row.number, []).append(row)
+    return {number: _fairness(number, own) for number, own in numbers.items()}
+
+
+def _fairness(number: str, rows: Sequence[InstanceRow]) -> Fairness:
+    rates: dict[int, float] = {}
+    for row in rows:
+        rates[row.instance] = rates.get(row.instance, 0.0) + row.forwarded_pps
+    worst = max(row.loss_ratio for row in rows)
+    return Fairness(number, rows[0].load_pps, rows[0].fairness, tuple(sorted(rates.items())), worst)

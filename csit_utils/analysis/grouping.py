@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import OWN, TestRow
 
 
 class Metric(StrEnum):
@@ -19,35 +19,61 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class System:
-    """Where results come from. Simulated and measured results are never of one system."""
+    """Where results come from. Simulated and measured results are never of one system, nor those of different tools."""
 
     simulated: bool
     world: str
     testbed: str
     drivers: str
+    origin: str = OWN
+    """Which software's results they are."""
 
     @property
     def name(self) -> str:
         """For a heading."""
-        return f"{self.testbed} ({'simulated' if self.simulated else self.world})"
+        kind = "simulated" if self.simulated else self.world
+        if kind in self.origin:
+            return f"{self.testbed}, {self.origin}"
+        return f"{self.testbed} ({kind if self.origin == OWN else f'{kind}, {self.origin}'})"
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Series:
     """All that is equal in the cells of one matrix."""
 
     system: System
     service_type: str
     nf_size: str
-    vs_dtc: int
+    """Empty where a tool does not tell it."""
+    vs_dtc: int | None
+    """None where a tool does not tell it."""
     frame: str
     profile: str
     goals: str
 
+    def __lt__(self, other: "Series") -> bool:
+        """By the order of the fields; unknown sizes before known ones."""
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[System, str, str, int, str, str, str]:
+        cores = -1 if self.vs_dtc is None else self.vs_dtc
+        return self.system, self.service_type, self.nf_size, cores, self.frame, self.profile, self.goals
+
     @property
     def name(self) -> str:
         """For a heading inside its system and frame size."""
-        return f"{self.service_type} · NF-{self.nf_size} · vSwitch-{self.vs_dtc}c"
+        return f"{self.service_type} · {self.nf_name} · {self.vswitch_name}"
+
+    @property
+    def nf_name(self) -> str:
+        """The size of the NFs."""
+        return f"NF-{self.nf_size}" if self.nf_size else "NF of unknown size"
+
+    @property
+    def vswitch_name(self) -> str:
+        """The size of the vSwitch."""
+        return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else "vSwitch of unknown size"
 
 
 class Bounds(NamedTuple):
@@ -56,7 +82,7 @@ class Bounds(NamedTuple):
     lower: float | None
     """None: the throughput is below `upper`."""
     upper: float | None
-    """None: nothing above `lower` could be offered."""
+    """None: nothing above `lower` could be offered. The same as `lower` where a tool gives a figure and no bounds."""
     complete: bool
 
 
@@ -91,7 +117,9 @@ def bounds(row: TestRow, metric: Metric) -> Bounds | None:
         upper = tried if upper is None else upper
     if lower is None and upper is None:
         return None
-    return Bounds(lower, upper, bool(complete))
+    if complete is None and upper is None:
+        upper = lower
+    return Bounds(lower, upper, complete is not False)
 
 
 def per_core(row: TestRow, metric: Metric) -> float | None:
@@ -106,13 +134,13 @@ def system_of(row: TestRow) -> System | None:
     """A row's system; None for a test without a record."""
     if row.simulated is None or row.world is None or row.testbed is None:
         return None
-    return System(row.simulated, row.world, row.testbed, row.drivers or "")
+    return System(row.simulated, row.world, row.testbed, row.drivers or "", row.origin)
 
 
 def series_of(row: TestRow) -> Series | None:
-    """A row's series; None for a test without a record."""
+    """A row's series; None for a test without a record, and for one that is no service of NFs."""
     system = system_of(row)
-    if system is None or row.service_type is None or row.vs_dtc is None:
+    if system is None or row.service_type is None:
         return None
     return Series(
         system,

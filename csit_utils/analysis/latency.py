@@ -70,18 +70,19 @@ def _decode(text: str) -> HdrHistogram | None:
         HdrHistogramSettingsException,
         HdrLengthException,
         IndexError,
+        OverflowError,
         ValueError,
     ):
         return None
 
 
-def curve(histogram: HdrHistogram) -> Curve:
+def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> Curve:
     """Latency at quantiles that lie evenly on the axis 1 / (1 - q), as far as the number of samples carries.
 
     With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
     """
     total = int(histogram.get_total_count())
-    reach = np.arange(0, np.log10(max(total, 2)), 1 / POINTS_PER_DECADE)
+    reach = np.arange(0, np.log10(max(total, 2)), 1 / per_decade)
     quantiles = [*(1 - 10.0**-reach).tolist(), 1.0]
     return Curve(total, tuple(quantiles), tuple(_at(histogram, quantiles)))
 
@@ -102,4 +103,9 @@ def _at(histogram: HdrHistogram, quantiles: Sequence[float]) -> list[int]:
     # The tiny amount keeps a product such as 0.9 * 10 = 9.000000000000002 from asking for the tenth sample.
     wanted = np.maximum(1, np.ceil(np.asarray(quantiles) * cumulated[-1] - 1e-9))
     places = np.searchsorted(cumulated, wanted)
-    return [int(histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(at)))) for at in places]
+    # A count is of all values up to the first one of the next count.
+    after = places + 1
+    half = int(histogram.sub_bucket_half_count)
+    doublings = np.maximum((after >> int(histogram.sub_bucket_half_count_magnitude)) - 1, 0)
+    firsts = (after - doublings * half) << (doublings + int(histogram.unit_magnitude))
+    return [int(value) - 1 for value in firsts]

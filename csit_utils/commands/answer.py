@@ -12,9 +12,8 @@ from rich.table import Table
 from csit_utils.analysis.answers import Answer, Question, answers, evidence
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.quantity import parse_rate, parse_time_ns
-from csit_utils.commands.reading import INPUTS, read, tell_problems
-from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.dataset.contents import Contents
 from csit_utils.report.answer_text import COLUMNS, evidence_text, next_text, question_text, view
 from resources.libraries.python.errors import ConfigError
 
@@ -41,26 +40,25 @@ def answer(
         or output not in ("table", "json", "csv")
     ):
         raise ConfigError("--goal is NDR or PDR, --layer L1 or L2, --format table, json or csv")
-    dataset = read(inputs)
+    known = contents_of(inputs)
     found = [
         each
-        for frame, mean_bytes in _frames(dataset).items()
+        for frame, mean_bytes in _frames(known).items()
         for each in _answers(
-            dataset, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
+            known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
         )
     ]
     _FORMATS[output](found)
-    tell_problems(dataset)
+    tell_problems(known)
 
 
-def _frames(dataset: Dataset) -> dict[str, float]:
+def _frames(known: Contents) -> dict[str, float]:
     """Mean L2 size of every frame size there is."""
-    rows = rows_of_tests(dataset)
-    return {row.frame: row.frame_mean_bytes for row in rows if row.frame and row.frame_mean_bytes}
+    return {row.frame: row.frame_mean_bytes for row in known.tests if row.frame and row.frame_mean_bytes}
 
 
-def _answers(dataset: Dataset, question: Question, frame: str) -> list[Answer]:
-    seen = evidence(rows_of_tests(dataset), instance_rows(dataset), latency_rows(dataset), dataset.refused)
+def _answers(known: Contents, question: Question, frame: str) -> list[Answer]:
+    seen = evidence(known.tests, known.instances(), known.latency(), known.refused)
     return [each for each in answers(question, seen) if each.series.frame == frame]
 
 

@@ -29,8 +29,10 @@ MEASURES = (
     Measure("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99", {"rounds": 1}),
     Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
     Measure("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
+    Measure("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 3.0}),
     Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 3.0}),
+    Measure("dataset_import", "csit_utils.bench.dataset_import", "measure", {"rounds": 1, "cells": "1x1", "tests": 20}),
     Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1}),
 )
 

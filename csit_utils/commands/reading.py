@@ -1,36 +1,81 @@
 """The inputs that commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.contents import Contents, InMemory, Joined
+from csit_utils.dataset.items import Dataset, Problem
+from csit_utils.dataset.layout import Layout, is_dataset
 from csit_utils.dataset.load import load
 from resources.libraries.python.errors import ConfigError
 
 INPUTS = Annotated[
     list[Path],
-    typer.Argument(help="output.xml files, result records (.json), or directories of them.", metavar="FILE..."),
+    typer.Argument(
+        help="output.xml files, result records (.json), results of CSIT and NFVbench, packed or not, folders of them, "
+        "or a dataset made by `import`.",
+        metavar="FILE...",
+    ),
 ]
 
 
-def read(inputs: list[Path]) -> Dataset:
-    """Read all inputs.
+class _WithProblems(Protocol):
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What could not be read."""
+
+
+def contents_of(inputs: list[Path]) -> Contents:
+    """What is in all inputs; of datasets no more is read than is asked for.
 
     Raises:
-        ConfigError: Nothing at all could be read from them.
+        ConfigError: Nothing at all could be read from them, or a dataset is of newer software.
     """
-    dataset = load(inputs)
-    if not dataset.recorded and not dataset.unrecorded:
-        reasons = "; ".join(problem.text for problem in dataset.problems)
-        raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: there are no tests in it")
+    files = [path for path in inputs if not is_dataset(path)]
+    found: list[Contents] = [*map(_stored, (path for path in inputs if is_dataset(path)))]
+    if files:
+        found.append(InMemory(load(files)))
+    joined = found[0] if len(found) == 1 else Joined(*found)
+    if not joined.tests:
+        _refuse(inputs, joined.problems)
+    return joined
+
+
+def _stored(path: Path) -> Contents:
+    from csit_utils.dataset.stored import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
+
+    return Stored(Layout(path))
+
+
+def read(inputs: list[Path]) -> Dataset:
+    """Read all inputs whole, every record of a dataset too.
+
+    Raises:
+        ConfigError: As of `contents_of`.
+    """
+    dataset = load([path for path in inputs if not is_dataset(path)])
+    for path in inputs:
+        if is_dataset(path):
+            from csit_utils.dataset.stored import Stored  # noqa: PLC0415 - as above
+
+            for item in Stored(Layout(path)).items():
+                dataset.add(item)
+    if not dataset.recorded and not dataset.unrecorded and not dataset.foreign:
+        _refuse(inputs, dataset.problems)
     return dataset
 
 
-def tell_problems(dataset: Dataset) -> None:
+def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
+    reasons = "; ".join(problem.text for problem in problems)
+    raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: there are no tests in it")
+
+
+def tell_problems(found: _WithProblems) -> None:
     """Say on stderr which inputs were not read in full, and end with status 1 if there are any."""
-    for problem in dataset.problems:
+    for problem in found.problems:
         typer.echo(problem.text, err=True)
-    if dataset.problems:
+    if found.problems:
         raise typer.Exit(1)

@@ -1,40 +1,103 @@
 """`report`: the pages, and CSV files."""
 
+import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, read, tell_problems
-from csit_utils.dataset.contents import InMemory
+from csit_utils.analysis.runs import History
+from csit_utils.commands.progress import Progress
+from csit_utils.commands.reading import INPUTS, contents_of, read, tell_problems
+from csit_utils.dataset.contents import InMemory, Joined
+from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.layout import is_dataset
+from csit_utils.dataset.reference import names, reference_items
+from resources.libraries.python.errors import ConfigError
+
+_DETAILS = ("all", "latest", "none")
 
 
 def report(
     inputs: INPUTS,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="A folder for the site; with the ending .html all in that one file.")
-    ] = Path("density.html"),
+    ] = Path("report"),
+    single_file: Annotated[
+        bool, typer.Option("--single-file", help="One file with all of it, to send: OUTPUT.html.")
+    ] = False,
+    mean: Annotated[
+        bool, typer.Option("--mean", help="Means over all runs instead of the latest run of each testbed.")
+    ] = False,
+    details: Annotated[
+        str | None,
+        typer.Option(
+            help="Tests with a page of their own: all, latest or none. By default all up to 2,000; beyond, those of "
+            "the latest runs and those that stand out."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help=f"Published figures to lay beside: {', '.join(names())}.")
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B", help="What the compare page begins with, by the names there: 'lab-1 26.06' 'lab-1 26.10'."
+        ),
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Also write tests, latency, trials and flows as CSV files there.")
     ] = None,
 ) -> None:
     """Write pages with matrices, curves, latency, core maps and every trial. They open without a network.
 
-    Example: python -m csit_utils report monday/output.xml tuesday/output.xml -o both.html --csv csv/
-    """
-    dataset = read(inputs)
-    from csit_utils.report.site import single_file, write_site  # noqa: PLC0415 - plotly costs half a second of --help
+    Where the inputs hold several runs of a testbed, the matrices show the latest one.
 
-    contents = InMemory(dataset)
-    if output.suffix == ".html":
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(single_file(contents), encoding="utf-8")
-        typer.echo(str(output))
+    Examples: python -m csit_utils report results/20261121-122909/output.xml
+
+    python -m csit_utils report monday/output.xml tuesday/output.xml --mean -o both.html --csv csv/
+
+    python -m csit_utils report results/ -o site --reference fdio-2019
+    """
+    if details is not None and details not in _DETAILS:
+        raise ConfigError(f"--details {details}: it is one of {', '.join(_DETAILS)}")
+    published = list(reference_items(reference)) if reference else []
+    found = contents_of(inputs)
+    from csit_utils.report.shown import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
+    from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
+    from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
+
+    beside = Dataset()
+    for item in published:
+        beside.add(item)
+    every = Joined(found, InMemory(beside)) if published else found
+    shown = Shown(every, mean=mean, details=Details(details) if details else None, compared=compare)
+    for name in compare or ():
+        _check_side(name, shown.history)
+    if single_file or output.suffix == ".html":
+        page = output.with_suffix(".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(in_one(shown), encoding="utf-8")
     else:
-        typer.echo(str(write_site(contents, output)))
+        # A dataset on disk is read by threads, and those do not live on in another process.
+        processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1
+        with Progress("pages of tests") as progress:
+            page = write_site(shown, output, processes=processes, progress=progress)
+    typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above
 
-        for path in write_csv(dataset, csv):
+        for path in write_csv(read(inputs), csv):
             typer.echo(str(path))
-    tell_problems(dataset)
+    tell_problems(found)
+
+
+_MOST_NAMES = 12
+
+
+def _check_side(name: str, history: History) -> None:
+    if history.named(name) is None:
+        known = [side.name for side in history.sides]
+        close = get_close_matches(name, known, n=3) or known[:_MOST_NAMES]
+        raise ConfigError(f"--compare '{name}': there is no such run, release or testbed; there is {', '.join(close)}")

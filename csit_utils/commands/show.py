@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, read, tell_problems
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 
 
 def show(
@@ -20,10 +20,10 @@ def show(
 
     Example: python -m csit_utils show results/output.xml
     """
-    dataset = read(inputs)
+    found = contents_of(inputs)
     from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy cost time of every --help
 
-    print_table(dataset, why=why)
+    print_table(found, why=why)
     if page is not None:
         typer.echo(f"Report: {page}")
-    tell_problems(dataset)
+    tell_problems(found)

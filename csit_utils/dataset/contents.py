@@ -1,11 +1,10 @@
 """What pages are made of, wherever it is kept: in memory, or in a store."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 from csit_utils.dataset.flatten import (
-    digest_of,
     hop_rows,
     instance_rows,
     latency_rows,
@@ -15,6 +14,7 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Dataset, Problem, Recorded, RefusedCell
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.recording.packed import digest_of
 
 _Row = TypeVar("_Row", HopRow, InstanceRow, LatencyRow, ThreadRow)
 
@@ -115,6 +115,69 @@ class InMemory:
             KeyError: There is no such test, or it left no record.
         """
         return self._recorded[anchor]
+
+
+class Joined:
+    """Several contents as one; where two have the same test, that of the first counts."""
+
+    def __init__(self, *several: Contents) -> None:
+        self._several = several
+
+    @cached_property
+    def _owners(self) -> Mapping[str, Contents]:
+        owners: dict[str, Contents] = {}
+        for each in self._several:
+            for row in each.tests:
+                owners.setdefault(row.anchor, each)
+        return owners
+
+    @cached_property
+    def tests(self) -> Sequence[TestRow]:
+        """One row per test, those without a record last."""
+        rows = [row for each in self._several for row in each.tests if self._owners[row.anchor] is each]
+        return sorted(rows, key=lambda row: not row.recorded)
+
+    @cached_property
+    def refused(self) -> Sequence[RefusedCell]:
+        """Cells that do not fit on their testbed."""
+        return [cell for each in self._several for cell in each.refused]
+
+    @cached_property
+    def problems(self) -> Sequence[Problem]:
+        """What could not be read."""
+        return [problem for each in self._several for problem in each.problems]
+
+    @cached_property
+    def environments(self) -> Mapping[str, Environment]:
+        """By digest."""
+        return {digest: found for each in self._several for digest, found in each.environments.items()}
+
+    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
+        """Throughput by instance and direction."""
+        return self._own(lambda each: each.instances(anchors))
+
+    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
+        """Latency by load, instance and direction."""
+        return self._own(lambda each: each.latency(anchors))
+
+    def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
+        """Losses by hop."""
+        return self._own(lambda each: each.hops(anchors))
+
+    def threads(self, anchors: Collection[str] | None = None) -> Iterator[ThreadRow]:
+        """Time of data threads."""
+        return self._own(lambda each: each.threads(anchors))
+
+    def record(self, anchor: str) -> Recorded:
+        """All that is known of one test.
+
+        Raises:
+            KeyError: There is no such test, or it left no record.
+        """
+        return self._owners[anchor].record(anchor)
+
+    def _own(self, rows: Callable[[Contents], Iterable[_Row]]) -> Iterator[_Row]:
+        return (row for each in self._several for row in rows(each) if self._owners.get(row.anchor) is each)
 
 
 def _of(rows: Iterable[_Row], anchors: Collection[str] | None) -> Iterator[_Row]:

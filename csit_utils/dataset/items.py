@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Result
 
@@ -29,10 +30,14 @@ class Recorded:
     source: str
     status: Status
     message: str
+    named_digest: str | None = None
+    """What the short form of the record says of the whole one; None where the whole one was read."""
 
     @cached_property
     def digest(self) -> str:
         """The same for the same record, wherever it was read."""
+        if self.named_digest is not None:
+            return self.named_digest
         return hashlib.sha256(self.result.model_dump_json().encode()).hexdigest()
 
     @property
@@ -60,6 +65,24 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
+class Foreign:
+    """A test of another tool: what its file says, in rows. It has no record of ours, and lacks none."""
+
+    row: TestRow
+    latency: tuple[LatencyRow, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        """An id for links."""
+        return self.row.anchor
+
+    @property
+    def digest(self) -> str:
+        """The same for the same result, wherever it was read."""
+        return self.row.anchor
+
+
+@dataclass(frozen=True)
 class RefusedCell:
     """A cell that a suite left out because it does not fit on the testbed, and why."""
 
@@ -80,7 +103,7 @@ class Problem:
     text: str
 
 
-Item = Recorded | Unrecorded | RefusedCell | Problem
+Item = Recorded | Unrecorded | Foreign | RefusedCell | Problem
 
 
 @dataclass
@@ -89,6 +112,7 @@ class Dataset:
 
     recorded: list[Recorded] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
+    foreign: list[Foreign] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     refused: list[RefusedCell] = field(default_factory=list)
 
@@ -99,6 +123,8 @@ class Dataset:
                 self.recorded.append(item)
             case Unrecorded():
                 self.unrecorded.append(item)
+            case Foreign():
+                self.foreign.append(item)
             case Problem():
                 self.problems.append(item)
             case RefusedCell():

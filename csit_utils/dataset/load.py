@@ -2,23 +2,28 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from csit_utils.dataset.items import Dataset, Item, Problem, ReadError, Recorded, RefusedCell, Status
-from csit_utils.dataset.output_xml import read_output_xml
+from csit_utils.dataset.foreign import read_foreign
+from csit_utils.dataset.inputs import Source, sources
+from csit_utils.dataset.items import Dataset, Foreign, Item, Problem, ReadError, Recorded, RefusedCell, Status
+from csit_utils.dataset.output_xml import items
 from csit_utils.dataset.records import parse_record
+
+_LARGEST_RECORD_BYTES = 256 * 1024 * 1024
 
 
 def load(paths: Iterable[Path]) -> Dataset:
-    """Read output.xml files, record files (`.json`) and directories of either.
+    """Read output.xml files, record files (`.json`), files of other tools, archives, and directories of them.
 
-    A file that cannot be read becomes a problem and costs nothing else. A record that was read already, from
+    A file that cannot be read becomes a problem and costs nothing else. A result that was read already, from
     another file or from the same one named twice, is not counted again.
     """
     dataset = Dataset()
     seen: set[str] = set()
     refused: set[RefusedCell] = set()  # every suite of a service type tells of the same ones
     for item in (item for path in paths for item in _read(path)):
-        if isinstance(item, Recorded):
+        if isinstance(item, Recorded | Foreign):
             if item.digest in seen:
                 continue
             seen.add(item.digest)
@@ -31,24 +36,46 @@ def load(paths: Iterable[Path]) -> Dataset:
 
 
 def _read(path: Path) -> Iterator[Item]:
-    if path.is_dir():
-        files = sorted(found for found in path.rglob("*") if found.name == "output.xml" or found.suffix == ".json")
-        if not files:
-            yield Problem(str(path), f"{path}: the directory has no output.xml and no .json records")
-        # An output.xml knows how the test ended after its record was written, so it comes first.
-        for file in sorted(files, key=lambda found: found.suffix == ".json"):
-            yield from _read(file)
-    elif path.suffix == ".json":
-        yield _read_json(path)
-    else:
-        yield from read_output_xml(path)
+    for source in sources(path):
+        if isinstance(source, Problem):
+            yield source
+        else:
+            yield from read_source(source)
 
 
-def _read_json(path: Path) -> Item:
+def read_source(source: Source) -> Iterator[Item]:
+    """What is in one file, whatever it is."""
     try:
-        result = parse_record(path.read_bytes(), str(path))
-    except OSError as error:
-        return Problem(str(path), f"{path}: cannot be read: {error.strerror or error}")
+        with source.open() as stream:
+            if source.is_json:
+                yield from read_json(content_of(stream), source.name)
+            else:
+                yield from items(stream, source.name)
     except ReadError as error:
-        return Problem(str(path), str(error))
-    return Recorded(result, str(path), Status.PASS if result.passed else Status.FAIL, result.message)
+        text = str(error)
+        yield Problem(source.name, text if text.startswith(source.name) else f"{source.name}: {text}")
+
+
+def content_of(stream: BinaryIO) -> bytes:
+    """All of a record file.
+
+    Raises:
+        ReadError: It cannot be read, or is larger than any record.
+    """
+    blocks, size = [], 0
+    while block := stream.read(1 << 20):
+        blocks.append(block)
+        size += len(block)
+        if size > _LARGEST_RECORD_BYTES:
+            raise ReadError(f"it has more than {_LARGEST_RECORD_BYTES / 1e6:.0f} MB, which no record has")
+    return b"".join(blocks)
+
+
+def read_json(content: bytes, source: str) -> Iterator[Item]:
+    """A record of ours, or the result file of another tool."""
+    foreign = None if b'"schema_version"' in content[:200] else read_foreign(content, source)
+    if foreign is not None:
+        yield from foreign
+        return
+    result, digest = parse_record(content, source)
+    yield Recorded(result, source, Status.PASS if result.passed else Status.FAIL, result.message, digest)

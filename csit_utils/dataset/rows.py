@@ -11,6 +11,10 @@ from resources.libraries.python.model.goal import Goal, SearchProfile
 
 OWN = "csit-density"
 """Origin of what this suite measured."""
+EVERY_INSTANCE = 0
+"""In latency of other tools, which may not tell instances apart."""
+EITHER = "both"
+"""In latency of other tools, which may not tell directions apart."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class TestRow:
     test_name: str
     source: str
     recorded: bool
+    """Whether figures are to be had of it: a record of ours that can be read, or a file of another tool."""
     status: str
     message: str
     tags: str
@@ -135,9 +140,11 @@ class LatencyRow:
     load: str
     load_pps: float
     instance: int
+    """From 1; `EVERY_INSTANCE` for all of them together."""
     direction: str
-    sent: int
-    received: int
+    """`forward`, `reverse`, or `EITHER` for both together."""
+    sent: int | None
+    received: int | None
     min_ns: int | None
     mean_ns: float | None
     p50_ns: int | None

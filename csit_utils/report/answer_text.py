@@ -39,8 +39,8 @@ def view(answer: Answer) -> AnswerView:
     cells = (
         series.service_type,
         str(answer.nfs),
-        series.nf_size,
-        f"{series.vs_dtc}c",
+        series.nf_size or "?",
+        "?" if series.vs_dtc is None else f"{series.vs_dtc}c",
         series.frame,
         str(answer.services) if best else "none",
         "; ".join([evidence_text(answer), *(f"but {_refused(answer, each)}" for each in answer.doubts)]),

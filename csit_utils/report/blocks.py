@@ -1,18 +1,21 @@
 """What the page shows of one system: per frame size and profile the matrices and curves, and sentences on top."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.answers import Evidence
 from csit_utils.analysis.density import Matrix, matrices, scale
-from csit_utils.analysis.grouping import Metric, Series, System, all_series
+from csit_utils.analysis.grouping import Metric, Series, System, all_series, system_of
 from csit_utils.analysis.summary import changes
 from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.bars import bars_figure
 from csit_utils.report.density_tables import DensityTables, density_tables
-from csit_utils.report.figures import Figure, density_figure, per_core_figure
+from csit_utils.report.figures import Figure, density_figure
 from csit_utils.report.heatmap import HeatMap, gradient, heat_map
-from csit_utils.report.sentences import names, sentences
+from csit_utils.report.sentences import common_sizes, names, sentences
+from csit_utils.report.speedup import Limits, speedup_figure
 from csit_utils.report.units import common_unit, digits3
 
 
@@ -23,9 +26,17 @@ class MetricView:
     metric: str
     definition: str
     unit: str
-    top: str
+    factor: float
+    """Divisor of the numbers in cells."""
+    top_value: float
+    """The brightest colour, in `unit`."""
     gradient: str
     maps: tuple[HeatMap, ...]
+
+    @property
+    def top(self) -> str:
+        """The brightest colour, for people."""
+        return digits3(self.top_value)
 
     @property
     def columns(self) -> int:
@@ -45,6 +56,7 @@ class Block:
     figures: tuple[Figure, ...]
     sentences: tuple[str, ...]
     tables: DensityTables
+    matrices: tuple[Matrix, ...]
 
 
 @dataclass(frozen=True)
@@ -54,79 +66,104 @@ class SystemView:
     anchor: str
     system: System
     blocks: tuple[Block, ...]
-    tests: int
-    oversubscribed: int
+    rows: tuple[TestRow, ...]
+
+    @property
+    def tests(self) -> int:
+        """How many."""
+        return len(self.rows)
+
+    @property
+    def oversubscribed(self) -> int:
+        """How many tests ran so."""
+        return sum(bool(row.oversubscribed) for row in self.rows)
+
+    @property
+    def published(self) -> bool:
+        """Whether others published it and nobody measured it here."""
+        return self.system.world == PUBLISHED
 
 
 def system_views(
-    rows: Sequence[TestRow], refused: Sequence[RefusedCell] = (), seen: Evidence | None = None
+    rows: Sequence[TestRow],
+    refused: Sequence[RefusedCell] = (),
+    seen: Evidence | None = None,
+    limits: Callable[[Sequence[TestRow], str], Limits] | None = None,
 ) -> list[SystemView]:
-    """All systems, measured ones first.
+    """All systems: measured ones, simulated ones, published figures.
 
     Args:
         rows: All tests.
         refused: Cells that do not fit.
         seen: Counts by instance and latency of the same tests, for answers.
+        limits: What no figure can be above of, from the tests of a system and the name of a frame.
     """
-    series = all_series(rows)
+    by_system: dict[System, list[TestRow]] = {}
+    for row in rows:
+        system = system_of(row)
+        if system is not None:
+            by_system.setdefault(system, []).append(row)
+    found = {one: matrices(rows, one, refused) for one in all_series(rows)}
+    tops = _tops(matrix for own in found.values() for matrix in own)
     views = []
-    for number, system in enumerate(dict.fromkeys(one.system for one in series), 1):
-        own = [one for one in series if one.system == system]
+    for number, system in enumerate(dict.fromkeys(one.system for one in found), 1):
+        own = [one for one in found if one.system == system]
         keys = dict.fromkeys((one.frame, one.profile, one.goals) for one in own)
-        blocks = tuple(
-            _block(
-                rows,
-                [one for one in own if (one.frame, one.profile, one.goals) == key],
-                f"s{number}b{index}",
-                refused,
-                seen,
-            )
-            for index, key in enumerate(keys, 1)
-        )
-        mine = [row for row in rows if (row.simulated, row.world, row.testbed, row.drivers) == _key(system)]
-        marked = sum(bool(row.oversubscribed) for row in mine)
-        views.append(SystemView(f"system-{number}", system, blocks, len(mine), marked))
-    return views
+        blocks = []
+        for index, key in enumerate(keys, 1):
+            series = [one for one in own if (one.frame, one.profile, one.goals) == key]
+            every = [matrix for one in series for matrix in found[one]]
+            line = limits(by_system[system], series[0].frame) if limits else Limits()
+            blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
+        views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system])))
+    return sorted(views, key=lambda view: view.published)
 
 
-def _key(system: System) -> tuple[bool, str, str, str]:
-    return system.simulated, system.world, system.testbed, system.drivers
+_Kind = tuple[Metric, bool, str]
+
+
+def _tops(found: Iterable[Matrix]) -> dict[_Kind, float]:
+    """The brightest colour of each metric: one scale for all maps of the page that are of one kind."""
+    kinds: dict[_Kind, list[Matrix]] = {}
+    for matrix in found:
+        kinds.setdefault(_kind(matrix), []).append(matrix)
+    return {kind: (scale(own) or (0.0, 0.0))[1] for kind, own in kinds.items()}
+
+
+def _kind(matrix: Matrix) -> _Kind:
+    """Simulated, measured and published figures are no parts of one scale."""
+    return matrix.metric, matrix.series.system.simulated, matrix.series.system.origin
 
 
 def _block(
-    rows: Sequence[TestRow],
+    found: Sequence[Matrix],
     series: Sequence[Series],
     identity: str,
-    refused: Sequence[RefusedCell],
+    *,
     seen: Evidence | None,
+    tops: Mapping[_Kind, float],
+    line: Limits,
 ) -> Block:
-    found = [matrix for one in series for matrix in matrices(rows, one, refused)]
     metrics = tuple(
-        _metric(metric, [matrix for matrix in found if matrix.metric is metric])
+        _metric([matrix for matrix in found if matrix.metric is metric], tops)
         for metric in Metric
         if any(matrix.metric is metric for matrix in found)
     )
     one, called = series[0], names(series)
-    where = f"{one.frame}, {_sizes(series)}" if _sizes(series) else one.frame
+    where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame
     curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
-    cores = per_core_figure(f"cores-{identity}", f"Throughput per data core, {where}", found, called)
-    figures = tuple(figure for figure in (curves, cores) if figure is not None)
+    bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
+    gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
+    figures = tuple(figure for figure in (curves, bars, gain) if figure is not None)
     said = sentences(changes(found), called)
     tables = density_tables(found, series, seen)
-    return Block(one.frame, one.profile, one.goals, _sizes(series), metrics, figures, said, tables)
+    sizes = common_sizes(series)
+    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, said, tables, tuple(found))
 
 
-def _sizes(series: Sequence[Series]) -> str:
-    """The sizes that all series of a block have in common."""
-    nf_sizes = {one.nf_size for one in series}
-    vswitches = {one.vs_dtc for one in series}
-    common = [f"NF-{size}" for size in nf_sizes if len(nf_sizes) == 1]
-    return ", ".join([*common, *(f"vSwitch-{cores}c" for cores in vswitches if len(vswitches) == 1)])
-
-
-def _metric(metric: Metric, found: Sequence[Matrix]) -> MetricView:
-    _, top = scale(found) or (0.0, 0.0)
+def _metric(found: Sequence[Matrix], tops: Mapping[_Kind, float]) -> MetricView:
+    top = tops[_kind(found[0])]
     factor, unit = common_unit([top])
     maps = tuple(heat_map(matrix, top, factor, unit) for matrix in found)
     # Cells of one block have the same goals, so every matrix that has runs gives the same definition.
-    return MetricView(metric, maps[0].definition, unit, digits3(top / factor), gradient(), maps)
+    return MetricView(found[0].metric, maps[0].definition, unit, factor, top / factor, gradient(), maps)

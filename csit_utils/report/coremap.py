@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.result import Affinity, Result
@@ -55,6 +56,11 @@ class MachineView:
     smt: bool
     caption: str
     oversubscribed: bool
+
+    @property
+    def cores(self) -> tuple[tuple[CpuView, ...], ...]:
+        """Physical cores, each as its logical CPUs."""
+        return tuple(tuple(cpus) for _, cpus in groupby(self.cpus, key=lambda cpu: cpu.core))
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ class QuestionView:
     sentence: str
     """All answers in one line."""
     answers: tuple[AnswerView, ...]
+    found: tuple[Answer, ...]
+    """The same before they were written."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ def _ratio(one: Ratio) -> RatioLine:
     shares = [one.share(kind) for kind in _TYPES]
     text = " : ".join(DASH if share is None else f"{share:.2f}" for share in shares)
     rates = tuple(rate(one.rates_pps.get(kind)) for kind in _TYPES)
-    sizes = f"NF-{one.nf_size}, vSwitch-{one.vs_dtc}c"
-    return RatioLine(_name(one.place), sizes, one.metric, rates, text, one.oversubscribed)
+    return RatioLine(_name(one.place), one.sizes, one.metric, rates, text, one.oversubscribed)
 
 
 def _name(place: tuple[int, int]) -> str:
@@ -155,7 +156,7 @@ def _down(value: float) -> float:
 
 def _question(question: Question, series: Sequence[Series], seen: Evidence | None) -> QuestionView:
     own = [each for each in answers(question, seen) if each.series in series] if seen else []
-    return QuestionView(question_text(question), _sentence(own, series), tuple(map(view, own)))
+    return QuestionView(question_text(question), _sentence(own, series), tuple(map(view, own)), tuple(own))
 
 
 def _sentence(own: Sequence[Answer], series: Sequence[Series]) -> str:

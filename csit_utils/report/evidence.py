@@ -1,9 +1,10 @@
 """What the page shows behind the numbers of a test: shares of instances, losses by hop, time of threads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from csit_utils.analysis.fairness import itemized
+from csit_utils.analysis.losses import busiest_cpu
 from resources.libraries.python.model.evidence import Itemized, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.locate import by_owner
@@ -97,15 +98,4 @@ def loss_view(found: Located | None) -> LossView | None:
 
 def _owner(owner: str, count: int, lost: int, threads: Iterable[ThreadLoad]) -> OwnerLoss:
     own = [thread for thread in threads if thread.owner == owner]
-    return OwnerLoss(owner, count, count / max(1, lost), *_busiest_cpu(own))
-
-
-def _busiest_cpu(threads: Sequence[ThreadLoad]) -> tuple[float | None, float | None]:
-    """Running and waiting on the CPU where an owner does most; its kernel threads on a CPU are one data thread."""
-    if not threads:
-        return None, None
-    cpus = {thread.cpu for thread in threads}
-    running = {cpu: sum(thread.running for thread in threads if thread.cpu == cpu) for cpu in cpus}
-    cpu = max(cpus, key=lambda each: running[each])
-    wanted = max(thread.running + thread.waiting for thread in threads if thread.cpu == cpu)
-    return min(1.0, running[cpu]), max(0.0, min(1.0, wanted) - running[cpu])
+    return OwnerLoss(owner, count, count / max(1, lost), *busiest_cpu(own))

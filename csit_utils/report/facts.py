@@ -1,11 +1,12 @@
 """Header, environments and goals: what was measured, where and when."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.report.units import DASH, memory, percent, seconds
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
@@ -42,16 +43,15 @@ GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first tr
 
 def facts(contents: Contents) -> tuple[Fact, ...]:
     """The header's facts."""
-    rows = contents.tests
+    rows = [row for row in contents.tests if row.world != PUBLISHED]
     recorded = [row for row in rows if row.recorded]
     environments = contents.environments.values()
     statuses = Counter(row.status for row in rows)
     count = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
-    kinds = _unique(str(row.test_type) for row in recorded)
-    types = [
-        f"{kind}: {', '.join(_unique(str(row.service_type) for row in rows if row.test_type == kind))}"
-        for kind in kinds
-    ]
+    services: dict[str, list[str]] = {}
+    for row in recorded:
+        services.setdefault(row.test_type or "one load", []).append(row.service_type or "without NFs")
+    types = [f"{kind}: {', '.join(_unique(found))}" for kind, found in services.items()]
     frames = _unique(row.frame for row in recorded if row.frame)
     begun = _span([row.started_at for row in recorded if row.started_at])
     ended = _span([row.finished_at for row in recorded if row.finished_at])
@@ -99,10 +99,13 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
     return (min(times), max(times)) if times else None
 
 
-def environments(contents: Contents) -> EnvironmentTable | None:
-    """Distinct environments as columns, so that it shows what differs."""
-    counted = Counter(row.environment for row in contents.tests)
-    known = contents.environments
+def environments(known: Mapping[str, Environment], tests: Mapping[str, int]) -> EnvironmentTable | None:
+    """Environments as columns, so that it shows what differs; None without any.
+
+    Args:
+        known: By digest, in the order of the columns.
+        tests: Number of tests by digest.
+    """
     if not known:
         return None
     columns = [_environment(environment) for environment in known.values()]
@@ -111,8 +114,12 @@ def environments(contents: Contents) -> EnvironmentTable | None:
     for name in names:
         values = tuple(column.get(name, DASH) for column in columns)
         rows.append((name, values, len(set(values)) > 1))
-    heads = tuple(f"{counted[digest]} test{'s' if counted[digest] > 1 else ''}" for digest in known)
+    heads = tuple(f"E{number}: {_tests(tests.get(digest, 0))}" for number, digest in enumerate(known, 1))
     return EnvironmentTable(heads, tuple(rows))
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' if count != 1 else ''}"
 
 
 def _environment(environment: Environment) -> dict[str, str]:

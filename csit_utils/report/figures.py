@@ -23,9 +23,28 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cr
 _AXES = ("by service instances", "by NFs per instance", "by all NFs")
 
 
+FACETS = ("service type", "NF size", "vSwitch")
+
+
+def facets(series: Series) -> dict[str, str]:
+    """What readers narrow many maps, lines or bars by."""
+    return {
+        "service type": series.service_type,
+        "NF size": series.nf_size or "unknown",
+        "vSwitch": f"{series.vs_dtc}c" if series.vs_dtc is not None else "unknown",
+    }
+
+
 @dataclass(frozen=True)
 class Figure:
-    """A figure with variants that its reader chooses from."""
+    """A figure with variants that its reader chooses from.
+
+    Traces are Plotly's, without colours: `meta.colour` is a number of the palette, the same for the same thing in all
+    figures of a page. A trace of type `heatmap` has `meta.scale`, "sequential" (Cividis) or "diverging". Lines of
+    `layout.shapes` and fonts of `layout.annotations` have a number of the palette or "ink", "dim", "grid" as colour.
+    A logarithmic axis is Plotly's `"type": "log"`; `layout.height` is in pixels and 380 otherwise. Text from outside
+    has to be escaped (`html.escape`), since Plotly reads a little markup.
+    """
 
     identity: str
     title: str
@@ -33,6 +52,10 @@ class Figure:
     selectors: tuple[tuple[str, ...], ...]
     """Groups of choices; a variant's key is one choice of each, joined by `|`."""
     variants: Json
+    """`{"data": [traces], "layout": {...}}` by key."""
+    facets: tuple[str, ...] = ()
+    """Names by which readers narrow many traces, each a drop-down list: a trace says its values in `meta.facets`,
+    `{"NF size": "1c"}`. Where there are too many lines the page narrows by the last ones at first."""
 
     def payload(self) -> Json:
         """What the page's script needs."""
@@ -40,6 +63,7 @@ class Figure:
             "title": escape(self.title),
             "simulated": self.simulated,
             "selectors": self.selectors,
+            "facets": self.facets,
             "variants": self.variants,
         }
 
@@ -66,7 +90,7 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
                     "yaxis": {"title": {"text": f"{metric}, {unit}"}, "rangemode": "tozero"},
                 },
             }
-    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics), _AXES), variants)
+    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics), _AXES), variants, FACETS)
 
 
 def _lines(matrix: Matrix, name: str, colour: int, axis: str, factor: float) -> Iterator[Json]:
@@ -108,7 +132,7 @@ def _lines(matrix: Matrix, name: str, colour: int, axis: str, factor: float) -> 
                 ],
             },
             "line": {"dash": ("solid", "dash", "dot", "dashdot")[index % 4], "width": 2},
-            "meta": {"colour": colour},
+            "meta": {"colour": colour, "facets": facets(matrix.series)},
         }
 
 
@@ -117,65 +141,6 @@ def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) 
     upper = f" … {rate(cell.upper_pps)}" if cell.upper_pps not in (None, cell.value_pps) else ""
     text = f"{name} {place[0]}x{place[1]}: {matrix.metric} {rate(cell.value_pps)}{upper}"
     return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark
-
-
-def per_core_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
-    """Throughput per data core, a bar per cell."""
-    variants: Json = {}
-    metrics = [metric for metric in Metric if any(matrix.metric is metric for matrix in found)]
-    for metric in metrics:
-        chosen = [matrix for matrix in found if matrix.metric is metric]
-        bars = [_cores(matrix, called[matrix.series]) for matrix in chosen]
-        factor, unit = common_unit([row[1] for rows in bars for row in rows])
-        variants[str(metric)] = {
-            "data": [
-                {
-                    "type": "bar",
-                    "name": escape(called[matrix.series]),
-                    "x": [row[0] for row in rows],
-                    "y": [row[1] / factor for row in rows],
-                    "text": [row[2] for row in rows],
-                    "textposition": "none",
-                    "hovertemplate": "%{text}<extra></extra>",
-                    "marker": {
-                        "pattern": {"shape": ["/" if row[3] else "" for row in rows], "size": 5, "solidity": 0.35}
-                    },
-                    "meta": {"colour": list(called).index(matrix.series)},
-                }
-                for matrix, rows in zip(chosen, bars, strict=True)
-            ],
-            "layout": {
-                "barmode": "group",
-                "bargap": max(0.2, 0.8 - 0.06 * sum(map(len, bars))),  # a single bar is not a wall
-                "xaxis": {
-                    "title": {"text": "cell: service instances x NFs per instance"},
-                    "type": "category",
-                    "categoryorder": "array",
-                    "categoryarray": [f"{s}x{n}" for s, n in sorted({at for matrix in chosen for at in matrix.cells})],
-                },
-                "yaxis": {"title": {"text": f"{metric} per data core, {unit}"}, "rangemode": "tozero"},
-            },
-        }
-    return Figure(identity, title, found[0].series.system.simulated, (tuple(metrics),), variants) if found else None
-
-
-def _cores(matrix: Matrix, name: str) -> list[tuple[str, float, str, bool]]:
-    """Cell, rate per core, hover text, oversubscribed."""
-    rows = []
-    for (s, n), cell in sorted(matrix.cells.items()):
-        cores = cell.runs[-1].data_cores if cell.runs else None
-        if cell.value_pps is None or cell.state is CellState.BELOW or not cores:
-            continue
-        run = cell.runs[-1]
-        text = (
-            f"{name} {s}x{n}: {rate(cell.value_pps / cores)} per core"
-            f" = {rate(cell.value_pps)} / {cores:g} cores"
-            f" ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
-        )
-        mark = "<br>OVERSUBSCRIBED: the cores asked for are not there" if cell.oversubscribed else ""
-        said = f" [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]"
-        rows.append((f"{s}x{n}", cell.value_pps / cores, escape(text + said) + mark, cell.oversubscribed))
-    return rows
 
 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
@@ -190,7 +155,7 @@ def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, sim
         chosen = [row for row in known if choice in (ALL_INSTANCES, str(row.instance))]
         data = list(_curves(chosen))
         if data:
-            variants[choice] = {"data": data, "layout": _latency_layout(data)}
+            variants[choice] = {"data": data, "layout": latency_layout(data)}
     selector = tuple(choice for choice in choices if choice in variants)
     return Figure(identity, title, simulated, (selector,), variants) if variants else None
 
@@ -218,7 +183,8 @@ def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
             }
 
 
-def _latency_layout(data: Sequence[Json]) -> Json:
+def latency_layout(data: Sequence[Json]) -> Json:
+    """Axes of curves of latency in µs by percentile."""
     values = [value for line in data for value in line["y"]]
     reach = max(line["meta"]["samples"] for line in data)
     marks = [(1.0, "0"), (2.0, "50 %"), (10.0, "90 %")]

@@ -1,12 +1,19 @@
 """The density matrix as an HTML table with a colour per cell: it prints, and it needs no script."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
 
 from plotly.colors import sample_colorscale
 
 from csit_utils.analysis.density import CellState, Matrix, MatrixCell
-from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.verdicts import short, verdict_of_runs
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.figures import facets
+from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 
 _SCALE = "Cividis"
@@ -14,8 +21,6 @@ _SCALE = "Cividis"
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
-
-_LOSS = {Metric.NDR: "no packet lost", Metric.MRR: "whatever is lost"}
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,19 @@ class CellView:
     href: str | None
     oversubscribed: bool
     verdict: str = ""
+    anchor: str = ""
+    """An address of its own."""
+    test: str | None = None
+    """Anchor of the test that it leads to."""
+    value_pps: float | None = None
 
 
 @dataclass(frozen=True)
 class HeatMap:
     """One matrix, ready to be written."""
 
+    series: Series
+    anchor: str
     title: str
     metric: str
     definition: str
@@ -45,16 +57,70 @@ class HeatMap:
     nodes: tuple[int, ...]
     rows: tuple[tuple[CellView, ...], ...]
 
+    @property
+    def label(self) -> str:
+        """Among all maps of the page."""
+        return f"{self.series.system.name} · {self.series.frame} · {self.title} · {self.metric}"
+
+    @property
+    def kind(self) -> str:
+        """The same for maps whose figures mean the same by all that a series tells."""
+        return kind_of(self.series)
+
+    @property
+    def facets(self) -> dict[str, str]:
+        """What readers choose maps by."""
+        return {"metric": self.metric, **facets(self.series), "frame": self.series.frame}
+
+
+def kind_of(series: Series) -> str:
+    """The same for series whose figures mean the same by all that a series tells."""
+    system = series.system
+    meaning = (system.simulated, system.world, system.origin, series.frame, series.goals)
+    return sha256(repr(meaning).encode()).hexdigest()[:6]
+
+
+_DIVERGING = ((0.0, (179, 88, 6)), (0.25, (241, 163, 64)), (0.5, (243, 243, 243)), (0.75, (103, 169, 207)),
+              (1.0, (33, 102, 172)))  # fmt: skip
+"""From less (orange) to more (blue), equally dark at both ends: the same with common colour vision deficiencies."""
+SHADES = 64
+"""Of a scale that the page's script colours cells by. More cannot be told apart."""
+
 
 def colour(share: float) -> tuple[str, str]:
     """Background and ink for a share of the scale in [0, 1]."""
+    return _shade(round(min(1.0, max(0.0, share)) * 1000))
+
+
+@cache
+def _shade(permille: int) -> tuple[str, str]:
     # The darkest and the brightest tenth are left out: both ends stay apart from the page in either colour scheme.
-    background = sample_colorscale(_SCALE, [0.06 + 0.9 * min(1.0, max(0.0, share))])[0]
+    background = sample_colorscale(_SCALE, [0.06 + 0.9 * permille / 1000])[0]
     red, green, blue = (float(part) for part in background[4:-1].split(","))
+    return background, _ink(red, green, blue)
+
+
+def _ink(red: float, green: float, blue: float) -> str:
     bright = 0.299 * red + 0.587 * green + 0.114 * blue
-    return background, "#0b0d12" if bright > 118 else "#ffffff"
+    return "#0b0d12" if bright > 118 else "#ffffff"
 
 
+def shades() -> dict[str, list[tuple[str, str]]]:
+    """Both scales for the page's script, from low to high: background and ink."""
+    places = [step / (SHADES - 1) for step in range(SHADES)]
+    return {"sequential": [colour(place) for place in places], "diverging": [_diverging(place) for place in places]}
+
+
+def _diverging(share: float) -> tuple[str, str]:
+    for (low, one), (high, other) in pairwise(_DIVERGING):
+        if share <= high:
+            part = (share - low) / (high - low)
+            red, green, blue = (a + (b - a) * part for a, b in zip(one, other, strict=True))
+            return f"rgb({red:.0f}, {green:.0f}, {blue:.0f})", _ink(red, green, blue)
+    raise AssertionError("a share of a scale is at most 1")
+
+
+@cache
 def gradient() -> str:
     """The colour scale as a CSS gradient."""
     return "linear-gradient(to right, " + ", ".join(colour(step / 10)[0] for step in range(11)) + ")"
@@ -62,12 +128,18 @@ def gradient() -> str:
 
 def loss_definition(matrix: Matrix) -> str:
     """What the metric of a matrix means, from the goals of its tests."""
-    if matrix.metric in (Metric.PDR, Metric.SOAK):
-        runs = [row for cell in matrix.cells.values() for row in cell.runs]
-        soak = matrix.metric is Metric.SOAK
-        ratios = {found for row in runs if (found := row.soak_loss_ratio if soak else row.pdr_loss_ratio)}
-        return f"loss ≤ {percent(max(ratios))}" if ratios else "loss within the goal's ratio"
-    return _LOSS[matrix.metric]
+    if matrix.metric is Metric.MRR:
+        return "whatever is lost"
+    allowed: dict[Metric, Callable[[TestRow], float | None]] = {
+        Metric.NDR: lambda row: row.ndr_loss_ratio,
+        Metric.PDR: lambda row: row.pdr_loss_ratio,
+        Metric.SOAK: lambda row: row.soak_loss_ratio,
+    }
+    runs = [row for cell in matrix.cells.values() for row in cell.runs]
+    ratios = {ratio for row in runs if (ratio := allowed[matrix.metric](row)) is not None}
+    if not ratios:
+        return "loss within the goal's ratio"
+    return f"loss ≤ {percent(max(ratios))}" if max(ratios) else "no packet lost"
 
 
 def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMap:
@@ -87,16 +159,21 @@ def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMa
         )
         for chains in matrix.chains
     )
-    return HeatMap(matrix.series.name, matrix.metric, definition, unit, matrix.chains, matrix.nodes, rows)
+    series, metric = matrix.series, matrix.metric
+    anchor = f"map-{cell_anchor(series, metric)}"
+    return HeatMap(series, anchor, series.name, metric, definition, unit, matrix.chains, matrix.nodes, rows)
 
 
 def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: float, factor: float) -> CellView:
     cell = matrix.cells[place]
-    href = f"#{cell.runs[-1].anchor}" if cell.runs else None
+    test = cell.runs[-1].anchor if cell.runs else None
+    href = f"#{test}" if test else None
+    anchor = cell_anchor(matrix.series, matrix.metric, place)
     where = f"{matrix.series.service_type} {place[0]}x{place[1]}"
+    state = cell.state.replace(" ", "-")
     if cell.value_pps is None:
         tip = f"{where}: {cell.state}\n{cell.reason}"
-        return CellView(cell.state, "", cell.state.replace(" ", "-"), None, None, tip, href, False)
+        return CellView(cell.state, "", state, None, None, tip, href, False, anchor=anchor, test=test)
     sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
     background, ink = colour(cell.value_pps / top_pps if top_pps else 0.0)
     if cell.state is CellState.BELOW:
@@ -105,14 +182,33 @@ def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: f
     return CellView(
         sign + digits3(cell.value_pps / factor),
         note,
-        cell.state.replace(" ", "-"),
+        state,
         background,
         ink,
-        _tip(matrix.metric, where, cell, definition),
+        "\n".join([_tip(matrix.metric, where, cell, definition), *_steps(matrix, place)]),
         href,
         cell.oversubscribed,
         short(verdict_of_runs(cell.runs, matrix.metric)),
+        anchor,
+        test,
+        cell.value_pps,
     )
+
+
+def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
+    """What adding the last service, or the last NF, changed: how to read along a row and a column."""
+    services, nfs = place
+    for word, axis, before in (
+        ("services", 0, max((each for each in matrix.chains if each < services), default=None)),
+        ("NFs", 1, max((each for each in matrix.nodes if each < nfs), default=None)),
+    ):
+        if before is None:
+            continue
+        other = matrix.cells[(before, nfs) if axis == 0 else (services, before)]
+        cell = matrix.cells[place]
+        if other.state is CellState.VALUE and cell.state is CellState.VALUE and other.value_pps and cell.value_pps:
+            change = percent(cell.value_pps / other.value_pps - 1, signed=True)
+            yield f"{change} against {before} {word if before > 1 else word[:-1]}"
 
 
 def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:

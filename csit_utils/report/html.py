@@ -10,9 +10,30 @@ from markupsafe import Markup
 from csit_utils.analysis.grouping import Metric, per_core
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.report import units
+from csit_utils.report.links import cell_anchor, cell_href, test_href
 from csit_utils.report.testview import bounds_pair, bounds_text
 
 _TEMPLATES = Path(__file__).with_name("templates")
+
+SCRIPTS = (
+    "base",
+    "plots",
+    "tables",
+    "heat",
+    "beside",
+    "tips",
+    "trend",
+    "student",
+    "comparison",
+    "compare",
+    "choices",
+    "environments",
+    "addresses",
+)
+"""Files `templates/script/{name}.js`, in the order in which they are put together; `addresses` is last, since it shows
+what the others made."""
+STYLES = ("base", "marks", "heat", "plots", "tables", "tests", "trend", "compare", "details", "narrow", "print")
+"""Files `templates/style/{name}.css`; what is for narrow windows and for paper has the last word."""
 
 
 @cache
@@ -32,7 +53,14 @@ def _environment() -> Environment:
         percent=units.percent,
     )
     environment.globals.update(
-        Metric=Metric, bounds_pair=bounds_pair, bounds_text=bounds_text, per_core=per_core, verdict_of=verdict_of
+        Metric=Metric,
+        bounds_pair=bounds_pair,
+        bounds_text=bounds_text,
+        cell_anchor=cell_anchor,
+        cell_href=cell_href,
+        per_core=per_core,
+        test_href=test_href,
+        verdict_of=verdict_of,
     )
     # Marks, tips and plots look the same on every page.
     shared = environment.get_template("parts.html.j2").module
@@ -51,5 +79,20 @@ def fill(template: str, values: Mapping[str, object]) -> Markup:
 
 
 def own_file(name: str) -> Markup:
-    """A style sheet or script of ours, as it is."""
+    """A style sheet or script of ours, as it is.
+
+    What a page adds to the shared ones is a file of its own in `script` or `style`, named in `SCRIPTS` or `STYLES`.
+    """
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+@cache
+def script() -> Markup:
+    """The page's script."""
+    return Markup("\n").join(own_file(f"script/{name}.js") for name in SCRIPTS)
+
+
+@cache
+def style() -> Markup:
+    """The page's style sheet."""
+    return Markup("\n").join(own_file(f"style/{name}.css") for name in STYLES)

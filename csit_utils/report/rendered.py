@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
-from csit_utils.report.html import fill, own_file
+from csit_utils.report.html import fill, script, style
 from csit_utils.report.shown import Page, Shown
 
 _ID = re.compile(r'\bid="([^"]+)"')
@@ -32,20 +32,25 @@ class Rendered:
         """What can be linked to."""
         return {self.name, *_ID.findall(self.html)}
 
-    def linked(self, places: Mapping[str, str], up: str = "") -> "Rendered":
+    def linked(self, places: Mapping[str, str], up: str = "", missing: Mapping[str, str] | None = None) -> "Rendered":
         """The same with links that lead to other files.
 
         Args:
             places: File of each anchor that is elsewhere.
             up: The way from this page's folder to the one that `places` start from.
+            missing: What to say instead of a link, by anchor, where there is nothing that it could lead to.
         """
-        own = self.ids
+        missing = missing or {}
 
         def lead(found: re.Match[str]) -> str:
             anchor = found[1]
-            if anchor in own or anchor not in places:
+            if anchor == self.name or f'id="{anchor}"' in self.html:
                 return found[0]
-            return f'href="{up}{places[anchor]}#{anchor}"'
+            if anchor in places:
+                return f'href="{up}{places[anchor]}#{anchor}"'
+            if anchor in missing:
+                return f'role="note" tabindex="0" data-nopage data-tip="{escape(missing[anchor])}"'
+            return found[0]
 
         html = Markup(_LINK.sub(lead, self.html))  # noqa: S704 - quotes in text are escaped, so these are our links
         return Rendered(self.name, self.title, html, self.figures, self.count)
@@ -72,14 +77,13 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
         navigation: Links, and the pages they lead to.
         assets: The way to the folder with style and scripts; empty to put all of it into this file.
     """
-    inline = {} if assets else {"style": own_file("report.css"), "script": own_file("report.js")}
     # The library's own file.
     plotly = None if assets else Markup(get_plotlyjs())  # noqa: S704
     return fill(
         "shell.html.j2",
         {
             "title": _title(shown),
-            "facts": facts(shown.contents),
+            "facts": facts(shown.contents) if any(page.name == "overview" for page in pages) else (),
             "simulated": shown.simulated,
             "measured": shown.measured,
             "pages": pages,
@@ -87,8 +91,8 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
             "figures": {figure.identity: figure.payload() for page in pages for figure in page.figures},
             "assets": assets,
             "plotly": plotly,
-            "style": inline.get("style"),
-            "script": inline.get("script"),
+            "style": style(),
+            "script": script(),
         },
     )
 

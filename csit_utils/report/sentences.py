@@ -15,10 +15,16 @@ def names(series: Sequence[Series]) -> dict[Series, str]:
     vswitch_differs = len({one.vs_dtc for one in series}) > 1
     return {
         one: one.service_type
-        + (f" NF-{one.nf_size}" if nf_differs else "")
-        + (f" vSwitch-{one.vs_dtc}c" if vswitch_differs else "")
+        + (f" {one.nf_name}" if nf_differs else "")
+        + (f" {one.vswitch_name}" if vswitch_differs else "")
         for one in series
     }
+
+
+def common_sizes(series: Sequence[Series]) -> str:
+    """The sizes that all series of a block have in common."""
+    sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
+    return ", ".join(name for names in sizes if len(names) == 1 for name in names)
 
 
 def sentences(changes: Iterable[Change], called: Mapping[Series, str]) -> tuple[str, ...]:

@@ -1,31 +1,65 @@
 """The report: a folder of pages that needs no server and no network, or the same in one file."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
-from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.rows import OWN
 from csit_utils.report.figures import Figure
-from csit_utils.report.html import fill, own_file
+from csit_utils.report.html import fill, script, style
 from csit_utils.report.pages import PAGES
 from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.shown import Shown
-from csit_utils.report.tests_shown import relatives, rendered, views
-
-TESTS = "tests"
-"""Folder of the pages of single tests."""
+from csit_utils.report.test_pages import TESTS, TestPages
+from csit_utils.report.tests_shown import views
 
 
-def single_file(contents: Contents) -> str:
+def single_file(shown: Shown) -> str:
     """All pages and all tests as one HTML file."""
-    shown = Shown(contents)
     pages = list(_pages(shown))
-    anchors = [row.anchor for row in shown.rows if row.recorded]
-    if anchors:
+    if shown.paged:
         place = next(number for number, page in enumerate(pages) if page.name == "results") + 1
-        pages.insert(place, _all_tests(shown, anchors))
-    return shell(shown, pages, [(f"#{page.name}", page) for page in pages])
+        pages.insert(place, _all_tests(shown))
+    places = {anchor: "" for page in pages for anchor in page.ids}
+    missing = _missing(shown, places)
+    linked = [page.linked({}, missing=missing) if missing else page for page in pages]
+    return shell(shown, linked, [(f"#{page.name}", page) for page in pages])
+
+
+def write_site(
+    shown: Shown, folder: Path, *, processes: int = 1, progress: Callable[[int, int], None] | None = None
+) -> Path:
+    """Write a page per subject and one per test.
+
+    Args:
+        shown: What it is about.
+        folder: Where to; made if it is not there. Pages of the same names are replaced.
+        processes: How many write pages of tests at the same time; more than one only for contents in memory.
+        progress: Told how many pages of tests are written, of how many.
+
+    Returns:
+        The page to open first.
+    """
+    pages = list(_pages(shown))
+    assets = folder / "assets"
+    assets.mkdir(parents=True, exist_ok=True)
+    (assets / "report.css").write_text(style(), encoding="utf-8")
+    (assets / "report.js").write_text(script(), encoding="utf-8")
+    (assets / "plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
+    files = {page.name: "index.html" if page is pages[0] else f"{page.name}.html" for page in pages}
+    # A failed test has a line among the failures as well; its own page says more.
+    places = {anchor: files[page.name] for page in pages for anchor in page.ids}
+    places |= {anchor: f"{TESTS}/{anchor}.html" for anchor in shown.paged}
+    missing = _missing(shown, places)
+    for page in pages:
+        navigation = [(files[other.name], other) for other in pages]
+        html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
+        (folder / files[page.name]).write_text(html, encoding="utf-8")
+    navigation = [(f"../{files[page.name]}", page) for page in pages]
+    TestPages(shown, folder, places, missing, navigation).write(processes, progress)
+    return folder / "index.html"
 
 
 def _pages(shown: Shown) -> Iterator[Rendered]:
@@ -35,41 +69,20 @@ def _pages(shown: Shown) -> Iterator[Rendered]:
             yield made
 
 
-def _all_tests(shown: Shown, anchors: Sequence[str]) -> Rendered:
-    every = list(views(shown, anchors))
-    figures: list[Figure] = [view.latency_figure for view in every if view.latency_figure]
-    html = fill("pages/tests.html.j2", {"tests": every, "relative": relatives(shown)})
+def _all_tests(shown: Shown) -> Rendered:
+    every = list(views(shown, (row.anchor for row in shown.rows if row.anchor in shown.paged)))
+    figures: list[Figure] = [figure for view in every for figure in view.figures]
+    html = fill("pages/tests.html.j2", {"tests": every, "relative": shown.relatives, "alone": False})
     return Rendered("tests", "Tests", html, tuple(figures))
 
 
-def write_site(contents: Contents, folder: Path) -> Path:
-    """Write a page per subject and one per test.
-
-    Args:
-        contents: What it is made of.
-        folder: Where to; made if it is not there. Pages of the same names are replaced.
-
-    Returns:
-        The page to open first.
-    """
-    shown = Shown(contents)
-    pages = list(_pages(shown))
-    assets = folder / "assets"
-    assets.mkdir(parents=True, exist_ok=True)
-    for name in ("report.css", "report.js"):
-        (assets / name).write_text(own_file(name), encoding="utf-8")
-    (assets / "plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
-    files = {page.name: "index.html" if page is pages[0] else f"{page.name}.html" for page in pages}
-    anchors = [row.anchor for row in shown.rows if row.recorded]
-    places = {anchor: files[page.name] for page in pages for anchor in page.ids}
-    places |= {anchor: f"{TESTS}/{anchor}.html" for anchor in anchors}
-    for page in pages:
-        navigation = [(files[other.name], other) for other in pages]
-        html = shell(shown, [page.linked(places)], navigation, assets="assets/")
-        (folder / files[page.name]).write_text(html, encoding="utf-8")
-    (folder / TESTS).mkdir(exist_ok=True)
-    navigation = [(f"../{files[page.name]}", page) for page in pages]
-    for anchor in anchors:
-        html = shell(shown, [rendered(shown, anchor).linked(places, "../")], navigation, assets="../assets/")
-        (folder / TESTS / f"{anchor}.html").write_text(html, encoding="utf-8")
-    return folder / "index.html"
+def _missing(shown: Shown, places: Mapping[str, str]) -> Mapping[str, str]:
+    """What links to tests say that nothing in the report is about."""
+    return {
+        row.anchor: f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} tells of it;"
+        "\n./csit report --details all writes a page for every test."
+        if row.recorded and row.origin == OWN
+        else f"{row.test_name}: all that is known of it is in this report."
+        for row in shown.rows
+        if row.anchor not in places
+    }

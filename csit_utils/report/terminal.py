@@ -1,14 +1,14 @@
 """The results as a table for a terminal, or as lines for a pipe."""
 
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.dataset.flatten import latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
@@ -24,16 +24,16 @@ _STYLES = {
 }
 
 
-def print_table(dataset: Dataset, *, why: bool = False) -> None:
+def print_table(contents: Contents, *, why: bool = False) -> None:
     """Print one line per test.
 
     Args:
-        dataset: The tests.
+        contents: The tests.
         why: Print the evidence of each verdict below its test.
     """
-    rows = rows_of_tests(dataset)
+    rows = contents.tests
     latencies: dict[str, list[LatencyRow]] = {}
-    for row in latency_rows(dataset):
+    for row in contents.latency():
         latencies.setdefault(row.anchor, []).append(row)
     types = len({row.test_type for row in rows if row.recorded}) > 1
     columns = ["cell", *(["test"] if types else []), "frame", *_metrics(rows), "p99", "verdict"]
@@ -60,7 +60,7 @@ def print_table(dataset: Dataset, *, why: bool = False) -> None:
     Console(markup=False, highlight=False).print(table)
 
 
-def _metrics(rows: list[TestRow]) -> list[Metric]:
+def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
     """NDR and PDR, unless nobody searched for them; soak rate and MRR where somebody measured them."""
     searched = any(row.ndr_loss_ratio is not None or row.pdr_loss_ratio is not None for row in rows)
     others = [

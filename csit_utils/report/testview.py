@@ -1,16 +1,19 @@
 """What the page shows of one test."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
-from csit_utils.dataset.flatten import frame_text
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import LatencyRow, TestRow, TrialRow
+from csit_utils.dataset.testrows import frame_text
+from csit_utils.report.capsule import Capsule, capsule
+from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
+from csit_utils.report.latency_maps import instance_maps
 from csit_utils.report.searched import searched
 from csit_utils.report.searchpath import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
@@ -41,8 +44,8 @@ class LatencyView:
     load: str
     load_pps: float
     direction: str
-    sent: int
-    received: int
+    sent: int | None
+    received: int | None
     figures: tuple[float | None, ...]
     """Minimum, 50, 90, 99, 99.9 percent, maximum."""
 
@@ -62,6 +65,7 @@ class TestView:
     cores: CoreMapView | None
     latency: tuple[LatencyView, ...]
     latency_figure: Figure | None
+    instance_maps: CellMaps | None
     trials: tuple[TrialRow, ...]
     path: SearchPath | None
     searched: str
@@ -72,8 +76,15 @@ class TestView:
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
     """The worst p99 of all instances and directions at half of PDR, or of the soak rate."""
+    capsule: Capsule
     suite_id: str
     warnings: tuple[str, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures of the test, for the page's script."""
+        maps = self.instance_maps.figure if self.instance_maps else None
+        return tuple(figure for figure in (self.latency_figure, maps) if figure is not None)
 
 
 def view_of(
@@ -96,6 +107,7 @@ def view_of(
         cores=core_map(result),
         latency=(*_merged(latencies), *map(_latency, latencies)),
         latency_figure=latency_figure(f"latency-{row.anchor}", title, latencies, simulated=result.simulated),
+        instance_maps=instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=result.simulated),
         trials=tuple(trials),
         path=search_path(result),
         searched=searched(result.search),
@@ -104,6 +116,7 @@ def view_of(
         latency_verdict=tuple(result.verdict.of("LATENCY")),
         latency_evidence=result.verdict.evidence_of("LATENCY"),
         p99_ns=p99_at_half_pdr(latencies),
+        capsule=capsule(result),
         suite_id=result.plan.suite_id if result.plan else "",
         warnings=result.plan.warnings if result.plan else (),
     )
@@ -127,9 +140,9 @@ def bounds_text(row: TestRow, metric: Metric) -> str:
 
 
 def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
-    """Both bounds in one unit, `206` and `207 kpps`; the second one is empty where there is only a limit, or MRR."""
+    """Both bounds in one unit, `206` and `207 kpps`; the second one is empty where there are no two."""
     found = bounds(row, metric)
-    if metric is Metric.MRR or found is None or found.lower is None or found.upper is None:
+    if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
         return bounds_text(row, metric), ""
     factor, _ = common_unit([found.upper])
     return ("" if found.complete else "≈ ") + digits3(found.lower / factor), rate(found.upper)
@@ -190,6 +203,16 @@ def _latency(row: LatencyRow) -> LatencyView:
     return LatencyView(str(row.instance), row.load, row.load_pps, row.direction, row.sent, row.received, figures)
 
 
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Unknown where one of them is."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
 def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
     """All instances together, where there are several."""
     if len({row.instance for row in rows}) < 2:
@@ -202,6 +225,6 @@ def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
         if histogram is not None:
             found = percentiles(histogram)
             figures = (found.min_ns, found.p50_ns, found.p90_ns, found.p99_ns, found.p999_ns, found.max_ns)
-        sent, received = sum(row.sent for row in chosen), sum(row.received for row in chosen)
+        sent, received = _sum(row.sent for row in chosen), _sum(row.received for row in chosen)
         views.append(LatencyView(ALL_INSTANCES, load, chosen[0].load_pps, direction, sent, received, figures))
     return views

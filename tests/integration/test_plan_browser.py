@@ -1,6 +1,5 @@
 """The page of a plan in a real browser: by pointer, by keyboard, wide and narrow, light and dark."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,12 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.search.profiles import CSIT
-from tests.integration.test_report_browser import CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, Browser
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+pytestmark = IN_CHROMIUM
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 CHOSEN = "document.querySelector('button[aria-pressed=true]')?.dataset.k"
 ABOUT = "document.getElementById('about').innerText"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
 
 
 def page_of(folder: Path, name: str, cpus: int | None = None) -> Path:

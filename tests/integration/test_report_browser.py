@@ -1,224 +1,105 @@
 """The report in a real browser: nothing is fetched, nothing goes wrong, and what can be clicked works."""
 
-import base64
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
+from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
+from csit_utils.dataset.reference import FDIO_2019, reference_items
+from csit_utils.report.shown import Details, Shown
+from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.model.cell import ServiceType
+from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml
-from tests.unit.csit_utils.test_analysis import html_of
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+pytestmark = IN_CHROMIUM
 
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--remote-debugging-pipe",
-)
-
-_EXEC_WITH_3_AND_4 = """
-import fcntl, os, sys
-high = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
-os.dup2(high[0], 3)
-os.dup2(high[1], 4)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
-class Browser:
-    """Chromium by its devtools protocol over a pipe: JSON messages that end with a zero byte."""
-
-    def __init__(self, profile: Path) -> None:
-        commands_out, self._commands = os.pipe()
-        self._answers, answers_in = os.pipe()
-        # Chromium reads commands from descriptor 3 and answers on 4; a shell cannot name descriptors above 9.
-        start = [sys.executable, "-c", _EXEC_WITH_3_AND_4, str(commands_out), str(answers_in)]
-        self._process = subprocess.Popen(
-            [*start, str(CHROMIUM), *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            pass_fds=(commands_out, answers_in),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(commands_out)
-        os.close(answers_in)
-        self._number = 0
-        self._rest = b""
-        self._session: str | None = None
-        self._loaded = False
-        self.events: list[dict[str, Any]] = []
-
-    def __enter__(self) -> Self:
-        try:
-            pages = self.ask("Target.getTargets")["targetInfos"]
-            target = next(page["targetId"] for page in pages if page["type"] == "page")
-            self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-            for domain in ("Page", "Runtime", "Network", "Log"):
-                self.ask(f"{domain}.enable")
-            self.ask("Emulation.setFocusEmulationEnabled", enabled=True)  # a page without a window gets no focus
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._commands)  # it ends when nobody commands it any more
-        os.close(self._answers)
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def ask(self, method: str, **params: object) -> dict[str, Any]:
-        """Send a command and return its answer; events that come first are kept."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._read()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                return dict(answer["result"])
-            self._keep(answer)
-
-    def _keep(self, event: dict[str, Any]) -> None:
-        self._loaded |= event.get("method") == "Page.loadEventFired"
-        self.events.append(event)
-
-    def _read(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            chunk = os.read(self._answers, 1 << 20)
-            assert chunk, "chromium ended"
-            self._rest += chunk
-        message, _, self._rest = self._rest.partition(b"\0")
-        return dict(json.loads(message))
-
-    def open(self, page: Path, fragment: str = "") -> None:
-        """Load a page and wait until its script has ended."""
-        # By way of an empty page: a new fragment alone would not load it anew.
-        for url in ("about:blank", page.as_uri() + fragment):
-            self._loaded = False
-            self.ask("Page.navigate", url=url)
-            while not self._loaded:
-                self._keep(self._read())
-        self.wait("document.documentElement.dataset.ready === 'yes'")
-
-    def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def wait(self, expression: str) -> None:
-        """Wait inside the page for a condition, 20 seconds at most."""
-        held = self.value(
-            "new Promise((done) => { const until = Date.now() + 20000; const look = () => {"
-            f" if ({expression}) done(true); else if (Date.now() > until) done(false); else setTimeout(look, 25); }};"
-            " look(); })"
-        )
-        assert held, f"never came true: {expression}"
-
-    def look(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Set window size and colour scheme."""
-        self.ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
-        scheme = "dark" if dark else "light"
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    def screenshot(self, file: Path) -> None:
-        """Write what the window shows as PNG."""
-        file.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
-
-    def complaints(self) -> list[str]:
-        """Console errors, exceptions, and requests for anything but the page itself."""
-        found = []
-        for event in self.events:
-            params = event.get("params", {})
-            if event.get("method") == "Runtime.exceptionThrown":
-                found.append(str(params["exceptionDetails"]))
-            elif event.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-                found.append(str(params["args"]))
-            elif event.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-                found.append(str(params["entry"]))
-            elif event.get("method") == "Network.requestWillBeSent":
-                url = params["request"]["url"]
-                if not url.startswith(("file:", "about:", "data:", "blob:")):
-                    found.append(f"request for {url}")
-        return found
+HOSTILE = "</script><script>document.title='owned'</script><img src=https://example.invalid/x onerror=alert(1)>"
+MAP = "document.querySelector('.map[data-map]')"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with measured, simulated, oversubscribed, failed and hostile results."""
-    folder = tmp_path_factory.mktemp("report")
-    hostile = "</script><script>document.title='owned'</script><img src=https://example.invalid/x onerror=alert(1)>"
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """Measured, simulated, oversubscribed, failed, hostile and published results."""
+    folder = tmp_path_factory.mktemp("input")
     results = [
         result(ServiceType.CSC, 1, 1),
         result(ServiceType.CSC, 2, 1),
         result(ServiceType.CSC, 2, 2, oversubscribed=True, histograms=False),
-        result(ServiceType.CSP, 1, 1, histograms=False, test_name=hostile, testbed="local"),
+        result(ServiceType.CSP, 1, 1, histograms=False, test_name=HOSTILE, testbed="local"),
         mrr_result(ServiceType.CSC, 1, 1),
         does_not_fit(ServiceType.CSP, 2, 1),
     ]
-    source = write_output_xml(folder / "output.xml", results, [(hostile, "Fail", hostile, ("CSC", "1R2C"))])
+    source = write_output_xml(folder / "output.xml", results, [(HOSTILE, "Fail", HOSTILE, ("CSC", "1R2C"))])
     model = write_output_xml(folder / "sim.xml", [result(ServiceType.CSC, 1, 1, simulated=True, histograms=False)])
-    made = folder / "density.html"
-    made.write_text(html_of(load([source, model])), encoding="utf-8")
-    return made
+    dataset = load([source, model])
+    for item in reference_items(FDIO_2019):
+        dataset.add(item)
+    return Shown(InMemory(dataset))
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
+def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site."""
+    return write_site(shown, tmp_path_factory.mktemp("site"), processes=2).parent
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1400, 420])
-def test_page_loads_in_silence(browser: Browser, page: Path, tmp_path: Path, width: int, dark: bool) -> None:
-    browser.events.clear()
+def saved(browser: Browser, click: str) -> list[Any]:
+    """Name and content of the file that a click hands to the reader."""
+    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
+    browser.value(click)
+    browser.wait("window.taken !== null")
+    return list(browser.value("window.taken"))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_every_page_is_silent_and_as_wide_as_its_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
     browser.look(width, 900, dark=dark)
+    browser.events.clear()
+    for page in sorted(site.glob("*.html")):
+        browser.open(page)
+        browser.show_all()
+        assert browser.complaints() == [], page.name
+        assert browser.value("document.title").startswith("partly SIMULATED: NF service density")
+        assert browser.value("document.documentElement.scrollWidth") <= width, f"{page.name} scrolls sideways"
+
+
+def test_all_of_it_in_one_file(browser: Browser, shown: Shown, tmp_path: Path) -> None:
+    page = tmp_path / "all.html"
+    page.write_text(single_file(shown), encoding="utf-8")
+    browser.look(1280, 900)
+    browser.events.clear()
     browser.open(page)
-    # Go past everything, so that all that is drawn late is drawn.
-    browser.value("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
-    count = browser.value("document.querySelectorAll('figure.plot').length")
-    for number in range(count):
-        browser.value(f"document.querySelectorAll('figure.plot')[{number}].scrollIntoView()")
-        browser.wait(f"document.querySelectorAll('figure.plot')[{number}].querySelector('svg.main-svg')")
-    assert count == 6  # two for each system, one for each test with histograms
+    first = browser.value("document.querySelector('details.test').id")
+    browser.open(page, f"#{first}")
+    assert browser.value(f"document.getElementById('{first}').open") is True
+    browser.wait(f"document.querySelector('#{first} svg.main-svg')")
     assert browser.complaints() == []
-    assert browser.value("document.title") == "partly SIMULATED: NF service density: CSC, CSP"
-    assert browser.value("document.documentElement.scrollWidth") <= width, "the page must not scroll sideways"
-    browser.value("scrollTo(0, 0)")
-    browser.screenshot(tmp_path / "page.png")
-    assert (tmp_path / "page.png").stat().st_size > 20_000
 
 
-def test_heat_map_shows_values_and_reasons(browser: Browser, page: Path) -> None:
-    browser.look(1400, 900)
-    browser.open(page)
+def test_every_link_of_the_site_leads_somewhere(browser: Browser, site: Path) -> None:
+    ids: dict[Path, set[str]] = {}
+    links: set[tuple[Path, str]] = set()
+    for page in (*site.glob("*.html"), *list((site / "tests").glob("*.html"))[:2]):
+        browser.open(page)
+        ids[page.resolve()] = set(browser.value("[...document.querySelectorAll('[id]')].map((one) => one.id)"))
+        found = browser.value("[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))")
+        links |= {(page, link) for link in found if not link.startswith(("data:", "blob:"))}
+    for page, link in links:
+        file, _, anchor = link.partition("#")
+        target = ((page.parent / file) if file else page).resolve()
+        assert target.exists(), f"{page.name}: {link}"
+        if target in ids and anchor and "=" not in anchor:
+            assert anchor in ids[target], f"{page.name}: {link}"
+
+
+def test_heat_map_shows_values_and_reasons(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "density.html")
     cells = browser.value("[...document.querySelectorAll('.heat td[data-tip]')].map((cell) => cell.innerText)")
     assert any(text.startswith("2") for text in cells)
     assert {"does not fit", "failed", "not run"} <= set(cells)
@@ -230,46 +111,187 @@ def test_heat_map_shows_values_and_reasons(browser: Browser, page: Path) -> None
     assert "OVERSUBSCRIBED" in browser.value("document.getElementById('tip').innerText")
 
 
-def test_filter_by_address_and_by_typing(browser: Browser, page: Path) -> None:
-    browser.look(1400, 900)
-    browser.open(page, "#filter=csc%202x1")
-    assert browser.value("document.getElementById('shown').textContent") == "1 of 7 tests"
+def test_arrow_keys_go_through_a_heat_map(browser: Browser, site: Path) -> None:
+    browser.open(site / "density.html")
+    at = (
+        f"[{MAP}.querySelectorAll('td a, td span[tabindex]')].map((all) => [...all].indexOf(document.activeElement))[0]"
+    )
+    browser.value(f"{MAP}.querySelector('td a').focus()")
+    columns = browser.value(f"{MAP}.querySelectorAll('thead tr:last-child th').length - 1")
+    seen = []
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowUp"):
+        browser.press(key)
+        seen.append(browser.value(at))
+    assert seen == [1, columns + 1, columns, 0, 0]
+    assert browser.value("document.querySelectorAll('.heat th.looked').length") == 2
+
+
+def test_a_link_to_a_cell_shows_it_with_what_it_says(browser: Browser, site: Path) -> None:
+    browser.open(site / "density.html")
+    anchor = browser.value("document.querySelector('.heat td.over').id")
+    assert anchor.startswith("csc-2x2-ndr-64b-1c-vs1-")
+    browser.open(site / "density.html", f"#{anchor}")
+    assert browser.value(f"document.getElementById('{anchor}').matches('.target')")
+    assert "CSC 2x2" in browser.value("document.getElementById('tip').innerText")
+    browser.open(site / "index.html")
+    href = browser.value("document.querySelector('.verdicts a').getAttribute('href')")
+    assert href.startswith("density.html#csc-1x1-ndr-")
+
+
+def test_maps_are_chosen_by_what_they_are_of(browser: Browser, site: Path) -> None:
+    browser.open(site / "density.html")
+    select = "[...document.querySelectorAll('#map-choices select')].find((one) => one.ariaLabel === 'metric')"
+    browser.value(f"{{ const box = {select}; box.value = 'MRR'; box.dispatchEvent(new Event('change')); }}")
+    left = browser.value("[...document.querySelectorAll('.map[data-map]')].filter((map) => map.offsetParent).length")
+    assert left == 1
+    assert browser.value("document.querySelector('#map-choices .shown').textContent").startswith("1 of ")
+
+
+def beside(browser: Browser, a: str, b: str, mode: str) -> None:
+    """Choose two maps by a part of their titles."""
+    browser.value("document.getElementById('beside').scrollIntoView()")
     browser.value(
-        "{ const box = document.getElementById('filter'); box.value = 'CSP';"
+        "document.querySelectorAll('#beside button')"
+        f".forEach((one) => {{ if (one.textContent === '{mode}') one.click(); }})"
+    )
+    for side, part in (("A", a), ("B", b)):
+        select = f"document.querySelector('#beside select[aria-label=\"map {side}\"]')"
+        place = browser.value(f"[...{select}.options].findIndex((one) => one.textContent.includes('{part}'))")
+        assert place >= 0, part
+        browser.value(f"{{ const box = {select}; box.value = {place}; box.dispatchEvent(new Event('change')); }}")
+
+
+PUBLISHED = "(published) · 64B · CSC · NF-{}c · vSwitch-1c · NDR"
+
+
+def test_two_maps_of_like_figures_have_a_difference(browser: Browser, site: Path) -> None:
+    browser.open(site / "density.html")
+    beside(browser, PUBLISHED.format("0.5"), PUBLISHED.format("1"), "difference")
+    cells = browser.value("[...document.querySelectorAll('.stage td[data-v]')].map((one) => one.dataset.v)")
+    half, one = (
+        browser.value(
+            f"Object.fromEntries([...[...document.querySelectorAll('.map[data-map]')].find((map) => map.dataset.map"
+            f".includes('{PUBLISHED.format(size)}')).querySelectorAll('td[data-v]')].filter((one) => one.dataset.v)"
+            ".map((one) => [one.id.split('-')[1], Number(one.dataset.v)]))"
+        )
+        for size in ("0.5", "1")
+    )
+    expected = [one[place] / half[place] - 1 for place in one if place in half]
+    assert sorted(float(raw) for raw in cells if raw) == pytest.approx(sorted(expected))
+    assert len(expected) == 19, "as many as the slides have of the larger NF"
+    assert len(cells) == 36, "and the others say why they have none"
+
+
+def test_maps_of_unlike_figures_have_none_and_say_why(browser: Browser, site: Path) -> None:
+    browser.open(site / "density.html")
+    beside(browser, "(simulated)", PUBLISHED.format("1"), "difference")
+    said = "document.querySelector('#beside .told').innerText"
+    assert "They do not mean the same: A is simulated" in browser.value(said)
+    assert browser.value("document.querySelectorAll('.stage table').length") == 0
+    beside(browser, "(simulated)", PUBLISHED.format("1"), "side by side")
+    assert browser.value("document.querySelectorAll('.stage table').length") == 2
+    assert "They do not mean the same" in browser.value(said)
+
+
+def test_filter_by_address_and_by_typing(browser: Browser, site: Path) -> None:
+    browser.open(site / "results.html", "#filter=csc%202x1")
+    assert browser.value("document.querySelector('.shown').textContent") == "1 of 7 tests"
+    browser.value(
+        "{ const box = document.querySelector('.tools input'); box.value = 'CSP';"
         " box.dispatchEvent(new Event('input', { bubbles: true })); }"
     )
     assert browser.value("[...document.querySelectorAll('#list tbody tr')].filter((row) => !row.hidden).length") == 2
     assert browser.value("location.hash") == "#filter=CSP"
 
 
-def test_sorting_keeps_the_unknown_last(browser: Browser, page: Path) -> None:
-    browser.look(1400, 900)
-    browser.open(page)
+def test_sorting_by_keyboard_keeps_the_unknown_last(browser: Browser, site: Path) -> None:
+    browser.open(site / "results.html")
+    column = browser.value(
+        "[...document.querySelectorAll('#list thead th')].findIndex((one) => one.innerText === 'NDR')"
+    )
     rates = (
-        "[...document.querySelectorAll('#list tbody tr')].map((row) => row.cells[5].dataset.v)"
+        f"[...document.querySelectorAll('#list tbody tr')].map((row) => row.cells[{column}].dataset.v)"
         ".map((text) => text === '' ? null : Number(text))"
     )
-    for down in (False, True):
-        browser.value("document.querySelectorAll('#list thead th')[5].click()")
+    for order in ("ascending", "descending"):
+        browser.value(f"document.querySelectorAll('#list thead th')[{column}].querySelector('button').focus()")
+        browser.press("Enter")
+        assert browser.value(f"document.querySelectorAll('#list thead th')[{column}].ariaSort") == order
         values = browser.value(rates)
         known = [value for value in values if value is not None]
-        assert known == sorted(known, reverse=down)
+        assert known == sorted(known, reverse=order == "descending")
         assert values[len(known) :] == [None, None]
 
 
-def test_deep_link_opens_its_test(browser: Browser, page: Path) -> None:
-    browser.look(1400, 900)
-    browser.open(page)
-    anchor = browser.value("document.querySelectorAll('details.test')[1].id")
-    browser.open(page, f"#{anchor}")
-    assert browser.value(f"document.getElementById('{anchor}').open") is True
-    browser.wait(f"document.querySelector('#{anchor} svg.main-svg')")
-    browser.value(f"document.querySelectorAll('#{anchor} .choices button')[1].click()")
-    visible = "[...document.querySelectorAll('tr[data-instance]')].filter((row) => row.offsetParent && !row.hidden)"
-    assert browser.value(f"[...new Set({visible}.map((row) => row.dataset.instance))]") == ["1"]
+def test_tables_are_saved_as_they_are_shown(browser: Browser, site: Path) -> None:
+    browser.open(site / "results.html", "#filter=csc%202x1")
+    name, text, kind = saved(browser, "document.querySelector('.saves button').click()")
+    head, line = text.splitlines()
+    assert (name, kind) == ("results.csv", "text/csv")
+    assert float(line.split(",")[head.split(",").index("ndr_pps")]) > 1000
+    name, text, _ = saved(browser, "document.querySelectorAll('.saves button')[1].click()")
+    assert name == "results.md"
+    assert text.startswith("| Cell |")
+    assert len(text.splitlines()) == 3
+    browser.value("csit.filter('')")
+    _, text, _ = saved(browser, "document.querySelectorAll('.saves button')[1].click()")
+    assert "<img" not in text
 
 
-def test_printing_turns_to_ink_on_paper(browser: Browser, page: Path) -> None:
-    browser.look(1400, 900, dark=True)
+@pytest.mark.parametrize("what", [".plot", ".map[data-map]"])
+def test_plots_and_maps_are_saved_as_pictures_without_a_network(browser: Browser, site: Path, what: str) -> None:
+    browser.look(1280, 900, dark=True)
+    browser.events.clear()
+    browser.open(site / "density.html")
+    browser.value(f"document.querySelector('{what}').scrollIntoView()")
+    browser.wait(f"document.querySelectorAll('{what} :is(.pictures, .saves) button').length > 1")
+    click = "[...document.querySelectorAll('{} button')].find((one) => one.textContent === '{}').click()"
+    name, picture, *_ = saved(browser, click.format(what, "SVG"))
+    assert name.endswith(".svg")
+    assert "<svg" in browser.value(f"decodeURIComponent({json.dumps(picture)})")
+    assert "fill: rgb(255, 255, 255)" in browser.value(f"decodeURIComponent({json.dumps(picture)})"), "on paper"
+    name, picture, *_ = saved(browser, click.format(what, "PNG"))
+    assert name.endswith(".png")
+    assert len(picture) > 20_000
+    assert browser.complaints() == []
+
+
+def test_light_and_dark_are_chosen_and_remembered(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900, dark=False)
+    browser.open(site / "index.html")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = browser.value(background)
+    browser.value("document.getElementById('scheme').click()")
+    assert browser.value(background) != light
+    browser.open(site / "metrics.html")
+    assert browser.value("document.documentElement.dataset.scheme") == "dark"
+    browser.value("document.getElementById('scheme').click()")
+    assert browser.value(background) == light
+    browser.value("localStorage.clear()")
+
+
+def test_who_tabs_can_skip_to_the_content(browser: Browser, site: Path) -> None:
+    browser.open(site / "index.html")
+    browser.press("Tab")
+    assert browser.value("document.activeElement.className") == "skip"
+    assert browser.value("document.activeElement.getBoundingClientRect().left") >= 0
+    browser.press("Enter")
+    assert browser.value("document.activeElement.id") == "main"
+
+
+def test_a_test_without_a_page_says_how_to_see_it(browser: Browser, shown: Shown, tmp_path: Path) -> None:
+    page = write_site(Shown(shown.contents, details=Details.NONE), tmp_path / "few").parent / "results.html"
     browser.open(page)
+    cell = "document.querySelector('#list tbody [data-nopage]')"
+    assert browser.value(f"{cell}.getAttribute('href')") is None
+    browser.value(f"{cell}.focus()")
+    assert "./csit show " in browser.value("document.getElementById('tip').innerText")
+
+
+def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900, dark=True)
+    browser.open(site / "density.html")
     assert len(browser.ask("Page.printToPDF")["data"]) > 50_000
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    browser.ask("Emulation.setEmulatedMedia", media="")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from csit_utils.cli import COMMANDS
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
@@ -160,7 +161,7 @@ def lines(name: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_every_pin_is_exact_and_once(name: str) -> None:
-    rows = [re.match(r"([\w.-]+)==[\w.]+(\s+# \w.*)?$", line) for line in lines(name)]
+    rows = [re.match(r"([\w.-]+)(?:\[\w+\])?==[\w.]+(\s+# \w.*)?$", line) for line in lines(name)]
     assert all(rows)
     names = [re.sub(r"[-_.]+", "-", row[1]).lower() for row in rows if row]
     assert len(set(names)) == len(names)
@@ -193,7 +194,7 @@ def known_commands() -> set[str]:
     """Commands that `./csit` lists, and those of the command line behind it."""
     usage = subprocess.run([ROOT / "csit", "--help"], capture_output=True, text=True, check=True).stdout
     listed = set(re.findall(r"\./csit (\w+)", usage)) | {"explain", "setup"}
-    return listed | {file.stem for file in (ROOT / "csit_utils" / "commands").glob("[a-z]*.py")}
+    return listed | set(COMMANDS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,12 +1,31 @@
 """The pages of a report, one module each, in the order of the navigation."""
 
-from csit_utils.report.pages import density, environment, failures, metrics, overview, results
+from csit_utils.report.pages import (
+    compare,
+    density,
+    environment,
+    failures,
+    fairness,
+    latency,
+    losses,
+    metrics,
+    overview,
+    results,
+    spread,
+    trend,
+)
 from csit_utils.report.shown import Page
 
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
     density.PAGE,
     results.PAGE,
+    latency.PAGE,
+    fairness.PAGE,
+    losses.PAGE,
+    compare.PAGE,
+    trend.PAGE,
+    spread.PAGE,
     failures.PAGE,
     environment.PAGE,
     metrics.PAGE,

@@ -1,17 +1,34 @@
-"""Where and how it was measured."""
+"""Where and how it was measured, and what differs between two environments."""
 
+from collections import Counter
 from collections.abc import Mapping
 
+from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
 from csit_utils.report.shown import Page, Shown
 
+_SIDE_BY_SIDE = 6
+"""Environments that stand beside each other; more do not fit on a page."""
+_SOURCES = 20
+
 
 def _build(shown: Shown) -> Mapping[str, object]:
+    known = shown.contents.environments
+    counted = Counter(row.environment for row in shown.rows if row.environment)
+    views = environment_views(known, shown.history.runs, counted)
+    pair = first_pair(views)
+    sources = list(dict.fromkeys(row.source for row in shown.rows))
     return {
-        "environments": environments(shown.contents),
+        "views": views,
+        "pair": pair,
+        "differences": differences(views, pair) if pair else [],
+        "identity": IDENTITY,
+        "environments": environments({view.digest: view.environment for view in views[:_SIDE_BY_SIDE]}, counted),
         "profiles": profiles(shown.contents),
         "goal_columns": GOAL_COLUMNS,
-        "sources": list(dict.fromkeys(row.source for row in shown.rows)),
+        "sources": sources[:_SOURCES],
+        "more_sources": max(0, len(sources) - _SOURCES),
+        "figures": [payload(views)] if pair else [],
     }
 
 

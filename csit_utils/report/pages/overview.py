@@ -1,15 +1,22 @@
-"""What was found, in sentences."""
+"""What was found: the verdict first, what changed, and what went wrong."""
 
 from collections.abc import Mapping
 
+from csit_utils.report.headlines import testbed_views
+from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.shown import Page, Shown
 
 
 def _build(shown: Shown) -> Mapping[str, object]:
     return {
+        "testbeds": testbed_views(shown.systems),
         "systems": shown.systems,
-        "tests": len(shown.rows),
-        "oversubscribed": sum(bool(row.oversubscribed) for row in shown.rows),
+        "runs": runs_shown(shown),
+        "changes": shown.changes,
+        "compared": any(shown.history.previous(testbed) for testbed in shown.history.testbeds),
+        "tests": len(shown.latest),
+        "not_passed": sum(row.status != "PASS" for row in shown.latest),
+        "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),
         "problems": shown.contents.problems,
     }
 

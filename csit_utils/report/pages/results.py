@@ -1,33 +1,47 @@
 """The table of all tests."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.latency import HALF_LOADS
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.shown import Page, Shown
+
+MOST_ROWS = 2_000
+"""Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
 
 
 def _build(shown: Shown) -> Mapping[str, object]:
-    rows = [row for row in shown.rows if row.recorded]
-    p99: dict[str, int] = {}
-    for found in shown.contents.latency():
-        if found.load in HALF_LOADS and found.p99_ns is not None:
-            p99[found.anchor] = max(p99.get(found.anchor, 0), found.p99_ns)
+    every = shown.rows if len(shown.rows) <= MOST_ROWS else shown.latest
+    rows = [row for row in every if row.recorded and row.world != PUBLISHED]
+    names = {row.anchor: run.name for run in shown.history.runs for row in run.rows}
     return {
         "rows": rows,
-        "p99": p99,
+        "left_out": len(shown.rows) - len(every),
+        "runs": names if len(set(names.values())) > 1 else {},
+        "p99": _p99(_latency(shown, every)),
         "types": {row.test_type for row in rows},
         "metrics": [metric for metric in Metric if any(_has(row, metric) for row in rows)],
         "best_metric": _best_metric,
         "simulated": shown.simulated,
         "measured": shown.measured,
-        "csv": {
-            "columns": list(TestRow.__dataclass_fields__),
-            "rows": [list(asdict(row).values()) for row in shown.rows],
-        },
     }
+
+
+def _latency(shown: Shown, every: Sequence[TestRow]) -> Iterable[LatencyRow]:
+    if len(every) > len(shown.latest):
+        return shown.contents.latency()
+    return (found for own in shown.evidence.latencies.values() for found in own)
+
+
+def _p99(found: Iterable[LatencyRow]) -> Mapping[str, int]:
+    """The worst 99th percentile of each test at half of its rate."""
+    worst: dict[str, int] = {}
+    for row in found:
+        if row.load in HALF_LOADS and row.p99_ns is not None:
+            worst[row.anchor] = max(worst.get(row.anchor, 0), row.p99_ns)
+    return worst
 
 
 def _has(row: TestRow, metric: Metric) -> bool:

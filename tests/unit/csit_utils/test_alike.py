@@ -1,12 +1,13 @@
 """What may be compared: definitions decide, and every difference is a sentence."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.alike import likeness, resolution_pps
+from csit_utils.analysis.alike import likeness, resolution_pps, without_bounds
 from csit_utils.analysis.grouping import Metric, series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words, read_goal
 from csit_utils.dataset.rows import TestRow, goal_text, profile_text
@@ -102,8 +103,30 @@ def test_what_is_not_told_is_a_remark() -> None:
     assert found.remarks == (
         "B does not tell how long its trials are",
         "B does not tell which share of its trials may lose more",
-        "B gives the forwarded rate at the load it found and not the load, which may be lower by 0.5 %",
+        "PDR of B is a forwarded rate, which may be lower than the load by 0.5 %",
     )
+
+
+def test_without_loss_the_forwarded_rate_is_the_load() -> None:
+    """So there is nothing to remark."""
+    told = GoalWords("NDR", 0.0, exceed_ratio=0.5, trial_s=1.0, given_as="forwarded rate")
+    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=told.text), Metric.NDR).remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "low", "high"),
+    [
+        (GoalWords("PDR", 0.005, step_pps=0.2), 0.9, 1.1),
+        (GoalWords("PDR", 0.005, step_pps=0.2, relative_width=0.5), 0.9, 1.1),
+        (GoalWords("PDR", 0.005, relative_width=0.01), 1.0, 1.01),
+        (GoalWords("PDR", 0.2, relative_width=0.01, given_as="forwarded rate"), 1.0, 1.2625),
+        (GoalWords("PDR", 0.005), 1.0, inf),
+        (GoalWords("NDR", 0.0, relative_width=0.01), 1.0, inf),
+    ],
+)
+def test_a_figure_without_bounds_lies_where_its_definition_has_it(words: GoalWords, low: float, high: float) -> None:
+    found = without_bounds(replace(OWN_ROW, goals=words.text), Metric.PDR, 1.0)
+    assert found == pytest.approx((low, high))
 
 
 def test_rounding_is_told_and_counted() -> None:

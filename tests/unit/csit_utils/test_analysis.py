@@ -14,8 +14,10 @@ from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.summary import changes
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.flatten import frame_text, rows_of_tests
+from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
+from csit_utils.dataset.testrows import frame_text
+from csit_utils.report.shown import Shown
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import NfSize, ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
@@ -45,7 +47,7 @@ def dataset_of(*results: Result, unrecorded: tuple[Unrecorded, ...] = (), source
 
 def html_of(dataset: Dataset) -> str:
     """The report in one file."""
-    return single_file(InMemory(dataset))
+    return single_file(Shown(InMemory(dataset)))
 
 
 def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> Result:

@@ -110,7 +110,7 @@ def _record(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (_record(schema_version="2.0"), "schema version 2.0, this tool reads 1.2"),
+        (_record(schema_version="2.0"), "schema version 2.0, this tool reads 1.3"),
         (_record(passed="perhaps"), "not valid: passed"),
         (_record(surprise=1), "not valid: surprise"),
         ("{", "no valid JSON"),
@@ -171,7 +171,8 @@ def test_memory_is_flat(tmp_path: Path) -> None:
         return held
 
     peak(10)
-    assert peak(800) < 1.5 * peak(100) + 100_000
+    # Both are larger than what is held of a file at any time.
+    assert peak(4000) < 1.2 * peak(1000) + 100_000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")

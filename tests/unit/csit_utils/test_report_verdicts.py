@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.report.terminal import print_table
 from resources.libraries.python.model.cell import ServiceType
@@ -59,9 +60,9 @@ def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
     assert latency
     assert "v-measured" in latency[0]
     # The same in the list of results and in the matrices.
-    row = re.search(r'<tr data-row="0">.*?</tr>', html, re.S)
+    row = re.search(r'<table[^>]* id="list".*?<tbody>\s*(<tr>.*?</tr>)', html, re.S)
     assert row
-    assert [kind for kind in re.findall(r"v-([\w-]+)", row[0]) if kind != "-"][:3] == [
+    assert [kind for kind in re.findall(r"v-([\w-]+)", row[1]) if kind != "-"][:3] == [
         "nf-bound",
         "generator-bound",
         "measured",
@@ -97,7 +98,7 @@ def test_rows_for_tables_carry_them_too() -> None:
 def test_the_terminal_tells_numbers_apart(monkeypatch: pytest.MonkeyPatch, why: bool) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
-    print_table(dataset_of(made()), why=why)
+    print_table(InMemory(dataset_of(made())), why=why)
     _, line, *evidence = out.getvalue().splitlines()
     assert line.endswith("NDR nf-bound; PDR generator-bound")
     assert [sentence.strip() for sentence in evidence] == ([WHY_PDR, WHY_NDR] if why else [])

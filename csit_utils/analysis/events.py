@@ -1,0 +1,102 @@
+"""What happened in the trends of all cells: steps, and departures that nobody can confirm yet, newest first."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from csit_utils.analysis.cells import Figure
+from csit_utils.analysis.grouping import System
+from csit_utils.analysis.trend import Trend
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of one cell."""
+
+    trend: Trend
+    index: int
+    """Of the first figure that is changed."""
+    level_before_pps: float
+    level_after_pps: float
+    suspected: bool = False
+    """The last one or two nights alone: it may be nights that went wrong."""
+
+    @property
+    def change(self) -> float:
+        """Relative to the level before."""
+        return self.level_after_pps / self.level_before_pps - 1
+
+    @property
+    def up(self) -> bool:
+        """Whether throughput rose."""
+        return self.level_after_pps > self.level_before_pps
+
+    @property
+    def before(self) -> Figure:
+        """The last one of the old level: what changed, changed after it."""
+        return self.trend.figures[self.index - 1]
+
+    @property
+    def after(self) -> Figure:
+        """The first one of the new level."""
+        return self.trend.figures[self.index]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Events of one system that were first seen in one run and go one way: mostly they have one cause."""
+
+    events: tuple[Event, ...]
+    """The largest change first."""
+
+    @property
+    def system(self) -> System:
+        """Where."""
+        return self.events[0].trend.cell.series.system
+
+    @property
+    def up(self) -> bool:
+        """Whether throughput rose."""
+        return self.events[0].up
+
+    @property
+    def suspected(self) -> bool:
+        """Whether nobody can confirm it yet."""
+        return self.events[0].suspected
+
+    @property
+    def cells(self) -> int:
+        """Cells of the density matrix that changed, in whichever metric."""
+        return len(
+            {(each.trend.cell.series, each.trend.cell.nf_chains, each.trend.cell.nf_nodes) for each in self.events}
+        )
+
+    @property
+    def middle(self) -> float:
+        """Median of the relative changes."""
+        return median(each.change for each in self.events)
+
+
+def events(trends: Iterable[Trend]) -> list[Event]:
+    """All events, newest first; at one time the largest change first. Cells in two bands and drifts have none."""
+    found = [event for trend in trends for event in _events(trend)]
+    return sorted(found, key=lambda each: (each.after.at, abs(each.change)), reverse=True)
+
+
+def _events(trend: Trend) -> Iterator[Event]:
+    for step in trend.steps:
+        if step.before:
+            yield Event(trend, step.index, step.before, step.after)
+    if trend.suspected is not None:
+        index = len(trend.figures) - trend.fresh
+        level = trend.levels[index - 1]
+        yield Event(trend, index, level, level * (1 + trend.suspected), suspected=True)
+
+
+def grouped(found: Sequence[Event]) -> list[Group]:
+    """Events that were first seen together, in the order of `found`."""
+    groups: dict[tuple[System, str, bool, bool], list[Event]] = {}
+    for event in found:
+        key = (event.trend.cell.series.system, event.after.row.run, event.up, event.suspected)
+        groups.setdefault(key, []).append(event)
+    return [Group(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]

@@ -1,0 +1,71 @@
+"""May a candidate pass? It may not where a cell fell by more than chance explains, and by more than is tolerated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.comparison import Change, Comparison, Outcome
+from csit_utils.analysis.density import asks_for
+from csit_utils.analysis.grouping import series_of
+from csit_utils.dataset.rows import TestRow
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """A cell that nothing can be said of."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a comparison means for a candidate."""
+
+    fallen: tuple[Change, ...]
+    """The largest fall first."""
+    kept: tuple[Change, ...]
+    unjudged: tuple[Unjudged, ...]
+
+    @property
+    def judged(self) -> int:
+        """How many cells could be judged."""
+        return len(self.fallen) + len(self.kept)
+
+
+def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: float = 0.0) -> Decision:
+    """Judge all cells.
+
+    Args:
+        comparison: Of the baseline (A) with the candidate (B).
+        candidate: Tests of the candidate, for the reason where one has no figure.
+        tolerance: Fall that is let pass although it is no chance, relative, at least 0.
+    """
+    judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
+    fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and -each.change > tolerance]
+    return Decision(
+        tuple(sorted(fallen, key=lambda each: each.change)),
+        tuple(each for each in judged if each not in fallen),
+        (
+            *(Unjudged(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
+            *(Unjudged(cell.name, _missing(cell, candidate)) for cell in comparison.only_a),
+            *(Unjudged(cell.name, "the baseline has no figure") for cell in comparison.only_b),
+        ),
+    )
+
+
+def _why(change: Change) -> str:
+    if change.outcome is Outcome.UNLIKE:
+        return "; ".join(change.remarks)
+    return "one run on either side, too few cells to tell how runs vary, and their bounds overlap"
+
+
+def _missing(cell: Cell, candidate: Sequence[TestRow]) -> str:
+    """Why the candidate has no figure for a cell."""
+    for row in candidate:
+        here = (row.service_type, row.nf_chains, row.nf_nodes) == (
+            cell.series.service_type, cell.nf_chains, cell.nf_nodes,
+        )  # fmt: skip
+        if here and row.status != "PASS" and asks_for(row, cell.metric) and series_of(row) in (None, cell.series):
+            return f"the candidate's test ended with {row.status}: {row.message}"
+    return "the candidate has no figure"

@@ -1,0 +1,51 @@
+"""Which tests began to fail, to pass, or to be left out from one run to the next."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from csit_utils.analysis.density import QUARANTINED
+from csit_utils.dataset.rows import TestRow
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Tests of the newer run whose end is another one than before; tests of both runs where nothing else is said."""
+
+    failing: tuple[TestRow, ...] = ()
+    """Passed before. Quarantined ones are below."""
+    passing: tuple[TestRow, ...] = ()
+    """Did not pass before."""
+    quarantined: tuple[TestRow, ...] = ()
+    """They were not before; tests of the newer run alone as well."""
+    added: tuple[TestRow, ...] = ()
+    """Of the newer run alone."""
+    missing: tuple[TestRow, ...] = ()
+    """Of the older run alone."""
+
+
+def outcomes(before: Iterable[TestRow], after: Iterable[TestRow]) -> Outcomes:
+    """Compare how tests of two runs ended. Of a test that ran twice in a run the last one counts."""
+    old, new = _by_id(before), _by_id(after)
+    both = [(old[key], new[key]) for key in new if key in old]
+    return Outcomes(
+        failing=tuple(now for was, now in both if _passed(was) and now.status == "FAIL" and not quarantined(now)),
+        passing=tuple(now for was, now in both if not _passed(was) and _passed(now)),
+        quarantined=tuple(
+            now for key, now in new.items() if quarantined(now) and not (key in old and quarantined(old[key]))
+        ),
+        added=tuple(now for key, now in new.items() if key not in old),
+        missing=tuple(was for key, was in old.items() if key not in new),
+    )
+
+
+def quarantined(row: TestRow) -> bool:
+    """Whether a test was given up because its cell broke the system under test, in it or in another one."""
+    return bool(row.quarantined) or row.message.startswith(QUARANTINED)
+
+
+def _passed(row: TestRow) -> bool:
+    return row.status == "PASS"
+
+
+def _by_id(rows: Iterable[TestRow]) -> Mapping[str, TestRow]:
+    return {row.test_id: row for row in rows}

@@ -1,0 +1,86 @@
+"""How far repeated runs of a cell differ, whether in two bands, and how alike its instances are treated in each."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles, stdev
+
+from csit_utils.analysis.cells import Cell, Figure, figures, resolution
+from csit_utils.analysis.twobands import TwoBands, find_two_bands
+from csit_utils.dataset.rows import InstanceRow, TestRow
+
+_WHISKER = 1.5
+"""Reach of whiskers in interquartile ranges (Tukey)."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Box-plot statistics; quartiles are interpolated between figures, both ends included."""
+
+    count: int
+    low: float
+    """Least figure within 1.5 interquartile ranges below the first quartile."""
+    first: float
+    median: float
+    third: float
+    high: float
+    outliers: tuple[float, ...]
+    """Figures beyond the whiskers, ascending."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Runs of one cell."""
+
+    cell: Cell
+    figures: tuple[Figure, ...]
+    """In the order of time, two at least."""
+    mean_pps: float
+    stdev_pps: float
+    box: Box
+    bands: TwoBands | None
+    fairness: tuple[float, ...]
+    """Jain's index of the instances in each run that tells it, in the order of time; 1 is equal."""
+
+    @property
+    def variation(self) -> float:
+        """Coefficient of variation: standard deviation over mean; 0.0 where the mean is 0."""
+        return self.stdev_pps / self.mean_pps if self.mean_pps else 0.0
+
+
+def box(values: Sequence[float]) -> Box:
+    """Box-plot statistics of at least one figure."""
+    ordered = sorted(values)
+    first, middle, third = quantiles(ordered, n=4, method="inclusive") if len(ordered) > 1 else [ordered[0]] * 3
+    reach = _WHISKER * (third - first)
+    inside = [value for value in ordered if first - reach <= value <= third + reach]
+    beyond = tuple(value for value in ordered if not first - reach <= value <= third + reach)
+    return Box(len(ordered), inside[0], first, middle, third, inside[-1], beyond)
+
+
+def repeats(rows: Sequence[TestRow], instances: Iterable[InstanceRow] = ()) -> list[Repeats]:
+    """Cells that were measured more than once, those that vary most first.
+
+    Args:
+        rows: All tests.
+        instances: Shares of service instances, for fairness.
+    """
+    fair = {(row.anchor, row.number): row.fairness for row in instances if row.fairness is not None}
+    found = [
+        _repeats(cell, own, [value for each in own if (value := fair.get((each.row.anchor, cell.metric))) is not None])
+        for cell, own in figures(rows).items()
+        if len(own) > 1
+    ]
+    return sorted(found, key=lambda each: -each.variation)
+
+
+def _repeats(cell: Cell, found: Sequence[Figure], fairness: Sequence[float]) -> Repeats:
+    values = [each.value_pps for each in found]
+    return Repeats(
+        cell,
+        tuple(found),
+        fmean(values),
+        stdev(values),
+        box(values),
+        find_two_bands(values, resolution(found, cell.metric)),
+        tuple(fairness),
+    )

@@ -1,0 +1,205 @@
+"""Runs of testbeds over time: what one execution measured, and what several of them are together."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+
+from csit_utils.dataset.rows import OWN, TestRow
+
+_BEFORE = 10
+_FEWEST_BEFORE = 3
+
+
+@dataclass(frozen=True, order=True)
+class Testbed:
+    """Where runs are comparable in time: never simulated with measured, nor results of different tools."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    simulated: bool = False
+    world: str = ""
+    origin: str = OWN
+
+
+@dataclass(frozen=True)
+class Run:
+    """All tests of one execution on one testbed."""
+
+    testbed: Testbed
+    name: str
+    """For people, unique among all runs: testbed, and its label or its date."""
+    label: str | None
+    started_at: datetime | None
+    """UTC; of its first test."""
+    versions: tuple[str, ...]
+    """Of the software under test; more than one where tests of a run differ."""
+    revisions: tuple[str, ...]
+    environments: tuple[str, ...]
+    """Digests."""
+    rows: Sequence[TestRow] = field(repr=False, compare=False)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its results come from a model."""
+        return self.testbed.simulated
+
+
+class Kind(StrEnum):
+    """What a side of a comparison is."""
+
+    RUN = "run"
+    BEFORE = "runs before"
+    LABEL = "label"
+    VERSION = "version"
+    TESTBED = "testbed"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs that are taken together for a comparison."""
+
+    kind: Kind
+    name: str
+    runs: tuple[Run, ...]
+
+
+class History:
+    """All runs of all testbeds, oldest first."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs: tuple[Run, ...] = tuple(sorted(runs, key=_when))
+
+    @cached_property
+    def testbeds(self) -> tuple[Testbed, ...]:
+        """Measured ones first, then by name."""
+        return tuple(sorted({run.testbed for run in self.runs}, key=lambda one: (one.simulated, one)))
+
+    def of(self, testbed: Testbed) -> tuple[Run, ...]:
+        """Runs of a testbed, oldest first."""
+        return tuple(run for run in self.runs if run.testbed == testbed)
+
+    def latest(self, testbed: Testbed) -> Run:
+        """The newest run of a testbed."""
+        return self.of(testbed)[-1]
+
+    def previous(self, testbed: Testbed) -> Run | None:
+        """The run before the newest; None where there is only one."""
+        found = self.of(testbed)
+        return found[-2] if len(found) > 1 else None
+
+    def before(self, testbed: Testbed) -> Side | None:
+        """Up to ten runs before the newest, which tell how runs vary; None where there are not three."""
+        found = self.of(testbed)[-_BEFORE - 1 : -1]
+        if len(found) < _FEWEST_BEFORE:
+            return None
+        return Side(Kind.BEFORE, f"{called(testbed)}, {len(found)} runs before the latest", found)
+
+    def named(self, name: str) -> Side | None:
+        """A run, a label, a version or a testbed by its name; None where nothing is called so."""
+        return next((side for side in self.sides if side.name == name), None)
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """All that can be compared: testbeds, releases by label and by version, and runs, newest first.
+
+        A label or a version that all runs of a testbed share is left out, since it says the same as the testbed.
+        """
+        return tuple(self._sides())
+
+    def _sides(self) -> Iterator[Side]:
+        for testbed in self.testbeds:
+            every = self.of(testbed)
+            if len(every) > 1:
+                yield Side(Kind.TESTBED, f"{called(testbed)}, all runs", every)
+            if (before := self.before(testbed)) is not None:
+                yield before
+            labels = dict.fromkeys(run.label for run in reversed(every) if run.label)
+            for label in labels:
+                runs = tuple(run for run in every if run.label == label)
+                if 1 < len(runs) < len(every):
+                    yield Side(Kind.LABEL, f"{called(testbed)} {label}, all runs", runs)
+            versions = dict.fromkeys(version for run in reversed(every) for version in run.versions)
+            for version in versions:
+                runs = tuple(run for run in every if run.versions == (version,))
+                if 1 < len(runs) < len(every):
+                    yield Side(Kind.VERSION, f"{called(testbed)} {version}, all runs", runs)
+            yield from (Side(Kind.RUN, run.name, (run,)) for run in reversed(every))
+
+
+def history(rows: Iterable[TestRow]) -> History:
+    """Group tests into runs.
+
+    Args:
+        rows: All tests. A test without a record is of the testbed of all others of its run; it is left out where
+            they are of several testbeds, or where none tells one.
+    """
+    grouped: dict[str, list[TestRow]] = {}
+    for row in rows:
+        grouped.setdefault(row.run, []).append(row)
+    parts = [part for run in grouped.values() for part in _by_testbed(run)]
+    days = Counter((testbed, row_label(own) or _day(own)) for testbed, own in parts)
+    return History(_run(testbed, own, days) for testbed, own in parts)
+
+
+def called(testbed: Testbed) -> str:
+    """A testbed's name, with the tool that measured where it is not this suite."""
+    return testbed.name if testbed.origin == OWN else f"{testbed.name} ({testbed.origin})"
+
+
+def row_label(rows: Sequence[TestRow]) -> str | None:
+    """The label that the tests of a run have."""
+    return next((row.label for row in rows if row.label), None)
+
+
+def instant(stamp: str | None) -> datetime | None:
+    """An ISO 8601 time as UTC, taken as such where it tells no zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(stamp or "")
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _by_testbed(rows: Sequence[TestRow]) -> Iterator[tuple[Testbed, list[TestRow]]]:
+    found: dict[Testbed, list[TestRow]] = {}
+    for row in rows:
+        if row.testbed is not None:
+            testbed = Testbed(row.testbed, bool(row.simulated), row.world or "", row.origin)
+            found.setdefault(testbed, []).append(row)
+    if len(found) == 1:
+        found[next(iter(found))] = list(rows)
+    yield from found.items()
+
+
+def _run(testbed: Testbed, rows: Sequence[TestRow], days: Counter[tuple[Testbed, str]]) -> Run:
+    label, day, begun = row_label(rows), _day(rows), _begun(rows)
+    name = f"{called(testbed)} {label or day}"
+    if days[testbed, label or day] > 1:
+        name += f"{f' {day}' if label else ''} {begun:%H:%M:%S}" if begun else f" {rows[0].run}"
+    return Run(
+        testbed,
+        name,
+        label,
+        begun,
+        tuple(dict.fromkeys(row.version for row in rows if row.version)),
+        tuple(dict.fromkeys(row.revision for row in rows if row.revision)),
+        tuple(dict.fromkeys(row.environment for row in rows if row.environment)),
+        rows,
+    )
+
+
+def _begun(rows: Sequence[TestRow]) -> datetime | None:
+    return min((found for row in rows if (found := instant(row.started_at))), default=None)
+
+
+def _day(rows: Sequence[TestRow]) -> str:
+    begun = _begun(rows)
+    return f"{begun:%Y-%m-%d}" if begun else "undated"
+
+
+def _when(run: Run) -> tuple[bool, datetime, str]:
+    return (run.started_at is not None, run.started_at or datetime.min.replace(tzinfo=UTC), run.name)

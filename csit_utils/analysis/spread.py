@@ -1,0 +1,71 @@
+"""How much single runs vary, told by how differently their cells changed."""
+
+from collections.abc import Sequence
+from math import exp, expm1, hypot, inf, log
+from statistics import median
+from typing import NamedTuple
+
+from scipy.special import stdtr, stdtrit
+
+FEWEST_CELLS = 8
+"""Of one matrix; fewer do not tell a spread."""
+_NORMAL = 1.4826
+"""From a median absolute deviation to the standard deviation of normal noise."""
+
+
+class Ratio(NamedTuple):
+    """A cell on both sides, a single run each."""
+
+    a_pps: float
+    b_pps: float
+    error: float
+    """Relative: what both may differ by without any reason, such as the resolution of a search."""
+
+
+class Judged(NamedTuple):
+    """A change among those of the other cells."""
+
+    low: float
+    """Of the interval of the relative change."""
+    high: float
+    probability: float
+    """That runs of equal systems differ as much."""
+
+
+def relative(resolution_a: float, mean_a: float, resolution_b: float, mean_b: float) -> float:
+    """Relative error of a ratio; infinite where one side is 0."""
+    return hypot(resolution_a / mean_a, resolution_b / mean_b) if mean_a > 0 and mean_b > 0 else inf
+
+
+def judge(ratios: Sequence[Ratio], confidence: float) -> list[Judged] | None:
+    """Judge cells of one matrix by the spread of their changes.
+
+    Two single runs do not tell how runs vary. Most cells of a matrix change alike, if at all, so how far their changes
+    lie apart does: the noise is the median absolute deviation of the logarithms of the ratios about their median, at
+    least the cell's own error. Each change is then held against no change by Student's t with one degree of freedom
+    less than there are cells. What all cells have in common is seen; where about half of them changed, the spread is as
+    large as the change, and nothing is called.
+
+    Args:
+        ratios: Of all cells.
+        confidence: Of the interval, in (0, 1).
+
+    Returns:
+        One judgement per cell; None where there are fewer than `FEWEST_CELLS`, or a rate of 0.
+    """
+    if len(ratios) < FEWEST_CELLS or any(each.a_pps <= 0 or each.b_pps <= 0 for each in ratios):
+        return None
+    logs = [log(each.b_pps / each.a_pps) for each in ratios]
+    middle = median(logs)
+    noise = _NORMAL * median([abs(each - middle) for each in logs])
+    freedom = len(logs) - 1
+    quantile = float(stdtrit(freedom, (1 + confidence) / 2))
+    found = []
+    for change, ratio in zip(logs, ratios, strict=True):
+        error = max(noise, ratio.error)
+        if not error:
+            found.append(Judged(expm1(change), expm1(change), 0.0 if change else 1.0))
+            continue
+        probability = 2 * float(stdtr(freedom, -abs(change) / error))
+        found.append(Judged(exp(change - quantile * error) - 1, exp(change + quantile * error) - 1, probability))
+    return found

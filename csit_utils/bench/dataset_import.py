@@ -1,0 +1,133 @@
+"""Import of output.xml files into a dataset, against Robot's own reading of them, and the memory that it takes."""
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from robot.api import ExecutionResult
+
+from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.layout import Layout
+
+_ROOT = Path(__file__).parents[2]
+_NIGHTS = 8
+_CELLS = "{1,2,4,8}x{1,2}"
+_TESTS = 400
+"""Of a file, about: a full matrix of three service types has 378."""
+_LARGER = 10
+
+
+def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[str, Any]:
+    """Read eight nights of simulated tests in both ways in turns; medians.
+
+    Both sides read the same files, of what Robot wrote about tests on a simulated system. The peer makes its tree of
+    them and no more. Ours makes a dataset with the rows and the records, on disk when it ends.
+
+    Returns:
+        `ours` and `peer` in seconds for all files, `ratio` with all processors; the note has that of one process, and
+        the memory for a file and for one ten times as large.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        files = _files(root, cells, tests)
+        everyone = os.cpu_count() or 1
+        peer, one, all_of_them = [], [], []
+        _import(root, files[:1], 1)
+        for _ in range(rounds):
+            peer.append(_timed(lambda: [ExecutionResult(str(file)) for file in files]))
+            one.append(_timed(lambda: _import(root, files, 1)))
+            all_of_them.append(_timed(lambda: _import(root, files, everyone)))
+        small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
+        megabytes = sum(file.stat().st_size for file in files) / 1e6
+    ratio = median(peer) / median(all_of_them)
+    alone = median(peer) / median(one)
+    return {
+        "name": "dataset_import",
+        "ours": round(median(all_of_them), 4),
+        "peer": round(median(peer), 4),
+        "ratio": round(ratio, 2),
+        "unit": "s",
+        "note": (
+            f"{len(files)} files, {megabytes:.0f} MB, simulated tests; {everyone} processes, {alone:.1f} x with one; "
+            f"memory above an idle process {small / 1e6:.0f} MB for a file, {large / 1e6:.0f} MB "
+            f"for one {_LARGER} times as large"
+        ),
+        "detail": {"ratio_one_process": round(alone, 2), "ours_one_process": round(median(one), 4), "rounds": rounds},
+    }
+
+
+def _files(folder: Path, cells: str, tests: int) -> list[Path]:
+    """A run of the suites on the simulated testbed, as a file of so many tests for each of several nights."""
+    options = ("--outputdir", folder, "--log", "NONE", "--report", "NONE", "--console", "none")
+    variables = ("-v", f"TOPOLOGY:{_ROOT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
+    argv = (sys.executable, "-m", "robot", *map(str, options), *variables, str(_ROOT / "tests" / "density"))
+    subprocess.run(argv, check=True, cwd=_ROOT, stdout=subprocess.DEVNULL)
+    text = (folder / "output.xml").read_bytes()
+    times = max(1, round(tests / text.count(b"<test ")))
+    day = str(datetime.now(UTC).date()).encode()
+    nights = [folder / f"night-{number}.xml" for number in range(1, _NIGHTS + 1)]
+    for number, path in enumerate(nights, 1):
+        path.write_bytes(text.replace(day, b"2026-01-%02d" % number))
+    return [_enlarged(path, times) for path in nights]
+
+
+def _enlarged(path: Path, times: int) -> Path:
+    """A file with the suites of another so many times."""
+    text = path.read_bytes()
+    begin, end = text.index(b"<suite "), text.find(b"<statistics>")
+    end = end if end >= 0 else text.index(b"</robot>")
+    larger = path.with_name(f"{path.stem}-{times}.xml")
+    with larger.open("wb") as file:
+        file.write(text[:begin] + b'<suite id="s0" name="Larger">\n')
+        for _ in range(times):
+            file.write(text[begin:end])
+        file.write(b'<status status="PASS"/>\n</suite>\n</robot>\n')
+    return larger
+
+
+def _import(root: Path, files: list[Path], processes: int) -> None:
+    shutil.rmtree(root / "dataset", ignore_errors=True)
+    layout = Layout.make(root / "dataset")
+    with layout.writing(lambda: None):
+        done = [each for each in import_all(layout, files, None, processes) if isinstance(each, Outcome)]
+    if wrong := [text for each in done for text in each.problems]:
+        raise AssertionError(wrong[0])
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _peak_bytes(root: Path, file: Path) -> int:
+    """What an import adds to the memory of a process."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_measure_peak, args=(theirs, root, file))
+    child.start()
+    grown = int(ours.recv())
+    child.join()
+    return grown
+
+
+def _measure_peak(answer: Connection, root: Path, file: Path) -> None:
+    before = _most_bytes()
+    _import(root, [file], 1)
+    answer.send(_most_bytes() - before)
+
+
+def _most_bytes() -> int:
+    """The most memory that this program held; getrusage would count what its parent held before it was started."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024

@@ -1,0 +1,136 @@
+"""`compare`: two or more selections of tests, cell by cell."""
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
+from resources.libraries.python.errors import ConfigError
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.comparison import Change, Side
+
+
+class Sort(StrEnum):
+    """The order of lines."""
+
+    CHANGE = "change"
+    CELL = "cell"
+
+
+def compare(
+    sides: Annotated[list[str], typer.Argument(metavar="A B...", help=SIDE_HELP)],
+    data: DATA = None,
+    sort: Annotated[Sort, typer.Option(help="The largest fall first, or by cell.")] = Sort.CHANGE,
+    outcome: Annotated[
+        list[str] | None, typer.Option(help="Only cells with this outcome, such as regression; may be given again.")
+    ] = None,
+    insist: Annotated[bool, typer.Option("--insist", help="Compare unlike figures too, and say what differs.")] = False,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Compare tests with those of A: means, change, its 95 % confidence interval, and whether it may be chance.
+
+    Several runs on both sides are judged by their scatter; one run on both sides by how differently the cells of
+    its matrix changed, or with fewer than eight cells by its bounds, so that a change is said where they lie apart.
+    Of all cells called changed, at most 5 % are expected to be chance. Figures that mean different things (other
+    loss ratio, other IMIX, simulated) are not compared. The status is 0 whatever is found.
+
+    Example: ./csit compare monday/output.xml tuesday/output.xml
+
+    Example: ./csit compare testbed=lab-1 testbed=lab-2 --data results --csv > both.csv
+
+    Example: ./csit compare 'night=2026-11-01..2026-11-07' 'night=2026-11-08..2026-11-14' --outcome regression
+    """
+    if len(sides) < 2:
+        raise ConfigError(f"{sides[0]}: compared with what? Name two selections at least")
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    from csit_utils.analysis.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.comparison import compare as compared  # noqa: PLC0415 - as above
+
+    unknown = [word for word in outcome or () if word not in tuple(Outcome)]
+    if unknown:
+        raise ConfigError(f"--outcome '{unknown[0]}': there are {', '.join(Outcome)}")
+    reader = Reader(data)
+    baseline, *others = [reader.rows(text) for text in sides]
+    lines: list[Line] = []
+    for text, rows in zip(sides[1:], others, strict=True):
+        found = compared(baseline, rows, insist=insist)
+        if not found.changes:
+            raise ConfigError(f"{sides[0]} and {text} have no cell with a figure in common")
+        chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
+        if sort is Sort.CHANGE:
+            chosen.sort(key=lambda each: each.change)
+        lines += [_line(each, text, several=len(others) > 1) for each in chosen]
+        counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
+        alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
+        typer.echo(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
+    print_table(_heads(several=len(others) > 1), lines, form, left=("B", "cell", "outcome", "mind"))
+    reader.tell_problems()
+
+
+def _heads(*, several: bool) -> list[str]:
+    heads = ["cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "mind"]
+    return [*(["B"] if several else []), *heads]
+
+
+def _line(change: "Change", called: str, *, several: bool) -> Line:
+    from csit_utils.report.units import percent, rate  # noqa: PLC0415 - as above
+
+    texts = [
+        change.name,
+        *(text for side in (change.a, change.b) for text in (rate(side.mean_pps), _spread(side), str(side.runs))),
+        percent(change.change, signed=True),
+        f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}",
+        change.outcome,
+        "; ".join(change.remarks),
+    ]
+    style = {"regression": "red", "progression": "green"}.get(change.outcome, "")
+    return Line(tuple([called, *texts] if several else texts), as_object(change, called), style)
+
+
+def _spread(side: "Side") -> str:
+    from csit_utils.report.units import DASH, percent  # noqa: PLC0415 - as above
+
+    return DASH if side.stdev_pps is None or not side.mean_pps else percent(side.stdev_pps / side.mean_pps)
+
+
+def as_object(change: "Change", called: str) -> Mapping[str, Any]:
+    """One change for a machine; the keys are described in docs/how-to/compare-runs.md."""
+    sides = {
+        f"{name}_{key}": value
+        for name, side in (("a", change.a), ("b", change.b))
+        for key, value in (
+            ("testbed", side.series.system.testbed),
+            ("mean_pps", side.mean_pps),
+            ("stdev_pps", side.stdev_pps),
+            ("runs", side.runs),
+            ("low_pps", side.low_pps),
+            ("high_pps", side.high_pps if math.isfinite(side.high_pps) else None),
+        )
+    }
+    return {
+        "b": called,
+        "service_type": change.service_type,
+        "nf_chains": change.nf_chains,
+        "nf_nodes": change.nf_nodes,
+        "nf_size": change.nf_size,
+        "vs_dtc": change.vs_dtc,
+        "frame": change.frame,
+        "metric": change.metric.value,
+        "simulated": change.a.series.system.simulated,
+        **sides,
+        "change": change.change,
+        "change_low": change.low,
+        "change_high": change.high,
+        "method": change.method.value,
+        "probability": change.probability,
+        "adjusted_probability": change.adjusted,
+        "outcome": change.outcome.value,
+        "remarks": list(change.remarks),
+    }

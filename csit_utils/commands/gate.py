@@ -1,0 +1,90 @@
+"""`gate`: an exit status for CI."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
+from resources.libraries.python.errors import ConfigError
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.gate import Decision
+
+_SHOWN = 10
+"""Reasons that are told one by one."""
+
+
+def gate(
+    baseline: Annotated[str, typer.Argument(help=SIDE_HELP)],
+    candidate: Annotated[str, typer.Argument(help="The same.")],
+    data: DATA = None,
+    tolerance: Annotated[str, typer.Option(help="Let a fall pass that is no larger, such as 2%.")] = "0%",
+    require: Annotated[int, typer.Option(min=0, help="Fail also when fewer cells can be judged.")] = 1,
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML there, for Jenkins and others.")] = None,
+) -> None:
+    """Fail when a cell of CANDIDATE fell against BASELINE by more than its confidence allows, and than is tolerated.
+
+    Status: 0 no cell fell, 1 some did or too few could be judged, 2 bad input. One run on either side is judged by
+    how differently its cells changed; give several nights as baseline, and smaller falls are seen. A cell without a
+    figure cannot be judged: it is counted and its reason told, and --require says how many have to be.
+
+    Example: ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
+
+    Example: ./csit gate 'night=2026-11-01..2026-11-14' night=2026-11-15 --data results --require 50
+    """
+    allowed = parse_tolerance(tolerance)
+    from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.gate import decide  # noqa: PLC0415 - as above
+    from csit_utils.report.junit import junit_xml  # noqa: PLC0415 - as above
+
+    reader = Reader(data)
+    before, after = reader.rows(baseline), reader.rows(candidate)
+    found = decide(compare(before, after), after, allowed)
+    if junit is not None:
+        junit.parent.mkdir(parents=True, exist_ok=True)
+        junit.write_bytes(junit_xml(found))
+    for line in _report(found, tolerance, require):
+        typer.echo(line)
+    if reader.tell_problems():
+        raise typer.Exit(2)
+    if found.fallen or found.judged < require:
+        raise typer.Exit(1)
+
+
+def parse_tolerance(text: str) -> float:
+    """Read a relative fall: `2%`, `0.02`.
+
+    Raises:
+        ConfigError: It is none, or not from 0 to 100 %.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
+    value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
+    if not 0 <= value < 1:
+        raise ConfigError(f"--tolerance '{text}': say a share below 100 %, such as 2% or 0.02")
+    return value
+
+
+def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
+    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
+
+    lines = [
+        f"fell\t{each.name}\t{percent(each.change, signed=True)}\t"
+        f"{percent(each.low, signed=True)} to {percent(each.high, signed=True)}"
+        for each in found.fallen
+    ]
+    reasons: dict[str, list[str]] = {}
+    for unjudged in found.unjudged:
+        reasons.setdefault(unjudged.reason, []).append(unjudged.name)
+    lines += [
+        f"not judged\t{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}\t{reason}"
+        for reason, names in list(reasons.items())[:_SHOWN]
+    ]
+    short = f", {require} required" if found.judged < require else ""
+    lines.append(
+        f"{found.judged} cells judged{short}: {len(found.fallen)} fell by more than {tolerance} and chance, "
+        f"{len(found.kept)} did not; {len(found.unjudged)} could not be judged"
+    )
+    return lines

@@ -1,0 +1,137 @@
+"""`trend`: what changed from night to night."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from csit_utils.commands.reading import INPUTS, contents_of
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
+from resources.libraries.python.errors import ConfigError
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.trend import Trend
+
+_HEADS = ("cell", "state", "change", "since", "version", "mind", "runs", "trend")
+_LEFT = ("cell", "state", "since", "version", "mind", "trend")
+
+
+def trend(
+    inputs: INPUTS,
+    every: Annotated[bool, typer.Option("--all", help="Also cells in which nothing happened.")] = False,
+    false_alarms: Annotated[
+        float, typer.Option(help="Chance of any false step in all cells together, between 0 and 1.")
+    ] = 0.01,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Find regressions and progressions in the nights of every cell.
+
+    A step counts from three nights on, more where it is small against the noise; before that it is *suspected*. A cell
+    that goes back and forth between two levels is in *two bands*, and a low night of it no regression. A failed test is
+    a gap. Needs ten figures of a cell. The last column is the history, from the least to the largest figure.
+
+    Example: ./csit trend results
+
+    Example: ./csit trend results --json | jq 'select(.state == "regression") | .cell'
+    """
+    if not 0 < false_alarms < 1:
+        raise ConfigError(f"--false-alarms {false_alarms:g}: say a chance between 0 and 1")
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    contents = contents_of(inputs)
+    from csit_utils.analysis.trend import FEWEST, State, trends  # noqa: PLC0415 - scipy costs time of every --help
+
+    found = trends(contents.tests, false_alarms)
+    plain = (State.STEADY, State.TOO_FEW)
+    shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
+    print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
+    counts = {state: sum(each.state is state for each in found) for state in State}
+    suspected = sum(each.suspected is not None for each in found)
+    told = [f"{count} {state}" for state, count in counts.items() if count]
+    few = f" (fewer than {FEWEST} figures)" if counts[State.TOO_FEW] else ""
+    typer.echo(f"{len(found)} cells and metrics: {', '.join(told)}{few}, {suspected} suspected", err=True)
+    for problem in contents.problems:
+        typer.echo(problem.text, err=True)
+    if contents.problems:
+        raise typer.Exit(1)
+
+
+def _line(found: "Trend") -> Line:
+    from csit_utils.report.terminal_trend import history  # noqa: PLC0415 - as above
+    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
+
+    last = found.steps[-1] if found.steps else None
+    first = found.figures[last.index].row if last else None
+    change = last.change if last else found.drift.change if found.drift else None
+    texts = (
+        found.cell.name,
+        found.state,
+        "" if change is None else percent(change, signed=True),
+        (first.started_at or "")[:10] if first else "",
+        (first.version or "") if first else "",
+        "; ".join(_minds(found)),
+        str(len(found.figures)),
+        history([(each.at, each.value_pps) for each in found.figures], found.gaps),
+    )
+    style = {"regression": "red", "progression": "green", "two bands": "yellow", "drift": "yellow"}
+    return Line(texts, as_object(found), style.get(found.state, ""))
+
+
+def _minds(found: "Trend") -> Sequence[str]:
+    """What else is to be said of a cell."""
+    from csit_utils.report.units import percent, rate  # noqa: PLC0415 - as above
+
+    bands = found.bands
+    return [
+        *([f"suspected {percent(found.suspected, signed=True)}"] if found.suspected is not None else []),
+        *(
+            [f"{rate(bands.lower)} in {percent(bands.lower_share)} of runs, else {rate(bands.upper)}"]
+            if bands is not None
+            else []
+        ),
+        *([f"steps: {len(found.steps)}"] if len(found.steps) > 1 else []),
+        *([f"outliers: {len(found.outliers)}"] if found.outliers else []),
+        *([f"runs without a figure: {len(found.gaps)}"] if found.gaps else []),
+    ]
+
+
+def as_object(found: "Trend") -> Mapping[str, Any]:
+    """One cell for a machine; the keys are described in docs/how-to/find-regressions.md."""
+    cell, bands, drift = found.cell, found.bands, found.drift
+    return {
+        "cell": cell.name,
+        "testbed": cell.series.system.testbed,
+        "simulated": cell.series.system.simulated,
+        "service_type": cell.series.service_type,
+        "nf_chains": cell.nf_chains,
+        "nf_nodes": cell.nf_nodes,
+        "nf_size": cell.series.nf_size,
+        "vs_dtc": cell.series.vs_dtc,
+        "frame": cell.series.frame,
+        "profile": cell.series.profile,
+        "metric": cell.metric.value,
+        "state": found.state.value,
+        "runs": len(found.figures),
+        "gaps": len(found.gaps),
+        "noise_pps": found.scale_pps,
+        "level_pps": found.levels[-1],
+        "steps": [
+            {
+                "since": found.figures[step.index].row.started_at,
+                "run": found.figures[step.index].row.run,
+                "version": found.figures[step.index].row.version,
+                "before_pps": step.before,
+                "after_pps": step.after,
+                "change": step.change,
+                "probability": step.probability,
+            }
+            for step in found.steps
+        ],
+        "suspected": found.suspected,
+        "bands": None
+        if bands is None
+        else {"lower_pps": bands.lower, "upper_pps": bands.upper, "lower_share": bands.lower_share},
+        "drift": None if drift is None else {"change": drift.change, "slope_pps_per_day": drift.slope_per_day},
+        "outliers": [found.figures[index].row.started_at for index in found.outliers],
+    }

@@ -1,0 +1,50 @@
+"""Rows of tests as columns of Arrow, and back."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, get_args, get_type_hints
+
+import pyarrow as pa
+
+from csit_utils.dataset.rows import TestRow
+
+
+def _type(hint: object) -> pa.DataType:
+    kind = (set(get_args(hint) or (hint,)) - {type(None)}).pop()
+    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
+
+
+_HINTS = get_type_hints(TestRow)
+TEST_TYPES = {field.name: _type(_HINTS[field.name]) for field in fields(TestRow)}
+TESTS = pa.schema(list(TEST_TYPES.items()))
+DEFAULTS: dict[str, Any] = {
+    field.name: None if field.default is MISSING else field.default for field in fields(TestRow)
+}
+DETAILS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
+RECORD, ROWS = "record", "rows"
+"""Kinds of details: a record of ours in its short form; rows, as JSON, of what has no record."""
+
+
+def table_of_tests(rows: Sequence[dict[str, Any]], constants: dict[str, Any]) -> pa.Table:
+    """Columns of rows.
+
+    Args:
+        rows: Fields by name; what is left out has the default of `TestRow`.
+        constants: Fields that are the same in all rows, whatever those say.
+    """
+    # All dicts have their keys in the order of the defaults, so their values are in the order of the columns.
+    filled = [(DEFAULTS | row | constants).values() for row in rows]
+    arrays = [
+        pa.array(column, kind) for column, kind in zip(zip(*filled, strict=True), TEST_TYPES.values(), strict=True)
+    ]
+    return pa.table(arrays, schema=TESTS)
+
+
+def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
+    """Rows of columns. A column that a dataset of older software lacks has the default of `TestRow`."""
+    names = [name for name in TEST_TYPES if name in table.column_names]
+    columns = [table.column(name).to_pylist() for name in names]
+    lacking = [name for name in TEST_TYPES if name not in table.column_names]
+    rest = {name: DEFAULTS[name] for name in lacking}
+    for values in zip(*columns, strict=True):
+        yield TestRow(**dict(zip(names, values, strict=True)), **rest)

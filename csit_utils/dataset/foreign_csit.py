@@ -1,0 +1,184 @@
+"""FD.io CSIT's result of one test: `*.info.json`, model 1.x.
+
+Definitions are those of the model's schema (FD.io CSIT, resources/model_schema/test_case.schema.yaml, and before 2023
+docs/model): rates are aggregates of both directions, NDR allows no loss, PDR 0.5 %, a soak 1e-7 on average, and what
+the generator did not send counts as lost. Up to model 1.4 the bounds are loads that were tried. Since 1.5 there is a
+lower bound alone: the rate that was forwarded at a load, of whose trials half may lose more. How close bounds are and
+how long trials take is not in the file; it stands in the keywords of the same time (performance_utils.robot): 0.5 %
+apart, and trials of 1 s, before 1.5 of 30 s.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from csit_utils.dataset.foreign_csit_file import Latency, Test
+from csit_utils.dataset.foreign_density import place_of
+from csit_utils.dataset.foreign_parts import (
+    anchor_of,
+    derived,
+    frame_of,
+    goal_columns,
+    latency_row,
+    single_frame,
+    utc,
+)
+from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
+from csit_utils.dataset.items import Foreign, Item, ReadError, Status
+from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.dataset.testrows import frame_text
+from resources.libraries.python.model.cell import Frame
+
+ORIGIN = "fdio-csit"
+IMIX = ((64, 7), (570, 4), (1518, 1))
+"""IMIX_v4_1: sizes in bytes, and weights."""
+_LOSS_RATIOS = {"NDR": 0.0, "PDR": 0.005, "SOAK": 1e-7}
+_ESTIMATE = "bayesian estimate"
+_COUNTED = re.compile(r"\d+(ch|pl|mif|vh|(dcr|vm)\d+t)")
+"""Parts of a suite's name that number its chains, pipelines, interfaces and NFs."""
+_IDLE_PPS = 9000.0
+"""Per direction: what latency is measured at when nothing else is sent, and the least load of any latency trial."""
+
+
+def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
+    """The test of one file.
+
+    Raises:
+        ReadError: It is of a version of the model that is not known, or tells no time.
+        pydantic.ValidationError: It is not as the model says.
+    """
+    version = re.fullmatch(r"1\.(\d{1,3})\.\d{1,3}", str(data["version"])[:20])
+    if version is None:
+        raise ReadError(f"CSIT's model version {str(data['version'])[:20]!r}, this tool reads 1.x")
+    test = Test.model_validate(data)
+    forwarded = int(version[1]) >= 5
+    place = place_of(test.tags)
+    frame = _frame(test)
+    one_way = test.result.latency_forward is not None and test.result.latency_reverse is None
+    anchor = anchor_of("csit", data)
+    figures, goals, unread = _figures(test, forwarded, frame, place.data_cores)
+    latency = tuple(_latency(test, anchor, one_way))
+    row = TestRow(
+        anchor=anchor,
+        test_id=test.test_id,
+        test_name=test.test_name_long,
+        source=source,
+        recorded=True,
+        status=Status.PASS if test.passed else Status.FAIL,
+        message=test.message,
+        tags=" ".join(test.tags),
+        origin=ORIGIN,
+        run=_run(source, test.test_id),
+        started_at=utc(test.start_time),
+        finished_at=utc(test.end_time),
+        world="lab",
+        simulated=False,
+        testbed="+".join(sorted(test.hosts)) or "unknown testbed",
+        drivers=", ".join(_drivers(test, density=place.service_type is not None)),
+        version=f"{test.dut_type} {test.dut_version}".strip(),
+        revision=f"CSIT model {test.version}",
+        goals="; ".join([*goals, *([ONE_WAY] if one_way else [])]),
+        test_type=test.test_type.upper(),
+        frame=frame_text(frame) if frame else None,
+        frame_mean_bytes=frame.mean_bytes if frame else None,
+        evidence=unread,
+        **place.columns,
+        **figures,
+    )
+    yield Foreign(row, latency)
+
+
+def _figures(
+    test: Test, forwarded: bool, frame: Frame | None, cores: float | None
+) -> tuple[dict[str, Any], list[str], str]:
+    """Columns, the goals' definitions, and a word on what was left out."""
+    columns: dict[str, Any] = {}
+    goals: list[str] = []
+    units: set[str] = set()
+    for name, found in (("NDR", test.result.ndr), ("PDR", test.result.pdr), ("SOAK", test.result.critical_rate)):
+        if found is None:
+            continue
+        estimated = name == "SOAK"
+        words = GoalWords(
+            name,
+            _LOSS_RATIOS[name],
+            exceed_ratio=0.5 if forwarded and not estimated else None,
+            relative_width=None if estimated else 0.005,
+            trial_s=None if estimated else 1.0 if forwarded else 30.0,
+            given_as=_ESTIMATE if estimated else FORWARDED if forwarded else None,
+        )
+        goals.append(words.text)
+        lower, upper = found.lower.rate, found.upper.rate if found.upper else None
+        if lower.unit != "pps":
+            units.add(lower.unit)
+            continue
+        bound = upper.value if upper and upper.unit == "pps" and upper.value >= lower.value else None
+        complete = None if bound is None else True
+        columns |= goal_columns(name.lower(), _LOSS_RATIOS[name], lower.value, bound, complete, frame, cores)
+    received = test.result.receive_rate
+    if received is not None:
+        rate = received.rate
+        goals.append(mrr_words(len(rate.values), None))
+        if rate.unit == "pps":
+            columns |= {"mrr_pps": rate.avg, "mrr_stdev_pps": rate.stdev, "mrr_trials": len(rate.values)}
+            columns |= derived("mrr", rate.avg, frame, cores)
+        else:
+            units.add(rate.unit)
+    unread = f"rates in {', '.join(sorted(units))} are no packet rates and were left out" if units else ""
+    return columns, goals, unread
+
+
+def _latency(test: Test, anchor: str, one_way: bool) -> Iterator[LatencyRow]:
+    pdr = test.result.pdr
+    if pdr is None or pdr.lower.rate.unit != "pps":
+        return
+    idle = _IDLE_PPS * (1 if one_way else 2)
+    for direction, found in (("forward", test.result.latency_forward), ("reverse", test.result.latency_reverse)):
+        for percent in (0, 10, 50, 90):
+            one: Latency | None = getattr(found, f"pdr_{percent}", None)
+            if one is not None:
+                yield latency_row(
+                    anchor=anchor,
+                    test_name=test.test_name_long,
+                    load=f"PDR{percent}",
+                    load_pps=max(idle, pdr.lower.rate.value * percent / 100),
+                    direction=direction,
+                    min_us=one.min,
+                    mean_us=one.avg,
+                    max_us=one.max,
+                    histogram_us=one.hdrh,
+                )
+
+
+def _frame(test: Test) -> Frame | None:
+    """By the name of the test, which starts with NIC and frame size, else by its tags."""
+    named = re.search(r"(?:^|-)(imix|\d{2,4}b)-", test.test_name_long.lower())
+    words = [named[1]] if named else [tag.lower() for tag in test.tags]
+    for word in words:
+        if word == "imix":
+            return frame_of("IMIX", IMIX)
+        if re.fullmatch(r"\d{2,4}b", word):
+            return single_frame(int(word[:-1]))
+    return None
+
+
+def _drivers(test: Test, *, density: bool) -> Iterator[str]:
+    """What besides hosts and sizes makes two testbeds differ."""
+    yield f"DUT {test.dut_type}"
+    if test.tg_type:
+        yield f"generator {test.tg_type}"
+    for prefix, word in (("NIC_", "NIC"), ("DRV_", "NIC driver")):
+        for tag in test.tags:
+            if tag.startswith(prefix):
+                yield f"{word} {tag.removeprefix(prefix)}"
+    if density:
+        parts = test.test_name_short.lower().split("-")
+        yield f"path {'-'.join(part for part in parts if not _COUNTED.fullmatch(part))}"
+
+
+def _run(source: str, test_id: str) -> str:
+    """The directory above CSIT's tree of suites, which has a directory for each part of a suite's name."""
+    head = test_id.split(".", maxsplit=1)[0]
+    path = source.replace("\\", "/")
+    at = path.rfind(f"/{head}/")
+    return path[:at] if at > 0 else path.rpartition("/")[0] or path

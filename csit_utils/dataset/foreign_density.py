@@ -1,0 +1,73 @@
+"""The place of a test of FD.io CSIT in the density matrix, which only its tags tell."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.planning.matrix import core_usage
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test stands. All is unknown for tests without NFs."""
+
+    columns: dict[str, Any]
+    """Of `TestRow`."""
+    service_type: ServiceType | None = None
+    data_cores: float | None = None
+
+
+def place_of(tags: Sequence[str]) -> Place:
+    """Read the tags of a test.
+
+    `{r}R{c}C` says row and column, VM or DOCKER with CHAIN, PIPELINE or PIPE the service type, `{n}C` the data cores
+    of the vSwitch, and `{n}VM{t}T` or `{n}DCR{t}T` the data threads of an NF: two threads are a core, unless `{t}T{n}C`
+    says that the testbed runs one thread on each core.
+    """
+    known = {tag.upper() for tag in tags}
+    service = _service_type(known)
+    locator = _matched(known, r"(\d{1,3})R(\d{1,3})C")
+    switch = _matched(known, r"(\d{1,2})C")
+    vs_dtc = int(switch[1]) if switch else None
+    if service is None or locator is None or not (int(locator[1]) and int(locator[2])):
+        return Place({"vs_dtc": vs_dtc, "vswitch_data_cores": None if vs_dtc is None else float(vs_dtc)})
+    chains, nodes = int(locator[1]), int(locator[2])
+    size = _nf_size(known)
+    columns: dict[str, Any] = {
+        "service_type": service.value,
+        "nf_chains": chains,
+        "nf_nodes": nodes,
+        "nf_size": size.value if size else None,
+        "vs_dtc": vs_dtc,
+    }
+    nf_cores = size.cores * chains * nodes if size else None
+    total = vs_dtc + nf_cores if vs_dtc and nf_cores else None
+    if size and vs_dtc and 1 <= vs_dtc <= 4:
+        cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+        columns["slide_cores"] = core_usage(cell)
+    columns |= {"vswitch_data_cores": float(vs_dtc) if vs_dtc else None, "nf_data_cores": nf_cores, "data_cores": total}
+    return Place(columns, service, total)
+
+
+def _service_type(tags: set[str]) -> ServiceType | None:
+    if tags & {"PIPELINE", "PIPE"}:
+        return ServiceType.CSP if "DOCKER" in tags else None
+    if "CHAIN" not in tags:
+        return None
+    return ServiceType.VSC if "VM" in tags else ServiceType.CSC if "DOCKER" in tags else None
+
+
+def _nf_size(tags: set[str]) -> NfSize | None:
+    threads = _matched(tags, r"\d{1,4}(?:VM|DCR)(\d{1,2})T")
+    layout = _matched(tags, r"(\d{1,3})T(\d{1,3})C")
+    if threads is None or (layout is not None and int(layout[1]) != 2 * int(layout[2])):
+        return None
+    return {1: NfSize.HALF, 2: NfSize.ONE, 4: NfSize.TWO}.get(int(threads[1]))
+
+
+def _matched(tags: set[str], pattern: str) -> re.Match[str] | None:
+    """The one tag of this form; None where there is none, or several that contradict each other."""
+    found = [match for tag in tags if (match := re.fullmatch(pattern, tag))]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,230 @@
+"""NFVbench's JSON: one test for each frame size of a run.
+
+As read in its sources (opnfv/nfvbench: traffic_client.py, chain_runner.py, cfg.default.yaml): a binary search over
+loads in percent of line rate; one trial decides a load; its result is the load that was asked for, of both directions.
+NDR and PDR are the percentages of drops that the run's configuration says (0.001 and 0.1 unless changed). IMIX is
+7:4:1 of 64/594/1518 bytes. A chain is an instance, with one VM in PVP and two in PVVP; what is in EXT nobody tells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, Chains, OfSize, Rates, Run
+from csit_utils.dataset.foreign_parts import (
+    anchor_of,
+    derived,
+    frame_of,
+    goal_columns,
+    latency_row,
+    single_frame,
+)
+from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
+from csit_utils.dataset.items import Foreign, Item, ReadError, Status
+from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow
+from csit_utils.dataset.testrows import frame_text
+from resources.libraries.python.model.cell import Frame, ServiceType
+
+ORIGIN = "nfvbench"
+IMIX = ((64, 7), (594, 4), (1518, 1))
+"""Sizes in bytes, and weights."""
+_NODES = {"PVP": 1, "PVVP": 2}
+_LINE_RATE_PERCENT = 99.9
+"""Of each direction; a share of line rate is rounded to whole packets."""
+
+
+def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
+    """The tests of one file.
+
+    Raises:
+        ReadError: There is no test in it, or no time.
+        pydantic.ValidationError: It is not as NFVbench writes it.
+    """
+    run = Run.model_validate(data)
+    tests = 0
+    for chain, benchmark in run.benchmarks.network.service_chain.items():
+        for size, told in benchmark.result.result.items():
+            if size == "warning":
+                continue
+            tests += 1
+            yield _test(run, chain.upper(), benchmark.result, size, OfSize.model_validate(told), source, (data, size))
+    if not tests:
+        raise ReadError("a run of NFVbench without a result; it was started without traffic")
+
+
+def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
+    run: Run, chain: str, chains: Chains, size: str, told: OfSize, source: str, whole: object
+) -> Foreign:
+    frame = _frame(size)
+    nodes = _NODES.get(chain)
+    name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{chains.service_chain_count}x{chain}"
+    anchor = anchor_of("nfvbench", whole)
+    columns, goals = _searched(run, told, frame, bidirectional=chains.bidirectional)
+    evidence = "\n".join(_unsent(told))
+    if told.run_config is not None:
+        mrr, said = _fixed(told.run_config.total, frame, bidirectional=chains.bidirectional)
+        evidence += said
+        columns |= mrr
+        goals += [mrr_words(1, run.config.duration_sec)] if mrr else []
+    row = TestRow(
+        anchor=anchor,
+        test_id=f"nfvbench.{chain}.{chains.service_chain_count}.{size}".lower(),
+        test_name=name,
+        source=source,
+        recorded=True,
+        status=Status.PASS,
+        message="",
+        tags="",
+        origin=ORIGIN,
+        run=source,
+        label=run.config.user_label or None,
+        started_at=_started(run.date),
+        world="lab",
+        simulated=run.config.tool.lower() == "dummy",
+        testbed="+".join(sorted(chains.compute_nodes)) or "unknown testbed",
+        drivers=", ".join(_drivers(run, chains, chain)),
+        version=run.openstack_spec.vswitch if run.openstack_spec else None,
+        revision=f"NFVbench {run.nfvbench_version}",
+        goals="; ".join([*goals, *([] if chains.bidirectional else [ONE_WAY])]),
+        test_type="NDRPDR" if told.ndr or told.pdr else "MRR" if "mrr_pps" in columns else None,
+        service_type=ServiceType.VSC.value if nodes else None,
+        nf_chains=chains.service_chain_count if nodes else None,
+        nf_nodes=nodes,
+        frame=frame_text(frame) if frame else None,
+        frame_mean_bytes=frame.mean_bytes if frame else None,
+        evidence=evidence,
+        **columns,
+    )
+    return Foreign(row, tuple(_latency(anchor, name, told)))
+
+
+def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], list[str]]:
+    """Columns and definitions of what a search found.
+
+    Raises:
+        ReadError: The run does not say what its goals are.
+    """
+    columns: dict[str, Any] = {}
+    goals: list[str] = []
+    for name, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+        if found is None:
+            continue
+        wanted = run.config.measurement
+        if wanted is None:
+            raise ReadError(f"NFVbench's result of {name} without the drop rates that were asked for")
+        percent = wanted.NDR if name == "NDR" else wanted.PDR
+        loss = float(Decimal(repr(percent)) / 100)
+        if loss >= 1:
+            raise ReadError(f"NFVbench's {name} allows {percent} % of drops")
+        goals.append(GoalWords(name, loss, exceed_ratio=0.0, trial_s=run.config.duration_sec).text)
+        lower = found.rate_pps or None
+        over = [
+            tried.tx_pps
+            for tried in told.iteration_stats.ndr_pdr
+            if tried.drop_percentage > percent and tried.tx_pps > found.rate_pps
+        ]
+        upper = min(over, default=None)
+        # What a load differs by at the end of the search: a share of line rate, in each direction.
+        directions = 2 if bidirectional else 1
+        per_percent = found.rate_pps / found.rate_percent if found.rate_percent else 0.0
+        gap_pps = 1.01 * wanted.load_epsilon * directions * per_percent
+        complete = lower is not None and (upper is None or upper - lower <= gap_pps)
+        columns |= goal_columns(name.lower(), loss, lower, upper, complete, frame, None)
+        if lower is None:
+            columns[f"{name.lower()}_lowest_tried_pps"] = upper
+    return columns, goals
+
+
+def _unsent(told: OfSize) -> Iterator[str]:
+    """Where the load that was found is more than what was sent: NFVbench says so, and gives the load all the same."""
+    for name, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+        if found is not None and found.stats.warning:
+            sent = found.stats.total_tx_rate
+            much = f", {sent:,.0f} pps" if sent is not None else ""
+            yield f"{name} is the load that was asked for; the generator sent less than 90 % of it{much}"
+
+
+def _fixed(total: Rates, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], str]:
+    """A trial at one load: MRR where that is line rate, otherwise told in words."""
+    if total.orig.rate_percent >= _LINE_RATE_PERCENT * (2 if bidirectional else 1):
+        columns = {"mrr_offered_pps": total.tx.rate_pps, "mrr_pps": total.rx.rate_pps, "mrr_trials": 1}
+        return columns | derived("mrr", total.rx.rate_pps, frame, None), ""
+    return {}, f"at the fixed load of {total.tx.rate_pps:,.0f} pps {total.rx.rate_pps:,.0f} pps came back"
+
+
+def _frame(size: str) -> Frame | None:
+    if size.upper() == "IMIX":
+        return frame_of("IMIX", IMIX)
+    return single_frame(int(size)) if size.isascii() and size.isdecimal() and len(size) < 6 else None
+
+
+def _started(date: str) -> str:
+    """NFVbench writes the local time of its machine and no zone, so none is told here."""
+    try:
+        return datetime.strptime(date, "%Y-%m-%d %H:%M:%S").isoformat()
+    except ValueError as error:
+        raise ReadError(f"'{date[:40]}' is no time: {error}") from error
+
+
+def _drivers(run: Run, chains: Chains, chain: str) -> Iterator[str]:
+    """What besides compute nodes and counts makes two systems differ."""
+    config = run.config
+    yield f"chain {chain}"
+    if config.tool:
+        yield f"generator {config.tool}"
+    if run.openstack_spec and run.openstack_spec.vswitch:
+        encapsulation = f" ({run.openstack_spec.encaps})" if run.openstack_spec.encaps else ""
+        yield f"vSwitch {run.openstack_spec.vswitch}{encapsulation}"
+    if chain in _NODES:
+        cpus = f" on {config.flavor.vcpus} vCPUs" if config.flavor and config.flavor.vcpus else ""
+        queues = f", {config.vif_multiqueue_size} queues" if (config.vif_multiqueue_size or 1) > 1 else ""
+        yield f"function {config.vm_forwarder or 'unknown'}{cpus}{queues}"
+    marks = {
+        "SR-IOV": config.sriov,
+        "L3 router": config.l3_router,
+        "shared networks": config.service_chain_shared_net,
+    }
+    yield from (word for word, there in marks.items() if there)
+    if chains.flow_count is not None:
+        yield f"{chains.flow_count} flows"
+
+
+def _latency(anchor: str, name: str, told: OfSize) -> Iterator[LatencyRow]:
+    """At the loads that were found: all chains and directions together. At a fixed load: by chain and direction."""
+    for label, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+        if found is not None and found.rate_pps:
+            overall = found.stats.overall
+            yield latency_row(
+                anchor=anchor,
+                test_name=name,
+                load=label,
+                load_pps=found.rate_pps,
+                direction=EITHER,
+                min_us=overall.min_delay_usec,
+                mean_us=overall.avg_delay_usec,
+                max_us=overall.max_delay_usec,
+                histogram_us=overall.hdrh,
+            )
+    if told.run_config is None or told.packet_path_stats is None:
+        return
+    paths: Sequence[tuple[str, Mapping[str, ChainLatency]]] = (
+        ("forward", told.packet_path_stats.forward.chains),
+        ("reverse", told.packet_path_stats.reverse.chains),
+    )
+    for direction, chains in paths:
+        for index, of_chain in chains.items():
+            if not (index.isascii() and index.isdecimal()) or of_chain.lat_avg_usec is None:
+                continue
+            yield latency_row(
+                anchor=anchor,
+                test_name=name,
+                load="fixed",
+                load_pps=told.run_config.total.tx.rate_pps,
+                direction=direction,
+                instance=int(index) + 1,
+                min_us=of_chain.lat_min_usec,
+                mean_us=of_chain.lat_avg_usec,
+                max_us=of_chain.lat_max_usec,
+                histogram_us=of_chain.hdrh,
+            )

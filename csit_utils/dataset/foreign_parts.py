@@ -1,0 +1,145 @@
+"""What readers of other tools' results share: checked numbers, figures of a row, latency."""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+from pydantic import BaseModel, ConfigDict, Field
+
+from csit_utils.analysis.latency import merge, percentiles
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.rows import EVERY_INSTANCE, LatencyRow
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.result import l1_bps, l2_bps
+
+_LONGEST_NS = 60 * 10**9
+_DIGITS = 3
+_NS_PER_US = 1000
+_MOST = 10**15
+"""No measurement counts as much, and it fits into the columns of a table."""
+
+Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)]
+"""A rate, a time or a share. Nothing that is measured reaches the upper limit, and products of it stay finite."""
+Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)]
+
+
+class Read(BaseModel):
+    """A part of a foreign file. Keys that are not asked for are left alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def anchor_of(tool: str, data: object) -> str:
+    """An id for links, the same wherever the same result is read."""
+    return f"test-{tool}-{hashlib.sha256(repr(data).encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
+
+
+def utc(text: str) -> str:
+    """An RFC 3339 time as our records write it.
+
+    Raises:
+        ReadError: It is none.
+    """
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError) as error:
+        raise ReadError(f"'{text[:40]}' is no time: {error}") from error
+
+
+def frame_of(name: str, parts: Iterable[tuple[int, int]]) -> Frame:
+    """A frame by its sizes in bytes and their weights."""
+    return Frame(name=name, parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in parts))
+
+
+def single_frame(size: int) -> Frame | None:
+    """One size; None for one that is no Ethernet frame."""
+    return frame_of(f"{size}B", [(size, 1)]) if 64 <= size <= 9018 else None
+
+
+def goal_columns(  # noqa: PLR0917 - as the columns stand in a row
+    name: str,
+    loss_ratio: float,
+    lower_pps: float | None,
+    upper_pps: float | None,
+    complete: bool | None,
+    frame: Frame | None,
+    cores: float | None,
+) -> dict[str, Any]:
+    """Columns of `TestRow` for one goal."""
+    return {
+        f"{name}_loss_ratio": loss_ratio,
+        f"{name}_lower_pps": lower_pps,
+        f"{name}_upper_pps": upper_pps,
+        f"{name}_complete": complete,
+        **derived(name, lower_pps, frame, cores),
+    }
+
+
+def derived(name: str, rate_pps: float | None, frame: Frame | None, cores: float | None) -> dict[str, float]:
+    """Bandwidths and rate per core, as far as frame and cores are known."""
+    found: dict[str, float] = {}
+    if rate_pps is not None and frame is not None:
+        found |= {f"{name}_l1_bps": l1_bps(rate_pps, frame), f"{name}_l2_bps": l2_bps(rate_pps, frame)}
+    if rate_pps is not None and cores:
+        found[f"{name}_pps_per_core"] = rate_pps / cores
+    return found
+
+
+def latency_row(
+    *,
+    anchor: str,
+    test_name: str,
+    load: str,
+    load_pps: float,
+    direction: str,
+    instance: int = EVERY_INSTANCE,
+    min_us: float | None = None,
+    mean_us: float | None = None,
+    max_us: float | None = None,
+    histogram_us: str | None = None,
+) -> LatencyRow:
+    """Latency given in microseconds. Percentiles come from the histogram, and are unknown without one."""
+    found = merge([histogram_us]) if histogram_us else None
+    scaled = _nanoseconds(found) if found is not None else None
+    at = percentiles(scaled) if scaled is not None else None
+    return LatencyRow(
+        anchor=anchor,
+        test_name=test_name,
+        load=load,
+        load_pps=load_pps,
+        instance=instance,
+        direction=direction,
+        sent=None,
+        received=at.count if at else None,
+        min_ns=_ns(min_us) if min_us is not None else at.min_ns if at else None,
+        mean_ns=mean_us * _NS_PER_US if mean_us is not None else None,
+        p50_ns=at.p50_ns if at else None,
+        p90_ns=at.p90_ns if at else None,
+        p99_ns=at.p99_ns if at else None,
+        p999_ns=at.p999_ns if at else None,
+        max_ns=_ns(max_us) if max_us is not None else at.max_ns if at else None,
+        histogram=scaled.encode().decode() if scaled is not None else None,
+    )
+
+
+def _ns(value_us: float) -> int:
+    return round(value_us * _NS_PER_US)
+
+
+def _nanoseconds(histogram: HdrHistogram) -> HdrHistogram | None:
+    """The same counts at a thousand times the values; None where a value or the count is beyond all measure.
+
+    The histogram's own iterator steps through all its empty buckets, which takes some seventy times as long.
+    """
+    if not 0 < histogram.get_total_count() < _MOST:
+        return None
+    scaled = HdrHistogram(1, _LONGEST_NS, _DIGITS)
+    counts = np.ctypeslib.as_array(histogram.counts)
+    for place in np.flatnonzero(counts).tolist():
+        value_us = histogram.get_highest_equivalent_value(histogram.get_value_from_index(place))
+        if not scaled.record_value(value_us * _NS_PER_US, int(counts[place])):
+            return None
+    return scaled

@@ -1,0 +1,149 @@
+"""What a row of a test needs of its record: read from its short form without unpacking, or taken from a whole one."""
+
+import msgspec
+
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.records import VERSIONS, other_version
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.recording.packed import Counted
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False):
+    """Attributes are those of the model's type of the same name; what is unknown to a row is passed over."""
+
+
+class GoalHead(_Part, frozen=True):
+    """Of a goal."""
+
+    loss_ratio: float
+
+
+class GoalResultHead(_Part, frozen=True):
+    """Of a goal's result."""
+
+    goal: GoalHead
+    lower_pps: float | None
+    upper_pps: float | None
+    complete: bool
+    lowest_tried_pps: float | None = None
+
+
+class MrrHead(_Part, frozen=True):
+    """Of an MRR."""
+
+    offered_pps: float | None
+    receive_rates_pps: tuple[float | None, ...]
+    mean_pps: float | None
+    stdev_pps: float | None
+
+
+class PriorHead(_Part, frozen=True):
+    """Of what a search started from."""
+
+    test_id: str
+    started_at: str
+
+
+class SearchHead(_Part, frozen=True):
+    """Of how a search went about it."""
+
+    algorithm: str
+    trials: int
+    aborted_trials: int
+    elapsed_s: float | None
+    prior: PriorHead | None = None
+    prior_refuted: bool = False
+
+
+class FindingHead(_Part, frozen=True):
+    """Of a finding."""
+
+    kind: str
+    numbers: tuple[str, ...] = ()
+
+    def about(self, number: str) -> bool:
+        """Whether it is about that number."""
+        return not self.numbers or number in self.numbers
+
+
+class VerdictHead(_Part, frozen=True):
+    """Of a verdict."""
+
+    kinds: tuple[str, ...]
+    evidence: tuple[str, ...]
+    findings: tuple[FindingHead, ...] = ()
+
+
+class TimesHead(_Part, frozen=True):
+    """Of deployment."""
+
+    deploy_s: float | None
+    remove_s: float | None = None
+
+
+class Head(_Part, frozen=True):
+    """Of a result."""
+
+    test_id: str
+    test_name: str
+    tags: tuple[str, ...]
+    started_at: str
+    finished_at: str
+    passed: bool
+    message: str
+    world: str
+    simulated: bool
+    testbed: str
+    plan_digest: str | None
+    drivers: dict[str, str]
+    verdict: VerdictHead
+    ndr: GoalResultHead | None = None
+    pdr: GoalResultHead | None = None
+    soak: GoalResultHead | None = None
+    search: SearchHead | None = None
+    mrr: MrrHead | None = None
+    deployment: TimesHead | None = None
+    broken: tuple[str, ...] = ()
+    quarantined: str | None = None
+
+
+class RawAsked(msgspec.Struct, frozen=True, gc=False):
+    """What was asked; the JSON of its parts is the same in many records."""
+
+    test_type: TestType
+    cell: msgspec.Raw
+    frame: msgspec.Raw
+    profile: msgspec.Raw
+
+
+class PackedHead(Head, frozen=True, gc=False, kw_only=True):
+    """Of the short form of a record, which says the rest under keys of its own."""
+
+    schema_version: str
+    asked: RawAsked
+    counted: Counted
+    packed: msgspec.Raw
+
+
+_DECODER = msgspec.json.Decoder(PackedHead)
+
+
+def packed_head(text: bytes | str) -> PackedHead:
+    """Read the short form of a record.
+
+    Raises:
+        ReadError: It is not one of a version that is read here; a record in the plain form is none either.
+    """
+    try:
+        head = _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReadError(str(error)) from error
+    if head.schema_version not in VERSIONS:
+        raise ReadError(str(other_version({"schema_version": head.schema_version})))
+    return head
+
+
+def head_of(result: Result) -> Head:
+    """The head of a whole record."""
+    return msgspec.convert(result, Head, from_attributes=True)

@@ -1,0 +1,205 @@
+"""The files that a person means by a path: in folders, packed with gzip, in ZIP archives and in archives in those.
+
+Nothing is unpacked to disk but a ZIP archive that lies inside another. An archive that unpacks to far more than any
+result does is refused while it is being read, so that a bomb costs neither memory nor disk.
+"""
+
+import gzip
+import re
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from csit_utils.dataset.items import Problem, ReadError
+
+MOST_RATIO = 200
+"""Output.xml files pack to a fifth ... a fiftieth; deflate cannot do more than 1,032."""
+FREE_BYTES = 64 * 1024 * 1024
+"""So much may come out of any archive, however small."""
+MOST_DEPTH = 3
+"""Archives inside archives."""
+_OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of results."""
+
+    name: str
+    """Its path; inside an archive that of the archive, `!`, and the path in it."""
+    open: Callable[[], AbstractContextManager[BinaryIO]]
+    """Its bytes, unpacked. `ReadError` where they cannot be had, or not to the end."""
+    path: Path | None = None
+    """None inside archives."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is a record file, or one of another tool."""
+        return self.name.removesuffix(".gz").endswith(".json")
+
+
+def sources(path: Path) -> Iterator[Source | Problem]:
+    """The files of a path; of a folder those that are named like results, output.xml files first.
+
+    An output.xml knows how a test ended after its record was written, so it comes first.
+    """
+    if not path.is_dir():
+        yield from _file(path)
+        return
+    files = [found for found in path.rglob("*") if _is_result(found.name) and found.is_file()]
+    if not files:
+        yield Problem(str(path), f"{path}: the directory has no output.xml and no .json records")
+    for file in sorted(files, key=lambda found: (found.suffix == ".json", found)):
+        yield from _file(file)
+
+
+def _is_result(name: str) -> bool:
+    return _OUTPUT.fullmatch(name) is not None or name.endswith((".json", ".json.gz", ".zip"))
+
+
+def _file(path: Path) -> Iterator[Source | Problem]:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+            if magic == _ZIP:
+                file.seek(0)
+                yield from _members(file, path.stat().st_size, str(path), 1)
+                return
+    except OSError as error:
+        yield Problem(str(path), f"{path}: cannot be read: {error.strerror or error}")
+        return
+    yield Source(str(path), lambda: _opened(path), path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            if file.read(2) != _GZIP:
+                file.seek(0)
+                yield cast(BinaryIO, file)
+                return
+            file.seek(0)
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), Budget(path.stat().st_size)))
+    except OSError as error:
+        raise ReadError(f"cannot be read: {error.strerror or error}") from error
+
+
+class Budget:
+    """How much may still come out of an archive, all files in it together."""
+
+    def __init__(self, packed_bytes: int) -> None:
+        self.packed_bytes = packed_bytes
+        self.unpacked_bytes = 0
+
+    def spend(self, count: int) -> None:
+        """Count bytes that came out.
+
+        Raises:
+            ReadError: They are more than come out of an honest archive.
+        """
+        self.unpacked_bytes += count
+        if self.unpacked_bytes > FREE_BYTES + MOST_RATIO * self.packed_bytes:
+            raise ReadError(
+                f"refused: {self.packed_bytes:,} packed bytes are more than {self.unpacked_bytes:,} unpacked ones, "
+                "as in an archive made to fill memory"
+            )
+
+
+class Bounded:
+    """A stream of unpacked bytes whose errors are of one kind."""
+
+    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
+        self._stream = stream
+        self._budget = budget
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes.
+
+        Raises:
+            ReadError: The archive is damaged or cut, or unpacks to too much.
+        """
+        try:
+            block = self._stream.read(min(size, _CHUNK_BYTES) if size >= 0 else _CHUNK_BYTES)
+        except EOFError as error:
+            raise ReadError("the packed file ends too early") from error
+        except (OSError, zlib.error, zipfile.BadZipFile) as error:
+            raise ReadError(f"the packed file is damaged: {error}") from error
+        self._budget.spend(len(block))
+        return block
+
+
+def _members(
+    file: BinaryIO, size: int, name: str, depth: int, budget: Budget | None = None
+) -> Iterator[Source | Problem]:
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        yield Problem(name, f"{name}: the archive is damaged: {error}")
+        return
+    spent = budget or Budget(size)
+    with archive:
+        found = [each for each in archive.infolist() if _is_result(PurePosixPath(each.filename).name)]
+        if not found:
+            yield Problem(name, f"{name}: the archive has no output.xml and no .json records")
+        for each in sorted(found, key=lambda one: (one.filename.endswith(".json"), one.filename)):
+            inner = f"{name}!{each.filename}"
+            if each.filename.endswith(".zip"):
+                yield from _nested(archive, each, inner, depth, spent)
+            else:
+                yield Source(inner, _opener(archive, each, spent))
+
+
+def _opener(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget
+) -> Callable[[], AbstractContextManager[BinaryIO]]:
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        with _member(archive, member) as stream:
+            bounded = cast(BinaryIO, Bounded(stream, budget))
+            if member.filename.endswith(".gz"):
+                with gzip.GzipFile(fileobj=bounded) as unpacked:
+                    yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), Budget(member.file_size)))
+            else:
+                yield bounded
+
+    return opened
+
+
+@contextmanager
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
+    try:
+        stream = archive.open(member)
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+        # A password, a damaged directory, or a method that Python has not.
+        raise ReadError(f"cannot be unpacked: {error}") from error
+    with stream:
+        yield cast(BinaryIO, stream)
+
+
+def _nested(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, depth: int, budget: Budget
+) -> Iterator[Source | Problem]:
+    if depth >= MOST_DEPTH:
+        yield Problem(name, f"{name}: refused: archives inside archives more than {MOST_DEPTH} deep")
+        return
+    with tempfile.TemporaryFile() as copy:
+        try:
+            with _member(archive, member) as stream:
+                bounded = Bounded(stream, budget)
+                while block := bounded.read(_CHUNK_BYTES):
+                    copy.write(block)
+        except (ReadError, OSError) as error:
+            yield Problem(name, f"{name}: {error}")
+            return
+        size = copy.tell()
+        copy.seek(0)
+        yield from _members(cast(BinaryIO, copy), size, name, depth + 1, budget)

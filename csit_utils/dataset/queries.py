@@ -1,0 +1,143 @@
+"""Questions to a history of any size, each written once, and answered by DuckDB or by Spark.
+
+They are Ibis expressions over the table of tests, so that both engines are asked the same. A figure is one metric of
+one test; rates are in packets per second, aggregates of all instances and both directions.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import ibis
+from ibis import Deferred, _
+from ibis.expr.types import Table
+
+from csit_utils.dataset.layout import TESTS, Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+METRICS = {"NDR": "ndr_lower_pps", "PDR": "pdr_lower_pps", "SOAK": "soak_lower_pps", "MRR": "mrr_pps"}
+"""Name to column."""
+CELL = (
+    "origin", "simulated", "testbed", "service_type", "nf_chains", "nf_nodes", "nf_size", "vs_dtc", "frame", "goals",
+)  # fmt: skip
+"""What makes figures comparable: with one of these different, two figures are of different things."""
+_RUN = ("run", "label")
+
+
+def on_duckdb(layout: Layout) -> Table:
+    """The tests of a dataset, to be asked of DuckDB in this process.
+
+    Raises:
+        ConfigError: The dataset is damaged.
+    """
+    paths = _paths(layout)
+    connection = ibis.duckdb.connect()
+    return _unique(connection.read_parquet(paths, hive_partitioning=False, union_by_name=True))
+
+
+def on_spark(layout: Layout, session: "SparkSession") -> Table:
+    """The tests of a dataset, to be asked of a Spark cluster that sees its folder.
+
+    Raises:
+        ConfigError: The dataset is damaged.
+    """
+    frame = session.read.option("mergeSchema", "true").parquet(*_paths(layout))
+    frame.createOrReplaceTempView(TESTS)
+    return _unique(ibis.pyspark.connect(session).table(TESTS))
+
+
+def _paths(layout: Layout) -> list[str]:
+    return [str(layout.path(TESTS, part)) for each in layout.imports() for part in each.parts]
+
+
+def _unique(tests: Table) -> Table:
+    """A test that was imported twice, from different files, counts once."""
+    order = ibis.window(group_by="anchor", order_by=["run", "source"])
+    return tests.mutate(_copy=ibis.row_number().over(order)).filter(_["_copy"] == 0).drop("_copy")
+
+
+def figures(tests: Table) -> Table:
+    """One row per test and metric: the cell, the run, `started_at`, `anchor`, `metric`, `value_pps`."""
+    keys = [*CELL, *_RUN, "started_at", "anchor"]
+    every = [
+        tests.filter(tests[column].notnull()).select(*keys, metric=ibis.literal(name), value_pps=tests[column])
+        for name, column in METRICS.items()
+    ]
+    return ibis.union(*every)
+
+
+def by_cell_and_run(tests: Table) -> Table:
+    """Per cell, metric and run: `count`, `mean_pps`, `stdev_pps` (None for one figure), `min_pps`, `max_pps`."""
+    return figures(tests).group_by([*CELL, *_RUN, "metric"]).aggregate(**_figures_of(_.value_pps))
+
+
+_FIGURES = ("count", "mean_pps", "stdev_pps", "min_pps", "max_pps")
+
+
+def _figures_of(value: Deferred) -> dict[str, Any]:
+    return {
+        "count": value.count(),
+        "mean_pps": value.mean(),
+        # Spark says NaN for the deviation of one figure, DuckDB nothing: it is unknown.
+        "stdev_pps": ibis.ifelse(value.count() > 1, value.std(how="sample"), ibis.null(float)),
+        "min_pps": value.min(),
+        "max_pps": value.max(),
+    }
+
+
+def latest_runs(tests: Table) -> Table:
+    """The latest run of each testbed by its first test: `origin`, `testbed`, `run`, `label`, `started_at`."""
+    runs = (
+        tests.filter(_.started_at.notnull())
+        .group_by(["origin", "testbed", *_RUN])
+        .aggregate(started_at=_.started_at.min())
+    )
+    order = ibis.window(group_by=["origin", "testbed"], order_by=[ibis.desc("started_at"), "run"])
+    return runs.mutate(_place=ibis.row_number().over(order)).filter(_["_place"] == 0).drop("_place")
+
+
+def trend(tests: Table, cell: Mapping[str, Any], metric: str) -> Table:
+    """The figures of one metric in the order of time.
+
+    Args:
+        tests: All tests.
+        cell: Some of `CELL`, or all, to what they are to be.
+        metric: Of `METRICS`.
+    """
+    chosen = figures(tests).filter(_.metric == metric, *(_[name] == value for name, value in cell.items()))
+    return chosen.order_by(["started_at", "anchor"])
+
+
+def failures(tests: Table) -> Table:
+    """Tests that did not pass, by testbed, status, message and verdicts: `count`, and when, `first` and `last`."""
+    return (
+        tests.filter(_.status != "PASS")
+        .group_by(["testbed", "status", "message", "verdicts"])
+        .aggregate(count=_.count(), first=_.started_at.min(), last=_.started_at.max())
+    )
+
+
+def comparison(tests: Table, before: Collection[str], after: Collection[str]) -> Table:
+    """Two selections of runs side by side, per cell and metric; the testbed may differ between them.
+
+    Args:
+        tests: All tests.
+        before: Runs.
+        after: Runs to compare with them.
+
+    Returns:
+        Count, mean, deviation, minimum and maximum of each, with `_before` and `_after` behind the names; cells that
+        only one of them has are left out.
+    """
+    keys = [*(name for name in CELL if name != "testbed"), "metric"]
+    rows = figures(tests)
+    sides = [
+        rows.filter(_.run.isin(list(runs))).group_by(keys).aggregate(**_figures_of(_.value_pps))
+        for runs in (before, after)
+    ]
+    names = [
+        side.rename({f"{name}_{when}": name for name in _FIGURES})
+        for side, when in zip(sides, ("before", "after"), strict=True)
+    ]
+    return names[0].inner_join(names[1], keys)

@@ -1,0 +1,127 @@
+"""Figures that others published, to lay one's own beside. They were not measured here, and were rounded for print."""
+
+import csv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from csit_utils.dataset.contents import Contents, InMemory
+from csit_utils.dataset.foreign_parts import frame_of, goal_columns
+from csit_utils.dataset.goal_words import GoalWords
+from csit_utils.dataset.items import Dataset, Foreign, Status
+from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.testrows import frame_text
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import ServiceType
+
+WORLD = "published"
+"""World of a test that nobody measured here."""
+FDIO_2019 = "fdio-2019"
+_PUBLISHED = Path(__file__).parent / "published"
+_STEP_PPS = 100_000.0
+"""The slides print Mpps with one decimal."""
+_SLIDES = 'slides "NF Service Density", IETF 105, BMWG, July 2019'
+
+
+def reference(name: str) -> Contents:
+    """A set of published figures, as contents of a report.
+
+    Args:
+        name: One of `names()`.
+
+    Raises:
+        ConfigError: There is no such set.
+    """
+    dataset = Dataset()
+    for item in reference_items(name):
+        dataset.add(item)
+    return InMemory(dataset)
+
+
+def reference_items(name: str) -> Iterator[Foreign]:
+    """The tests of a set of published figures.
+
+    Raises:
+        ConfigError: There is no such set.
+    """
+    if name not in _SETS:
+        raise ConfigError(f"no reference set '{name}'; there is {', '.join(names())}")
+    return _SETS[name][1]()
+
+
+def names() -> tuple[str, ...]:
+    """All sets."""
+    return tuple(_SETS)
+
+
+def title(name: str) -> str:
+    """What a set is, in a line.
+
+    Raises:
+        KeyError: There is no such set.
+    """
+    return _SETS[name][0]
+
+
+def _fdio_2019() -> Iterator[Foreign]:
+    """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
+    cores = {
+        (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
+        for row in _rows("csit1904_density_cores.csv")
+    }
+    for row in _rows("csit1904_density_ndr_64b.csv"):
+        used = cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]]
+        yield _fdio_cell(row, used)
+
+
+def _fdio_cell(row: dict[str, str], cores_used: float) -> Foreign:
+    service, size = ServiceType(row["topology"]), f"{float(row['nf_cores']):g}c"
+    chains, nodes = int(row["instances"]), int(row["nfs_per_instance"])
+    nf_cores = float(row["nf_cores"]) * chains * nodes
+    frame = frame_of("64B", [(64, 1)])
+    name = f"64B-1c-{service.value}-{chains}R{nodes}C-NF-{size}"
+    ndr = goal_columns("ndr", 0.0, round(float(row["ndr_mpps"]) * 10) * _STEP_PPS, None, None, frame, 1 + nf_cores)
+    return Foreign(
+        TestRow(
+            anchor=f"test-{FDIO_2019}-{service.value}-{chains}r{nodes}c-{size.replace('.', '')}".lower(),
+            test_id=f"{FDIO_2019}.{name}".lower(),
+            test_name=name,
+            source=_SLIDES,
+            recorded=True,
+            status=Status.PASS,
+            message="",
+            tags=f"{service.value} {chains}R{nodes}C 64B 1C",
+            origin="fdio-csit 1904 (published)",
+            run=FDIO_2019,
+            label="CSIT-1904",
+            world=WORLD,
+            simulated=False,
+            testbed="FD.io 2x Intel Xeon 8180",
+            drivers="DUT VPP, function VPP IPv4 routing",
+            version="VPP 19.04",
+            goals=GoalWords("NDR", 0.0, step_pps=_STEP_PPS).text,
+            test_type="NDR",
+            service_type=service.value,
+            nf_chains=chains,
+            nf_nodes=nodes,
+            nf_size=size,
+            vs_dtc=1,
+            frame=frame_text(frame),
+            frame_mean_bytes=frame.mean_bytes,
+            vswitch_data_cores=1.0,
+            nf_data_cores=nf_cores,
+            data_cores=1 + nf_cores,
+            slide_cores=cores_used,
+            evidence=f"published in the {_SLIDES}; not measured here; rounded to 0.1 Mpps",
+            **ndr,
+        )
+    )
+
+
+def _rows(file: str) -> Iterator[dict[str, str]]:
+    with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
+        yield from csv.DictReader(line for line in lines if not line.startswith("#"))
+
+
+_SETS: dict[str, tuple[str, Callable[[], Iterator[Foreign]]]] = {
+    FDIO_2019: (f"FD.io CSIT-1904: NDR of 64 B frames, vSwitch-1c ({_SLIDES})", _fdio_2019),
+}

@@ -1,0 +1,100 @@
+"""What it takes to run a test again: the commands, and what decided its result, as one block to copy."""
+
+import base64
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from resources.libraries.python.model.result import Environment, Result
+
+_SUITES = "tests/density"
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """One test's."""
+
+    text: str
+    """Shell commands; what else is to be known is in comments between them."""
+    plan_href: str | None
+    """The plan as a `data:` link whose bytes have the plan's digest; None where there was no plan."""
+    plan_name: str
+    """For a file."""
+
+
+def capsule(result: Result) -> Capsule:
+    """The capsule of a test."""
+    text = "\n".join([*_commands(result), "", *(f"# {line}" for line in _facts(result))])
+    if result.plan is None:
+        return Capsule(text, None, "")
+    # The very bytes that `plan_digest` is the SHA-256 of.
+    packed = base64.b64encode(result.plan.model_dump_json().encode()).decode()
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"plan-{result.cell.service_type}-{result.test_name}.json")
+    return Capsule(text, f"data:application/json;base64,{packed}", name)
+
+
+def command(result: Result) -> list[str]:
+    """The command line that runs this test, and no other."""
+    cell, rerun = result.cell, result.rerun
+    variables = {
+        "TOPOLOGY": rerun.topology if rerun else f"topologies/{result.testbed}.yaml",
+        "CELLS": f"{cell.nf_chains}x{cell.nf_nodes}",
+        "NF_SIZES": "+".join(cell.nf_sizes),
+        "VSWITCH": str(cell.vs_dtc),
+        "FRAMES": result.asked.frame.name,
+        "SEARCH": rerun.variables.get("SEARCH", "") if rerun else result.asked.profile.name,
+        "NF_KINDS": "+".join(cell.nf_kinds),
+    }
+    argv = ["./csit", "robot"]
+    argv += [word for name, value in variables.items() if value for word in ("-v", f"{name}:{value}")]
+    if rerun is None:
+        argv += ["--suite", result.test_id.removesuffix(f".{result.test_name}").rsplit(".", 1)[-1]]
+    # In Robot's patterns a bracket makes these characters plain.
+    argv += ["--test", re.sub(r"([*?\[])", r"[\1]", result.test_name)]
+    return [*argv, rerun.suite if rerun else _SUITES]
+
+
+def _commands(result: Result) -> Iterator[str]:
+    revision = result.environment.git_revision
+    if revision is None:
+        yield "# The revision of the suite is not recorded."
+    else:
+        yield f"git checkout {shlex.quote(revision)}"
+        if result.environment.git_dirty:
+            yield "# It had uncommitted changes, which are not recorded."
+    if result.rerun is None:
+        yield "# The name of the testbed's file is not recorded: the one below is a guess."
+    yield shlex.join(command(result))
+    prior = result.search.prior if result.search else None
+    if prior is not None:
+        yield f"# The search started from {_plain(prior.test_id)} of {_plain(prior.started_at)}. This one starts cold:"
+        yield "# it takes other and more trials to the same goals."
+
+
+def _facts(result: Result) -> Iterator[str]:
+    yield f"measured {result.started_at} to {result.finished_at} as {_plain(result.test_id)}"
+    yield f"plan {result.plan_digest or 'none: the cell does not fit'}"
+    if result.rerun is not None:
+        yield f"testbed's file {result.rerun.topology_digest}"
+    yield from (f"{role} {_plain(name)}" for role, name in sorted(result.drivers.items()))
+    for role, facts in sorted(result.facts.items()):
+        yield from (f"{_plain(f'{role} {name}')}: {_plain(text)}" for name, text in sorted(facts.items()))
+    yield from _machine("", result.environment)
+    for name, other in result.environment.nodes.items():
+        yield from _machine(f"{_plain(name)}: ", other)
+
+
+def _machine(of: str, environment: Environment) -> Iterator[str]:
+    yield f"{of}CPU {_plain(environment.cpu_model)}, {environment.cpus_online} online"
+    yield f"{of}microcode {_plain(environment.microcode or 'unknown')}"
+    yield f"{of}kernel {_plain(environment.kernel)}"
+    yield f"{of}kernel command line: {_plain(environment.command_line or 'unknown')}"
+    yield from (f"{of}{_plain(name)} = {_plain(value)}" for name, value in sorted(environment.settings.items()))
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
+    yield f"{of}versions: Python {_plain(environment.python)}, {_plain(versions)}"
+
+
+def _plain(text: str) -> str:
+    """On one line: what a record says can never leave its comment."""
+    return " ".join(text.split())

@@ -1,0 +1,44 @@
+"""Short names of cells, and addresses of their trends."""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.grouping import Series
+from csit_utils.report.links import cell_anchor
+
+_PARTS: tuple[Callable[[Series], str], ...] = (
+    lambda series: series.nf_name,
+    lambda series: series.vswitch_name,
+    lambda series: series.frame,
+    lambda series: f"profile {series.profile}",
+)
+
+
+class CellNames:
+    """Names of these cells: only what sets them apart is said."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._cells = tuple(cells)
+
+    def short(self, cell: Cell) -> str:
+        """`CSC 4x2`, with sizes and frame where they differ among the cells; testbed and metric are said elsewhere."""
+        words = [cell.series.service_type, f"{cell.nf_chains}x{cell.nf_nodes}"]
+        return " ".join([*words, *(part(cell.series) for part in self._telling)])
+
+    @property
+    def common(self) -> str:
+        """What all cells share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
+        if not self._cells:
+            return ""
+        shared = (part for part in _PARTS if part not in self._telling)
+        return ", ".join(part(self._cells[0].series) for part in shared)
+
+    @staticmethod
+    def address(cell: Cell) -> str:
+        """An anchor of its trend, the same in every report of the same series."""
+        return f"trend-{cell_anchor(cell.series, cell.metric, (cell.nf_chains, cell.nf_nodes))}"
+
+    @cached_property
+    def _telling(self) -> tuple[Callable[[Series], str], ...]:
+        return tuple(part for part in _PARTS if len({part(cell.series) for cell in self._cells}) > 1)

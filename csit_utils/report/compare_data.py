@@ -1,0 +1,127 @@
+"""All figures of all runs as data for the compare page, whose script puts any of them side by side.
+
+The script computes as `analysis.comparison` does; a test compares the two.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import inf
+from typing import NamedTuple
+
+from csit_utils.analysis.alike import likeness, resolution_pps
+from csit_utils.analysis.cells import Cell, Figure, figures
+from csit_utils.analysis.comparison import side
+from csit_utils.analysis.density import asks_for
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.runs import History, Run
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.environments import environment_views, payload
+from csit_utils.report.figures import Json
+from csit_utils.report.heatmap import shades
+from resources.libraries.python.model.result import Environment
+
+
+class Known(NamedTuple):
+    """A figure of a run."""
+
+    run: int
+    """Its number in the history."""
+    figure: Figure
+
+
+def data(history: History, environments: Mapping[str, Environment]) -> Json:
+    """What the script needs.
+
+    Args:
+        history: All runs.
+        environments: By digest.
+    """
+    known = _known(history)
+    names = CellNames(known)
+    kinds = list(dict.fromkeys(_kind(cell.series) for cell in known))
+    goals = list(dict.fromkeys(cell.series.goals for cell in known))
+    examples = {_kind(cell.series): cell.series for cell in known}
+    views = environment_views(environments, history.runs, {})
+    places = {view.digest: place for place, view in enumerate(views)}
+    return {
+        "runs": [_run(run, places) for run in history.runs],
+        "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
+        "metrics": list(Metric),
+        "cells": [_cell(cell, found, names, kinds, goals) for cell, found in known.items()],
+        "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),
+        "environments": payload(views).variants if views else None,
+        "shades": shades()["diverging"],
+    }
+
+
+def _known(history: History) -> dict[Cell, list[Known]]:
+    """Figures by cell, in the order of cells and of time."""
+    found: dict[Cell, list[Known]] = {}
+    for number, run in enumerate(history.runs):
+        for cell, own in figures(run.rows).items():
+            found.setdefault(cell, []).extend(Known(number, each) for each in own)
+    return {cell: found[cell] for cell in sorted(found)}
+
+
+def _run(run: Run, places: Mapping[str, int]) -> list[object]:
+    """Name, numbers of its environments, whether it is simulated."""
+    return [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
+
+
+def _kind(series: Series) -> tuple[object, ...]:
+    """All that decides what a figure means."""
+    return series.system.simulated, series.system.origin, series.frame, series.goals
+
+
+def _unlike(examples: Sequence[Series], metrics: set[Metric]) -> Iterator[list[object]]:
+    """Pairs of kinds and a metric that differ in meaning or have something to be known."""
+    for (one, a), (other, b) in product(enumerate(examples), repeat=2):
+        for metric in sorted(metrics):
+            found = likeness(a, b, metric)
+            if found.differences or found.remarks:
+                yield [one, other, metric, found.differences, found.remarks]
+
+
+def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[object], goals: Sequence[str]) -> Json:
+    """A cell's figures; what is the same for all of them is left out.
+
+    `v` values, `u` upper ends of their intervals (None: no end), `d` lower ends, `h` half of the width between bounds,
+    `e` errors of means, `q` what they are rounded by, `y` found by the way.
+    """
+    series = cell.series
+    each = [known.figure for known in found]
+    ends = [side(cell, [one]) for one in each]
+    pairs = list(zip(each, ends, strict=True))
+    ups = [None if end.high_pps == inf else end.high_pps for _, end in pairs]
+    halves = [None if one.upper_pps is None else (one.upper_pps - one.value_pps) / 2 for one in each]
+    usual = [None if up is None else (up - one.value_pps) / 2 for one, up in zip(each, ups, strict=True)]
+    made: Json = {
+        "t": series.service_type,
+        "s": cell.nf_chains,
+        "n": cell.nf_nodes,
+        "m": list(Metric).index(cell.metric),
+        "c": names.short(cell),
+        "l": names.address(cell),
+        "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
+        "g": goals.index(series.goals),
+        "k": kinds.index(_kind(series)),
+        "r": [known.run for known in found],
+        "v": [_digits(one.value_pps) for one in each],
+        "u": [None if up is None else _digits(up) for up in ups],
+    }
+    optional: Json = {
+        "e": [_digits(one.error_pps) for one in each],
+        "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],
+        "y": [int(not asks_for(one.row, cell.metric)) for one in each],
+    }
+    made |= {key: values for key, values in optional.items() if any(values)}
+    if any(end.low_pps != one.value_pps for one, end in pairs):
+        made["d"] = [_digits(end.low_pps) for _, end in pairs]
+    if halves != usual:
+        made["h"] = [None if half is None else _digits(half) for half in halves]
+    return made
+
+
+def _digits(value: float) -> float:
+    """Seven digits: more would be most of the page, and change nothing that it shows."""
+    return float(f"{value:.7g}")

@@ -1,0 +1,115 @@
+"""All distinct environments, the runs that used them, and what differs between any two."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.differences import Difference, by_relevance, environment_differences, leaves
+from csit_utils.analysis.runs import Run
+from csit_utils.report.figures import Figure
+from resources.libraries.python.model.result import Environment
+
+IDENTITY = "environments"
+_SCORES = str.maketrans("_", " ")
+
+
+@dataclass(frozen=True)
+class EnvironmentView:
+    """One environment."""
+
+    name: str
+    """`E1` is the one of the newest run."""
+    digest: str
+    testbeds: tuple[str, ...]
+    runs: tuple[Run, ...]
+    """Newest first; empty where no run tells."""
+    tests: int
+    environment: Environment
+
+    @property
+    def label(self) -> str:
+        """For a list to choose from."""
+        said = ", ".join(self.testbeds)
+        return f"{self.name} {said} {self.last}".strip()
+
+    @property
+    def first(self) -> str:
+        """Day of its oldest run."""
+        return _day(self.runs[-1]) if self.runs else ""
+
+    @property
+    def last(self) -> str:
+        """Day of its newest run."""
+        return _day(self.runs[0]) if self.runs else ""
+
+
+def _day(run: Run) -> str:
+    return f"{run.started_at:%Y-%m-%d}" if run.started_at else ""
+
+
+def environment_views(
+    environments: Mapping[str, Environment], runs: Sequence[Run], tests: Mapping[str, int]
+) -> list[EnvironmentView]:
+    """All environments, that of the newest run first.
+
+    Args:
+        environments: By digest.
+        runs: Oldest first.
+        tests: Number of tests by digest.
+    """
+    used: dict[str, list[Run]] = {digest: [] for digest in environments}
+    for run in reversed(runs):
+        for digest in run.environments:
+            if digest in used:
+                used[digest].append(run)
+    newest = {run.name: place for place, run in enumerate(reversed(runs))}
+    order = sorted(used, key=lambda digest: newest[used[digest][0].name] if used[digest] else len(runs))
+    return [
+        EnvironmentView(
+            f"E{number}",
+            digest,
+            tuple(dict.fromkeys(run.testbed.name for run in used[digest])),
+            tuple(used[digest]),
+            tests.get(digest, 0),
+            environments[digest],
+        )
+        for number, digest in enumerate(order, 1)
+    ]
+
+
+def words(path: str) -> str:
+    """A path of the record's keys as people read it."""
+    for before, after in (("settings.", ""), ("versions.", "version of ")):
+        at = path.find(before)
+        if at == 0 or (at > 0 and path[at - 1] == "."):
+            return f"{path[:at]}{after}{path[at + len(before) :]}".replace("nodes.", "")
+    return path.replace("nodes.", "").translate(_SCORES)
+
+
+def first_pair(views: Sequence[EnvironmentView]) -> tuple[int, int] | None:
+    """The newest environment, and the newest other one of the same testbed or else of any; None for a single one."""
+    if len(views) < 2:
+        return None
+    same = (at for at, view in enumerate(views[1:], 1) if set(view.testbeds) & set(views[0].testbeds))
+    return next(same, 1), 0
+
+
+def differences(views: Sequence[EnvironmentView], pair: tuple[int, int]) -> list[tuple[str, Difference]]:
+    """What differs between two, by readable names: what most likely matters first."""
+    found = environment_differences(views[pair[0]].environment, views[pair[1]].environment)
+    return [(words(each.path), each) for each in found]
+
+
+def payload(views: Sequence[EnvironmentView]) -> Figure:
+    """All of them for the page's script: every text is there once."""
+    every = [leaves(view.environment) for view in views]
+    paths = by_relevance(path for one in every for path in one)
+    texts = list(dict.fromkeys(text for one in every for text in one.values()))
+    number = {text: at for at, text in enumerate(texts)}
+    rows = [[number[one[path]] if path in one else -1 for path in paths] for one in every]
+    data = {
+        "names": [words(path) for path in paths],
+        "by_word": [at for at, path in enumerate(paths) if path.endswith("command_line")],
+        "texts": texts,
+        "rows": rows,
+    }
+    return Figure(IDENTITY, "Environments", simulated=False, selectors=(), variants=data)

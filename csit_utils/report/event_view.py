@@ -1,0 +1,121 @@
+"""Events as lines for people: what changed, when, how much, and what else was new then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.differences import environment_differences
+from csit_utils.analysis.events import Event, Group, grouped
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.environments import words
+from csit_utils.report.units import DASH, percent
+from resources.libraries.python.model.result import Environment
+
+_MOST_NAMES = 4
+_MOST_CAUSES = 3
+
+
+@dataclass(frozen=True)
+class EventView:
+    """One cell of a group."""
+
+    address: str
+    """Of its trend."""
+    name: str
+    metric: str
+    change: str
+    ratio: float
+    before_pps: float
+    after_pps: float
+    last_before: TestRow
+    first_after: TestRow
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """Cells of one system that changed together."""
+
+    system: str
+    testbed: str
+    simulated: bool
+    day: str
+    up: bool
+    suspected: bool
+    what: str
+    """`12 cells of CSC`."""
+    change: str
+    causes: tuple[str, ...]
+    """What else is another one than in the run before."""
+    events: tuple[EventView, ...]
+
+    @property
+    def kind(self) -> str:
+        """In one word."""
+        return ("suspected " if self.suspected else "") + ("progression" if self.up else "regression")
+
+
+def event_groups(
+    found: Sequence[Event], names: CellNames, environments: Mapping[str, Environment]
+) -> list[GroupView]:  # fmt: skip
+    """Groups of events, newest first."""
+    return [_group(group, names, environments) for group in grouped(found)]
+
+
+def _group(group: Group, names: CellNames, environments: Mapping[str, Environment]) -> GroupView:
+    first = min(group.events, key=lambda each: each.after.at)
+    return GroupView(
+        group.system.name,
+        group.system.testbed,
+        group.system.simulated,
+        f"{first.after.at:%Y-%m-%d}",
+        group.up,
+        group.suspected,
+        _what(group, names),
+        _change(group),
+        causes(first.before.row, first.after.row, environments),
+        tuple(_event(each, names) for each in group.events),
+    )
+
+
+def _event(event: Event, names: CellNames) -> EventView:
+    return EventView(
+        names.address(event.trend.cell),
+        names.short(event.trend.cell),
+        str(event.trend.cell.metric),
+        percent(event.change, signed=True),
+        event.change,
+        event.level_before_pps,
+        event.level_after_pps,
+        event.before.row,
+        event.after.row,
+    )
+
+
+def _what(group: Group, names: CellNames) -> str:
+    """The cells by name where they are few, by their number and service types otherwise."""
+    cells = list(dict.fromkeys(names.short(each.trend.cell) for each in group.events))
+    if len(cells) <= _MOST_NAMES:
+        return ", ".join(sorted(cells))
+    types = sorted({each.trend.cell.series.service_type for each in group.events})
+    return f"{group.cells} cells of {', '.join(types)}"
+
+
+def _change(group: Group) -> str:
+    """The change, or the range of changes, the smallest first."""
+    changes = sorted((percent(each.change, signed=True) for each in group.events), key=len)
+    low = percent(min((each.change for each in group.events), key=abs), signed=True)
+    high = percent(max((each.change for each in group.events), key=abs), signed=True)
+    return changes[0] if len(changes) == 1 or low == high else f"{low} to {high}"
+
+
+def causes(before: TestRow, after: TestRow, environments: Mapping[str, Environment]) -> tuple[str, ...]:
+    """What is another one in the second of two tests: version, revision of the suite, and environment."""
+    pairs = (("", before.version, after.version), ("suite ", before.revision, after.revision))
+    told = [f"{name}{one or DASH} → {other or DASH}" for name, one, other in pairs if one != other]
+    known = environments.get(before.environment or ""), environments.get(after.environment or "")
+    if known[0] is not None and known[1] is not None and before.environment != after.environment:
+        found = environment_differences(known[0], known[1])
+        texts = [f"{words(each.path)} {each.a or DASH} → {each.b or DASH}" for each in found if "git_" not in each.path]
+        told += texts[:_MOST_CAUSES]
+        told += [f"{len(texts) - _MOST_CAUSES} more in the environment"] if len(texts) > _MOST_CAUSES else []
+    return tuple(told)

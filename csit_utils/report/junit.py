@@ -1,0 +1,43 @@
+"""A gate's decision as JUnit XML, which Jenkins and most others show."""
+
+import re
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from csit_utils.analysis.comparison import Change
+from csit_utils.analysis.gate import Decision
+from csit_utils.report.units import percent, rate
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(found: Decision) -> bytes:
+    """One test case per cell: failed where it fell, skipped where it could not be judged."""
+    cases = len(found.fallen) + len(found.kept) + len(found.unjudged)
+    suite = Element(
+        "testsuite", name="gate", tests=str(cases), failures=str(len(found.fallen)), errors="0",
+        skipped=str(len(found.unjudged)),
+    )  # fmt: skip
+    for change in found.fallen:
+        SubElement(_case(suite, change.name), "failure", type="regression", message=_clean(_words(change)))
+    for change in found.kept:
+        _case(suite, change.name)
+    for unjudged in found.unjudged:
+        SubElement(_case(suite, unjudged.name), "skipped", message=_clean(unjudged.reason))
+    return bytes(tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def _case(suite: Element, name: str) -> Element:
+    return SubElement(suite, "testcase", classname="density", name=_clean(name))
+
+
+def _words(change: Change) -> str:
+    interval = f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}"
+    return (
+        f"{rate(change.a.mean_pps)} fell to {rate(change.b.mean_pps)}: {percent(change.change, signed=True)}, "
+        f"95 % interval {interval}; {change.a.runs} and {change.b.runs} runs"
+    )
+
+
+def _clean(text: str) -> str:
+    """Without what XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

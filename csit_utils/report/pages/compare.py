@@ -1,0 +1,76 @@
+"""Two or more runs, releases or testbeds side by side."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from urllib.parse import quote
+
+from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare
+from csit_utils.analysis.runs import History, Kind, Side
+from csit_utils.report.compare_data import data
+from csit_utils.report.shown import Page, Shown
+
+_MOST_PAIRS = 12
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A comparison that most readers want."""
+
+    a: Side
+    b: Side
+    found: Comparison
+
+    @property
+    def href(self) -> str:
+        """To its table."""
+        return f"#compare={quote(self.a.name)}&with={quote(self.b.name)}"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of it comes from a model."""
+        return any(run.simulated for run in (*self.a.runs, *self.b.runs))
+
+    def count(self, outcome: Outcome) -> int:
+        """Cells with this outcome."""
+        return len(self.found.of(outcome))
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    history = shown.history
+    if len(history.sides) < 2:
+        return None
+    chosen = [history.named(name) for name in shown.compared or ()]
+    first = [(chosen[0], chosen[1])] if chosen and chosen[0] and chosen[1] else []
+    sides = [*first, *_pairs(history)][:_MOST_PAIRS]
+    rows = {side.name: [row for run in side.runs for row in run.rows] for pair in sides for side in pair}
+    return {
+        "pairs": [Pair(a, b, compare(rows[a.name], rows[b.name])) for a, b in sides],
+        "outcomes": list(Outcome),
+        "confidence": CONFIDENCE,
+        "false_calls": FALSE_CALLS,
+        "data": data(history, shown.contents.environments),
+    }
+
+
+def _pairs(history: History) -> Iterator[tuple[Side, Side]]:
+    """For each testbed its latest run against those before, the one before, and each release; testbeds by twos."""
+    for testbed in history.testbeds:
+        latest, previous = history.latest(testbed), history.previous(testbed)
+        now = Side(Kind.RUN, latest.name, (latest,))
+        before = history.before(testbed)
+        if before is not None:
+            yield before, now
+        if previous is not None:
+            yield Side(Kind.RUN, previous.name, (previous,)), now
+        released = [side for side in history.sides if side.kind in (Kind.LABEL, Kind.VERSION)]
+        yield from ((side, now) for side in released if side.runs[0].testbed == testbed and latest not in side.runs)
+    whole = [
+        next(side for side in history.sides if side.runs == history.of(testbed)) for testbed in history.testbeds
+    ]  # fmt: skip
+    for a, b in combinations(whole, 2):
+        if a.runs[0].simulated == b.runs[0].simulated:
+            yield a, b
+
+
+PAGE = Page("compare", "Compare", _build)

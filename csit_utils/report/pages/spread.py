@@ -1,0 +1,62 @@
+"""How far runs of the same cell differ: a box per cell, with all its points."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.repeats import Repeats, repeats
+from csit_utils.report.figures import Figure
+from csit_utils.report.sentences import names
+from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.shown import Page, Shown
+from csit_utils.report.spread_figures import boxes_figure
+
+FEWEST = 3
+"""Runs that make a box."""
+_LISTED = 100
+
+
+@dataclass(frozen=True)
+class OfSeries:
+    """Repeated cells of a series."""
+
+    series: Series
+    cells: tuple[Repeats, ...]
+
+
+@dataclass(frozen=True)
+class SpreadBlock:
+    """What may be compared."""
+
+    system: System
+    heading: str
+    figure: Figure
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    found = [each for each in repeats(shown.rows) if each.box.count >= FEWEST]
+    if not found:
+        return None
+    by_series: dict[Series, list[Repeats]] = {}
+    for each in found:
+        by_series.setdefault(each.cell.series, []).append(each)
+    blocks = []
+    parts = [OfSeries(series, tuple(own)) for series, own in sorted(by_series.items())]
+    for number, (heading, own) in enumerate(blocks_of(parts), 1):
+        called = names([part.series for part in own])
+        title = f"Repeated runs, {heading}"
+        figure = boxes_figure(f"spread-{number}", title, {called[part.series]: part.cells for part in own})
+        if figure is not None:
+            blocks.append(SpreadBlock(own[0].series.system, heading, figure))
+    banded = sum(each.bands is not None for each in found)
+    return {
+        "blocks": blocks,
+        "cells": found[:_LISTED],
+        "all_cells": len(found),
+        "banded": banded,
+        "fewest": FEWEST,
+        "figures": [block.figure for block in blocks],
+    }
+
+
+PAGE = Page("spread", "Repeated runs", _build)

@@ -1,0 +1,28 @@
+"""Which runs the figures of a page are of, in a sentence for each testbed."""
+
+from collections.abc import Sequence
+
+from csit_utils.analysis.runs import Run, Testbed
+from csit_utils.report.shown import Shown
+
+
+def runs_shown(shown: Shown) -> Sequence[str]:
+    """What a reader has to know where there is more than one run of a testbed; empty where there is not."""
+    chosen = {run.name for run in shown.runs}
+    found = []
+    for testbed in shown.history.testbeds:
+        every = shown.history.of(testbed)
+        own = [run for run in every if run.name in chosen]
+        if len(every) > 1:
+            found.append(_sentence(testbed, own, every, mean=shown.mean))
+    return found
+
+
+def _sentence(testbed: Testbed, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
+    if mean:
+        return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
+    names = ", ".join(run.name for run in own)
+    if len(own) == len(every):
+        return f"{testbed.name}: {len(own)} runs that measured different tests, taken together ({names})."
+    run = "the latest run" if len(own) == 1 else "the latest runs"
+    return f"{testbed.name}: {run}, {names}; {len(every) - len(own)} earlier runs are among the pages over time."

@@ -1,0 +1,37 @@
+"""Series that may stand beside each other: one system, frame size, search profile and goals."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from csit_utils.analysis.grouping import Series
+from csit_utils.report.sentences import common_sizes
+
+
+class _OfSeries(Protocol):
+    @property
+    def series(self) -> Series: ...
+
+
+_T = TypeVar("_T", bound=_OfSeries)
+
+
+def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
+    """Heading and parts of each block, in order.
+
+    Args:
+        found: Something of each series.
+    """
+    blocks: dict[object, list[_T]] = {}
+    for each in found:
+        one = each.series
+        blocks.setdefault((one.system, one.frame, one.profile, one.goals), []).append(each)
+    every = [each.series for own in blocks.values() for each in own]
+    several = len({one.system for one in every}) > 1, len({one.profile for one in every}) > 1
+    return [(_heading([each.series for each in own], *several), own) for own in blocks.values()]
+
+
+def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
+    words = [own[0].system.name] if systems else []
+    words += [own[0].frame, common_sizes(own)]
+    words += [f"profile {own[0].profile}"] if profiles else []
+    return ", ".join(filter(None, words))

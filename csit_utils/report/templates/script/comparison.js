@@ -1,0 +1,117 @@
+// What differs between two sets of runs, cell by cell: the same rules as `analysis/comparison.py`, where they are explained.
+{
+  const CONFIDENCE = 0.95, FALSE_CALLS = 0.05;
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const median = (values) => {
+    if (!values.length) return 0;
+    const sorted = [...values].sort((a, b) => a - b), half = sorted.length >> 1;
+    return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  };
+  const of = (list, k, otherwise = 0) => (list ? list[k] : otherwise);
+
+  // A cell's figures in these runs, summed up; null where there are none.
+  function side(cell, runs) {
+    let chosen = cell.r.map((_, k) => k).filter((k) => runs.has(cell.r[k]));
+    const asked = chosen.filter((k) => !of(cell.y, k));
+    chosen = asked.length ? asked : chosen;
+    if (!chosen.length) return null;
+    const values = chosen.map((k) => cell.v[k]), several = values.length > 1, middle = mean(values);
+    const halves = chosen.map((k) => (cell.h ? cell.h[k] : cell.u[k] === null ? null : (cell.u[k] - cell.v[k]) / 2));
+    const known = halves.filter((half) => half !== null);
+    const first = chosen[0];
+    return {
+      cell, n: values.length, mean: middle,
+      stdev: several ? Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)) : null,
+      low: several ? Math.min(...values) : of(cell.d, first, values[0]),
+      high: several ? Math.max(...values) : cell.u[first] ?? Infinity,
+      resolution: Math.max(median(known), median(chosen.map((k) => of(cell.e, k))), ...chosen.map((k) => of(cell.q, k))),
+      limit: halves.some((half) => half === null),
+    };
+  }
+
+  function judge(a, b) {
+    const change = a.mean ? b.mean / a.mean - 1 : Infinity;
+    if (a.n === 1 && b.n === 1) {
+      const low = a.high ? b.low / a.high - 1 : Infinity, high = a.low > 0 ? b.high / a.low - 1 : Infinity;
+      return { method: "bounds", change, low, high, probability: null };
+    }
+    const spread = (own, other) => Math.max(own.stdev ?? other.stdev ?? 0, own.resolution);
+    const errorA = spread(a, b) / Math.sqrt(a.n), errorB = spread(b, a) / Math.sqrt(b.n);
+    const error = Math.hypot(errorA, errorB), runs = Math.min(a.n, b.n) > 1;
+    const method = runs ? "runs" : "one run against several";
+    if (!error || !a.mean) return { method, change, low: change, high: change, probability: a.mean === b.mean ? 1 : 0 };
+    const parts = errorA ** 4 / (a.n - 1) + errorB ** 4 / (b.n - 1);
+    const welch = parts ? (errorA ** 2 + errorB ** 2) ** 2 / parts : a.n + b.n - 2;
+    const freedom = runs ? welch : Math.max(a.n, b.n) - 1;
+    const relative = Math.hypot(errorB / a.mean, (b.mean * errorA) / a.mean ** 2);
+    const reach = csit.student.quantile(1 - CONFIDENCE, freedom) * relative;
+    return { method, change, low: change - reach, high: change + reach, probability: csit.student.chance((b.mean - a.mean) / error, freedom) };
+  }
+
+  // Single runs: how differently the cells of a matrix changed tells how runs vary, see `analysis/spread.py`.
+  const FEWEST_CELLS = 8;
+  function bySpread(changes) {
+    const groups = new Map();
+    const limited = (each) => Math.max(each.a.high, each.b.high) === Infinity;
+    changes.filter((each) => each.method === "bounds" && each.outcome !== "unlike" && !limited(each)).forEach((each) => {
+      const key = [each.a.cell.t, each.a.cell.p, each.a.cell.m, each.a.cell.g, each.b.cell.g].join();
+      groups.set(key, [...(groups.get(key) ?? []), each]);
+    });
+    groups.forEach((group) => {
+      if (group.length < FEWEST_CELLS || group.some(({ a, b }) => a.mean <= 0 || b.mean <= 0)) return;
+      const logs = group.map(({ a, b }) => Math.log(b.mean / a.mean)), middle = median(logs);
+      const noise = 1.4826 * median(logs.map((log) => Math.abs(log - middle))), freedom = group.length - 1;
+      const quantile = csit.student.quantile(1 - CONFIDENCE, freedom);
+      group.forEach((each, k) => {
+        const error = Math.max(noise, Math.hypot(each.a.resolution / each.a.mean, each.b.resolution / each.b.mean));
+        each.method = "spread over cells";
+        each.outcome = "no change seen";
+        each.low = Math.expm1(logs[k] - quantile * error);
+        each.high = Math.expm1(logs[k] + quantile * error);
+        each.probability = error ? csit.student.chance(logs[k] / error, freedom) : logs[k] ? 0 : 1;
+      });
+    });
+  }
+
+  const direction = (change) => (change < 0 ? "regression" : "progression");
+  const place = (cell) => [cell.t, cell.p, cell.s, cell.n, cell.m].join("|");
+
+  // Pairs of cells that are the same one in both.
+  function pairs(ofA, ofB, kindOf) {
+    const there = new Map();
+    ofB.forEach((b) => there.set(place(b.cell), [...(there.get(place(b.cell)) ?? []), b]));
+    const inA = new Set(ofA.map((a) => a.cell));
+    return ofA.flatMap((a) => {
+      const found = there.get(place(a.cell)) ?? [];
+      const own = found.filter((b) => b.cell === a.cell);
+      const same = own.length ? own : found.filter((b) => !inA.has(b.cell));
+      const goals = same.filter((b) => kindOf(b.cell) === kindOf(a.cell));
+      return (goals.length ? goals : same).map((b) => [a, b]);
+    });
+  }
+
+  csit.compare = (data, runsA, runsB, insist = false) => {
+    const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
+    const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
+    const unlike = new Map(data.unlike.map(([a, b, metric, ...said]) => [[a, b, metric].join(), said]));
+    const changes = both.map(([a, b]) => {
+      const judged = judge(a, b);
+      const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
+      const said = [...differences, ...remarks];
+      if (a.limit) said.push("A is a lower limit: nothing above could be offered");
+      if (b.limit) said.push("B is a lower limit: nothing above could be offered");
+      let outcome = "no change seen";
+      if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
+      else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
+      return { a, b, ...judged, outcome, remarks: said, differences };
+    });
+    bySpread(changes);
+    const open = changes.filter((each) => each.probability !== null);
+    csit.student.together(open.map((each) => each.probability)).forEach((adjusted, k) => {
+      open[k].adjusted = adjusted;
+      open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
+    });
+    const pairedA = new Set(both.map(([a]) => a)), pairedB = new Set(both.map(([, b]) => b));
+    return { changes, onlyA: ofA.filter((a) => !pairedA.has(a)), onlyB: ofB.filter((b) => !pairedB.has(b)) };
+  };
+}

@@ -1,0 +1,198 @@
+// Plots. A figure (`figures.Figure`) says colours as numbers of the palette; here they become those of the scheme.
+{
+  // Okabe and Ito's colours, told apart with any common colour vision; a shade lighter on dark ground.
+  const palettes = {
+    light: ["#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195"],
+    dark: ["#4aa8e0", "#ff8a3d", "#2fc79a", "#e29ac4", "#f0b429", "#8ad0f7", "#c3c8d0", "#b794d6"],
+  };
+  const inks = {
+    light: { ink: "#3a424e", dim: "#5b6675", grid: "#e3e7ec", paper: "#ffffff", water: "rgba(190,130,0,.16)" },
+    dark: { ink: "#c6cdd8", dim: "#9aa5b4", grid: "#2b323c", paper: "#171b21", water: "rgba(255,200,61,.15)" },
+  };
+  // From less to more through a neutral middle; the ends differ in hue and are equally dark.
+  const diverging = [[0, "#b35806"], [0.25, "#f1a340"], [0.5, "#f3f3f3"], [0.75, "#67a9cf"], [1, "#2166ac"]];
+  const figures = csit.json("figures") ?? {};
+  let printing = false;
+
+  // Points of a latency curve lie evenly on the axis 1 / (1 - q); the last one is the largest sample.
+  function percentile(trace) {
+    const last = trace.y.length - 1;
+    const x = trace.y.map((_, k) => (k === last ? trace.meta.samples : 10 ** (k / trace.meta.perDecade)));
+    const text = x.map((at, k) => (k === last ? "largest" : `${Number((100 * (1 - 1 / at)).toPrecision(7))} %`));
+    return { x, text };
+  }
+
+  // A colour: a number of the palette, a word of `inks`, or a colour that stays as it is.
+  const tint = (scheme, colour) => (typeof colour === "number"
+    ? palettes[scheme][colour % palettes[scheme].length] : inks[scheme][colour] ?? colour);
+
+  function coloured(trace, scheme) {
+    const meta = trace.meta ?? {};
+    if (trace.type === "heatmap") {
+      const bar = { outlinewidth: 0, thickness: 12, tickfont: { color: inks[scheme].ink }, ...trace.colorbar };
+      const colorscale = meta.scale === "diverging" ? diverging : "Cividis";
+      return { xgap: 2, ygap: 2, hoverongaps: false, ...trace, colorscale, colorbar: bar };
+    }
+    const colour = tint(scheme, meta.colour ?? 0);
+    const own = { marker: { ...trace.marker, color: trace.marker?.color ?? colour } };
+    if (trace.line || trace.type === "box") own.line = { ...trace.line, color: colour };
+    if (trace.type === "box") own.fillcolor = `${colour}33`;
+    if (trace.error_y) own.error_y = { ...trace.error_y, color: colour };
+    return { ...trace, ...(meta.samples ? percentile(trace) : {}), ...own };
+  }
+
+  // Some of the traces, where there are more than a plot can show: `facets` names what readers narrow by.
+  const fits = (trace, narrowed) => Object.entries(narrowed)
+    .every(([name, value]) => value === "all" || (trace.meta.facets?.[name] ?? value) === value);
+
+  function styled(figure, key, narrowed, scheme, wide) {
+    const { ink, grid, water } = inks[scheme];
+    const variant = figure.variants[key];
+    const narrow = wide < 640;
+    const axis = { tickangle: 0, gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
+    const named = (own) => ({ ...axis, ...own, title: { font: { size: narrow ? 12 : 13 }, ...own?.title } });
+    const data = variant.data.filter((trace) => fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
+    const marks = (list) => (list ?? []).map((mark) => ({
+      ...mark,
+      ...(mark.line && { line: { ...mark.line, color: tint(scheme, mark.line.color ?? "dim") } }),
+      ...(mark.fillcolor !== undefined && { fillcolor: tint(scheme, mark.fillcolor) }),
+      ...(mark.font && { font: { ...mark.font, color: tint(scheme, mark.font.color ?? "dim") } }),
+    }));
+    // The legend is below the plot, with room for its lines, where it would take the width from the plot.
+    const told = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
+    const below = told > 0 && (narrow || told > 14);
+    const lines = below ? Math.ceil((told * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
+    const inner = (variant.layout.height ?? 380) - 100;
+    const layout = {
+      ...variant.layout,
+      font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: 60, r: 12, t: 32, b: below ? 56 + lines * 19 : 48 },
+      height: below ? 88 + inner + lines * 19 : inner + 100,
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
+      showlegend: told > 0,
+      legend: below ? { orientation: "h", yanchor: "top", y: -54 / inner, font: { size: 11 } } : {},
+      hoverlabel: { align: "left" },
+      xaxis: named(variant.layout.xaxis),
+      yaxis: named(variant.layout.yaxis),
+      shapes: marks(variant.layout.shapes),
+      annotations: marks(variant.layout.annotations),
+    };
+    if (figure.simulated) {
+      // Inside the figure, so that a picture taken of it says so too.
+      layout.annotations.push({
+        text: "SIMULATED", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, textangle: -18,
+        font: { size: narrow ? 34 : 56, color: water },
+      });
+    }
+    return { data, layout };
+  }
+
+  // A picture for papers: light, on white, with its title inside, whatever the page looks like.
+  csit.picture = async (figure, key, name, format, narrowed = {}) => {
+    const library = await csit.plotly();
+    const { data, layout } = styled(figure, key, narrowed, "light", 1000);
+    const title = { text: figure.title, font: { size: 16, color: "#14181f" }, x: 0.02, xanchor: "left" };
+    const paper = { ...layout, title, paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff", width: 1000 };
+    paper.margin = { ...layout.margin, t: 56 };
+    paper.height = layout.height + 24;
+    const options = { format, width: paper.width, height: paper.height, scale: format === "png" ? 2 : 1 };
+    const url = await library.toImage({ data, layout: paper, config: { staticPlot: true } }, options);
+    csit.save(`${name}.${format}`, url);
+  };
+
+  const drawn = new Map();
+  async function draw(element) {
+    const { key, narrowed } = drawn.get(element);
+    const library = await csit.plotly();
+    const canvas = element.querySelector(".canvas");
+    const scheme = printing ? "light" : csit.scheme();
+    const { data, layout } = styled(figures[element.dataset.figure], key, narrowed, scheme, innerWidth);
+    // Named one by one, because the defaults of some versions would send the figure to a server.
+    const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
+    library.react(canvas, data, layout, options);
+    const table = element.parentElement.querySelectorAll("tr[data-instance]");
+    table.forEach((row) => { row.hidden = row.dataset.instance !== key; });
+  }
+
+  const spoken = (choice) => (Number(choice) ? `instance ${choice}` : choice);
+
+  // Buttons for few choices, a list for many.
+  csit.choice = (label, choices, chosen, choose) => {
+    if (choices.length > 5 || label) {
+      const select = csit.make("select", { "aria-label": label || "instance" });
+      choices.forEach((choice) => select.add(new Option(spoken(choice), choice, false, choice === chosen)));
+      select.addEventListener("change", () => choose(select.value));
+      return label ? csit.make("label", {}, `${label} `, select) : select;
+    }
+    const box = csit.make("div");
+    choices.forEach((choice) => {
+      const button = csit.button(spoken(choice), spoken(choice), () => {
+        box.querySelectorAll("button").forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+        choose(choice);
+      });
+      button.setAttribute("aria-pressed", String(choice === chosen));
+      box.append(button);
+    });
+    return box;
+  };
+
+  // What readers may narrow by, and at first so much of it that lines can be told apart.
+  const MOST_LINES = 18;
+  function facets(figure, key) {
+    const narrowed = {}, values = {};
+    const traces = figure.variants[key].data;
+    for (const name of figure.facets) {
+      values[name] = [...new Set(Object.values(figure.variants).flatMap((variant) => variant.data)
+        .map((trace) => trace.meta.facets?.[name]).filter((value) => value !== undefined))];
+      if (values[name].length < 2) { delete values[name]; continue; }
+      narrowed[name] = "all";
+    }
+    for (const name of Object.keys(narrowed).reverse()) {
+      if (traces.filter((trace) => fits(trace, narrowed)).length > MOST_LINES) [narrowed[name]] = values[name];
+    }
+    return { narrowed, values };
+  }
+
+  function controls(element) {
+    const name = element.dataset.figure, figure = figures[name];
+    const chosen = figure.selectors.map((choices) => choices[0]);
+    const place = element.querySelector(".choices");
+    const { narrowed, values } = facets(figure, chosen.join("|"));
+    const state = { key: chosen.join("|"), narrowed };
+    drawn.set(element, state);
+    figure.selectors.forEach((choices, group) => {
+      const choose = (choice) => { chosen[group] = choice; state.key = chosen.join("|"); draw(element); };
+      if (choices.length > 1) place.append(csit.choice("", choices, chosen[group], choose));
+    });
+    Object.entries(values).forEach(([facet, found]) => {
+      const choose = (choice) => { narrowed[facet] = choice; draw(element); };
+      place.append(csit.choice(facet, ["all", ...found], narrowed[facet], choose));
+    });
+    const pictures = csit.make("div", { class: "pictures" });
+    ["svg", "png"].forEach((format) => pictures.append(csit.button(format.toUpperCase(),
+      `Save as ${format.toUpperCase()}`, () => csit.picture(figure, state.key, name, format, narrowed))));
+    place.append(pictures);
+    return draw(element);
+  }
+
+  // A page of a hundred tests draws only what is looked at.
+  const watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
+    if (!entry.isIntersecting) return;
+    watcher.unobserve(entry.target);
+    controls(entry.target);
+  }), { rootMargin: "300px" });
+  document.querySelectorAll("figure.plot").forEach((element) => watcher.observe(element));
+  // A figure that a page's script makes, in the place of the one that was there; done when it is drawn.
+  csit.plot = (element, figure) => {
+    watcher.unobserve(element);
+    figures[element.dataset.figure] = figure;
+    element.querySelector(".choices").replaceChildren();
+    return controls(element);
+  };
+  const redraw = () => drawn.forEach((_, element) => draw(element));
+  csit.onScheme(redraw);
+  addEventListener("beforeprint", () => { printing = true; redraw(); });
+  addEventListener("afterprint", () => { printing = false; redraw(); });
+}

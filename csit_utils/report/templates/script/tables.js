@@ -1,0 +1,105 @@
+// Tables. `<table class="data">` gets a filter (from eight rows on), sorting, and its rows as CSV and Markdown, with no
+// code of its own. How to write one:
+//   <table class="data plain" data-name="losses">          file name; else that of the caption
+//   <thead><tr><th data-sort="text">cell</th>              sorts as text; "number" by number; without: not at all
+//              <th data-sort="number" class="num">NDR</th>
+//   <tbody><tr><td>CSC 1x1</td><td class="num" data-v="212000.0">212 kpps</td>
+// `data-v` is the raw value, for sorting and for CSV; empty where it is unknown, which stays last either way. Cells
+// without it are what they show. `data-head` on a head is the name of the column in CSV, say with a unit: `ndr_pps`.
+// `data-filter="no"` leaves the filter out. Rows that are hidden are not in the files. `#filter=words` in the address
+// fills the filter of the first table that has `data-address`.
+{
+  const plain = (element) => element.textContent.replace(/\s+/g, " ").trim();
+  const raw = (cell) => cell.dataset.v ?? plain(cell);
+  const heads = (table) => [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])];
+  const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "table";
+  const named = (table) => table.dataset.name || slug(table.caption ? plain(table.caption) : table.id);
+  const visible = (table) => [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.hidden);
+
+  // A spreadsheet would run text that begins like a formula.
+  const harmless = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
+  const field = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  function csv(table) {
+    const first = heads(table).map((head) => head.dataset.head ?? plain(head));
+    const lines = [first, ...visible(table).map((row) => [...row.cells].map(raw))];
+    return `${lines.map((line) => line.map(harmless).map(field).join(",")).join("\n")}\n`;
+  }
+
+  function markdown(table) {
+    const safe = (cell) => plain(cell).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll("<", "&lt;");
+    const line = (texts) => `| ${texts.join(" | ")} |`;
+    const first = heads(table);
+    const rule = first.map((head) => (head.classList.contains("num") ? "---:" : "---"));
+    return `${[line(first.map(safe)), line(rule), ...visible(table).map((row) => line([...row.cells].map(safe)))]
+      .join("\n")}\n`;
+  }
+
+  function sort(table, head) {
+    const all = heads(table), column = all.indexOf(head), numeric = head.dataset.sort === "number";
+    const down = head.getAttribute("aria-sort") === "ascending";
+    all.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const order = new Intl.Collator("en", { numeric: true });
+    [...table.tBodies].forEach((body) => {
+      const keyed = [...body.rows].map((row) => [raw(row.cells[column]), row]);
+      keyed.sort(([a], [b]) => {
+        if (a === "" || b === "") return (a === "") - (b === "");
+        return (numeric ? a - b : order.compare(a, b)) * (down ? -1 : 1);
+      });
+      body.append(...keyed.map(([, row]) => row));
+    });
+  }
+
+  function sortable(table) {
+    heads(table).filter((head) => head.dataset.sort).forEach((head) => {
+      const button = csit.make("button", { type: "button", class: "sort" }, ...head.childNodes);
+      button.addEventListener("click", () => sort(table, head));
+      head.append(button);
+    });
+  }
+
+  const FEWEST_ROWS = 8;
+  function filter(table, rows, tools) {
+    const box = csit.make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
+    box.placeholder = table.dataset.example ?? "";
+    const count = csit.make("span", { class: "shown", "aria-live": "polite" });
+    let texts = null;
+    const apply = () => {
+      texts ??= rows.map((row) => plain(row).toLowerCase());
+      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row, k) => { row.hidden = !words.every((word) => texts[k].includes(word)); });
+      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${table.dataset.rows ?? "rows"}`;
+    };
+    count.textContent = `${rows.length} of ${rows.length} ${table.dataset.rows ?? "rows"}`;
+    box.addEventListener("input", () => {
+      apply();
+      if ("address" in table.dataset) {
+        history.replaceState(null, "", box.value ? `#filter=${encodeURIComponent(box.value)}` : location.pathname);
+      }
+    });
+    tools.append(csit.make("label", {}, "Filter ", box), count);
+    return (words) => { box.value = words; apply(); table.scrollIntoView(); };
+  }
+
+  csit.filter = null;
+  function equip(table) {
+    const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
+    if (!rows.length) return;
+    const tools = csit.make("div", { class: "tools" });
+    if (rows.length >= FEWEST_ROWS && table.dataset.filter !== "no" || "address" in table.dataset) {
+      const set = filter(table, rows, tools);
+      if ("address" in table.dataset) csit.filter ??= set;
+    }
+    const save = csit.make("span", { class: "saves" });
+    save.append(
+      csit.button("CSV", "Save as CSV", () => csit.save(`${named(table)}.csv`, csv(table), "text/csv")),
+      csit.button("Markdown", "Save as Markdown", () => csit.save(`${named(table)}.md`, markdown(table), "text/markdown")),
+    );
+    tools.append(save);
+    const map = table.closest(".map");
+    if (map) map.append(tools); else (table.closest(".scroll") ?? table).before(tools);
+    sortable(table);
+  }
+  document.querySelectorAll("table.data").forEach(equip);
+  csit.equip = equip;
+}

@@ -1,0 +1,107 @@
+"""Trends as data for the large drawing, which the page's script makes of a cell when it is chosen."""
+
+from collections.abc import Mapping, Sequence
+
+from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.events import Event
+from csit_utils.analysis.grouping import System
+from csit_utils.analysis.runs import Run, called
+from csit_utils.analysis.trend import State, Trend
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.figures import Json
+from csit_utils.report.trend_view import Timeline, levels_of
+from csit_utils.report.units import percent, rate
+
+
+def payload(
+    trends: Sequence[Trend], found: Sequence[Event], names: CellNames, lines: Mapping[System, Timeline]
+) -> Json:  # fmt: skip
+    """What the page's script needs for the large drawing. Rates with four digits: nobody sees the fifth."""
+    systems = list(lines)
+    marks: dict[Cell, list[list[object]]] = {}
+    for event in found:
+        marks.setdefault(event.trend.cell, []).append(
+            [event.index, _short(event.level_after_pps), event.up, event.suspected]
+        )
+    return {
+        "systems": [
+            {
+                "name": system.name,
+                "simulated": system.simulated,
+                "runs": [
+                    [run.name.removeprefix(f"{called(run.testbed)} "), _stamp(run), _version(run)] for run in line.runs
+                ],
+            }
+            for system, line in lines.items()
+        ],
+        "cells": {
+            names.address(trend.cell): _cell(trend, systems, names, lines[trend.cell.series.system], marks)
+            for trend in trends
+        },
+    }  # fmt: skip
+
+
+def _cell(
+    trend: Trend, systems: list[System], names: CellNames, line: Timeline, marks: Mapping[Cell, list[list[object]]]
+) -> dict[str, object]:  # fmt: skip
+    failed = line.failed(trend.cell)
+    cell: dict[str, object] = {
+        "s": systems.index(trend.cell.series.system),
+        "n": f"{names.short(trend.cell)} {trend.cell.metric}",
+        "r": [line.number(each.row) for each in trend.figures],
+        "v": [_short(each.value_pps) for each in trend.figures],
+        "a": _anchors(trend),
+        "l": [[first, last, _short(value)] for first, last, value in levels_of(trend)],
+        "e": marks.get(trend.cell, []),
+        "o": list(trend.outliers),
+        "f": [[number, row.message[:120]] for number, row in failed.items()],
+        "d": describe(trend, len(failed)),
+    }
+    return {key: value for key, value in cell.items() if value not in ([], "")}
+
+
+def describe(trend: Trend, failed: int) -> str:
+    """The state of a cell in a sentence or two."""
+    figures = f"{len(trend.figures)} runs"
+    texts = {
+        State.TOO_FEW: f"{figures}: too few to tell a step from noise",
+        State.STEADY: f"{figures}, no step",
+        State.TWO_BANDS: "",
+        State.DRIFT: f"{figures}: it drifts",
+    }
+    text = texts.get(trend.state, f"{figures}, {len(trend.steps)} step{'s' if len(trend.steps) > 1 else ''}")
+    if trend.bands is not None:
+        text = (
+            f"{figures} in two bands: {rate(trend.bands.upper)} and, in {percent(trend.bands.lower_share)} of them, "
+            f"{rate(trend.bands.lower)}. A fall from one to the other is no regression"
+        )
+    if trend.drift is not None:
+        text += f" by {percent(trend.drift.change, signed=True)} over all"
+    if trend.suspected is not None:
+        text += f"; the newest differs by {percent(trend.suspected, signed=True)}: more runs will tell"
+    if trend.outliers:
+        text += f"; {len(trend.outliers)} far from all others"
+    missing = len(trend.gaps) - failed
+    text += f"; did not pass in {failed} run{'s' if failed > 1 else ''}" if failed else ""
+    text += f"; not measured in {missing}" if missing > 0 else ""
+    return text + "."
+
+
+def _anchors(trend: Trend) -> list[str]:
+    """What the anchors of all tests begin with, and how each goes on: they differ in their digests."""
+    parts = [each.row.anchor.rpartition("-") for each in trend.figures]
+    if len({head for head, _, _ in parts}) == 1:
+        return [f"{parts[0][0]}-", " ".join(tail for _, _, tail in parts)]
+    return ["", " ".join(each.row.anchor for each in trend.figures)]
+
+
+def _stamp(run: Run) -> str:
+    return f"{run.started_at:%Y-%m-%d %H:%M}" if run.started_at else ""
+
+
+def _version(run: Run) -> str:
+    return ", ".join([*run.versions, *run.revisions])
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

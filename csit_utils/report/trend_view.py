@@ -1,0 +1,165 @@
+"""Trends as small drawings in groups, and as data for the large one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from markupsafe import Markup
+
+from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.density import asks_for
+from csit_utils.analysis.events import Event
+from csit_utils.analysis.grouping import System
+from csit_utils.analysis.runs import History, Run
+from csit_utils.analysis.trend import State, Trend
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.sparkline import Level, Mark, sparkline
+from csit_utils.report.units import percent, rate
+
+_WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
+
+
+@dataclass(frozen=True)
+class SmallTrend:
+    """A cell's drawing."""
+
+    address: str
+    name: str
+    spark: Markup
+    latest: str
+    kinds: tuple[str, ...]
+    """Classes: its state, and whether something is suspected."""
+    note: str
+    """The change in a word or two; empty for a steady cell."""
+
+
+@dataclass(frozen=True)
+class TrendGroup:
+    """Cells of one series of runs, service type and metric."""
+
+    system: System
+    title: str
+    metric: str
+    cells: tuple[SmallTrend, ...]
+
+
+class Timeline:
+    """Runs of a system, and which of its tests did not pass in them."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = runs
+        self._numbers = {run.rows[0].run: number for number, run in enumerate(runs)}
+        self._bad: dict[tuple[str, object, object, object], list[TestRow]] = {}
+        for run in runs:
+            for row in run.rows:
+                if row.status != "PASS":
+                    self._bad.setdefault((row.run, row.service_type, row.nf_chains, row.nf_nodes), []).append(row)
+
+    def number(self, row: TestRow) -> int:
+        """Of the run that a test is of."""
+        return self._numbers[row.run]
+
+    def values(self, trend: Trend) -> list[float | None]:
+        """The last figure of each run; None where there is none."""
+        found: list[float | None] = [None] * len(self.runs)
+        for each in trend.figures:
+            found[self.number(each.row)] = each.value_pps
+        return found
+
+    def failed(self, cell: Cell) -> dict[int, TestRow]:
+        """Tests that were to find a cell's figure and did not pass, by the number of their run."""
+        sizes = {(cell.series.nf_size, cell.series.vs_dtc), (None, None)}
+        return {
+            number: row
+            for number, run in enumerate(self.runs)
+            for row in self._bad.get(
+                (run.rows[0].run, cell.series.service_type, cell.nf_chains, cell.nf_nodes), ()
+            )
+            if asks_for(row, cell.metric) and (row.nf_size, row.vs_dtc) in sizes
+        }  # fmt: skip
+
+
+def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timeline]:
+    """The timeline of each system that a trend is of."""
+    found = {}
+    for system in dict.fromkeys(trend.cell.series.system for trend in trends):
+        testbed = next(
+            one
+            for one in history.testbeds
+            if (one.name, one.simulated, one.world, one.origin)
+            == (system.testbed, system.simulated, system.world, system.origin)
+        )
+        found[system] = Timeline(history.of(testbed))
+    return found
+
+
+def trend_groups(
+    trends: Sequence[Trend], found: Sequence[Event], names: CellNames, lines: Mapping[System, Timeline]
+) -> list[TrendGroup]:
+    """All cells in the groups in which they are shown."""
+    by_cell: dict[Cell, list[Event]] = {}
+    for event in found:
+        by_cell.setdefault(event.trend.cell, []).append(event)
+
+    def place(trend: Trend) -> tuple[System, str, int]:
+        series = trend.cell.series
+        return series.system, series.service_type, list(type(trend.cell.metric)).index(trend.cell.metric)
+
+    ordered = sorted(trends, key=place)
+    return [
+        TrendGroup(
+            system,
+            f"{system.name} · {kind}",
+            str(own[0].cell.metric),
+            tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
+        )
+        for (system, kind, _), group in groupby(ordered, key=place)
+        for own in [list(group)]
+    ]
+
+
+def _small(trend: Trend, found: Sequence[Event], names: CellNames, line: Timeline) -> SmallTrend:
+    marks = [
+        Mark(line.number(event.after.row), event.level_after_pps, event.up, event.suspected)
+        for event in found
+    ]  # fmt: skip
+    levels = [
+        Level(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
+        for first, last, value in levels_of(trend)
+    ]
+    spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
+    kinds = [trend.state.replace(" ", "-")]
+    if trend.suspected is not None:
+        kinds.append("suspected")
+    if trend.state is State.TOO_FEW or trend.state is State.STEADY:
+        kinds.append("quiet")
+    return SmallTrend(
+        names.address(trend.cell),
+        names.short(trend.cell),
+        spark,
+        rate(trend.values[-1]),
+        tuple(kinds),
+        _note(trend),
+    )
+
+
+def _note(trend: Trend) -> str:
+    if trend.suspected is not None:
+        return f"{percent(trend.suspected, signed=True)} ?"
+    if trend.steps:
+        return percent(trend.steps[-1].change, signed=True)
+    if trend.drift is not None:
+        return f"drift {percent(trend.drift.change, signed=True)}"
+    return _WORDS.get(trend.state, "")
+
+
+def levels_of(trend: Trend) -> list[tuple[int, int, float]]:
+    """Index of the first and of the last figure of each level, and the level; two flat lines for two bands."""
+    if trend.bands is not None:
+        last = len(trend.figures) - 1
+        return [(0, last, trend.bands.upper), (0, last, trend.bands.lower)]
+    if len(trend.figures) < 2 or trend.state is State.TOO_FEW or trend.drift is not None:
+        return []
+    starts = [0, *(step.index for step in trend.steps), len(trend.figures)]
+    return [(one, two - 1, trend.levels[one]) for one, two in pairwise(starts)]

@@ -1,0 +1,167 @@
+"""Pages of latency, losses, repeated runs, failures and environments in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from plotly.offline import get_plotlyjs
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.items import Dataset, Recorded, Status
+from csit_utils.report.html import script, style
+from csit_utils.report.pages import environment, failures, fairness, latency, losses, spread
+from csit_utils.report.rendered import Rendered, render, shell
+from csit_utils.report.shown import Shown
+from csit_utils.report.tests_shown import rendered
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.evidence import HopLoss, Located
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.trial import Direction
+from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.unit.csit_utils.builders import result
+
+pytestmark = IN_CHROMIUM
+
+PAGES = (latency.PAGE, fairness.PAGE, losses.PAGE, spread.PAGE, failures.PAGE, environment.PAGE)
+HOSTILE = "</script><img src=https://example.invalid/x onerror=alert(1)>"
+LOST = Located(
+    purpose="locate",
+    load_pps=1e6,
+    offered_pps=1e6,
+    trials=1,
+    sent=1000,
+    received=900,
+    hops=tuple(
+        HopLoss(instance=1, direction=Direction.FORWARD, last="a", next="b", owner=owner, cause="queue", lost=lost)
+        for owner, lost in (("vswitch", 60), ("nf-1-1", 40))
+    ),
+)
+
+
+def night(day: int) -> list[Result]:
+    """The tests of a night; a kernel came with the third one, and one cell hung then."""
+    found = []
+    for chains in (1, 2):
+        one = result(ServiceType.CSC, chains, 1, located=LOST)
+        kernel = "6.19.0" if day > 2 else one.environment.kernel
+        machine = one.environment.model_copy(update={"kernel": kernel, "distribution": HOSTILE})
+        started = f"2026-01-{day:02d}T00:0{chains}:00Z"
+        found.append(one.model_copy(update={"environment": machine, "started_at": started, "finished_at": started}))
+    if day == 3:
+        found[1] = found[1].model_copy(update={"passed": False, "message": f"nf-2-1 hung: {HOSTILE}"})
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our pages in files of their own, and the page of a test."""
+    dataset = Dataset()
+    for day in (1, 2, 3, 4):
+        for one in night(day):
+            dataset.add(Recorded(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
+    shown = Shown(InMemory(dataset))
+    made = [found for page in PAGES if (found := render(page, shown)) is not None]
+    assert len(made) == len(PAGES)
+    row = max(shown.rows, key=lambda row: (row.status == "PASS", row.nf_chains or 0))
+    made.append(rendered(shown, row.anchor))
+    out = tmp_path_factory.mktemp("details")
+    (out / "assets").mkdir()
+    for name, text in (("report.css", style()), ("report.js", script()), ("plotly.js", get_plotlyjs())):
+        (out / "assets" / name).write_text(text, encoding="utf-8")
+    for page in made:
+        name = "test" if page is made[-1] else page.name
+        (out / f"{name}.html").write_text(_alone(shown, page), encoding="utf-8")
+    return out
+
+
+def _alone(shown: Shown, page: Rendered) -> str:
+    return shell(shown, [page], [(f"{page.name}.html", page)], assets="assets/")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, folder: Path, width: int, dark: bool) -> None:
+    browser.events.clear()
+    browser.look(width, 800, dark=dark)
+    for file in sorted(folder.glob("*.html")):
+        browser.open(file)
+        browser.show_all()
+        assert browser.value("document.documentElement.scrollWidth") <= width, file.name
+    assert browser.complaints() == []
+
+
+def test_a_heat_map_shows_what_is_chosen(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "latency.html")
+    cell = "document.querySelector('table.heat tbody tr:nth-child(2) td')"
+    before = browser.value(f"[{cell}.textContent, {cell}.dataset.tip, {cell}.style.background]")
+    assert "p99 " in before[1] and "PDR50" in before[1]
+    press = (
+        "[...document.querySelectorAll('[data-choices] .choices button')]"
+        ".find((one) => one.textContent === '{}').click()"
+    )
+    browser.value(press.format("p50"))
+    browser.value(press.format("PDR90"))
+    after = browser.value(f"[{cell}.textContent, {cell}.dataset.tip, {cell}.style.background]")
+    assert "p50 " in after[1] and "PDR90" in after[1]
+    assert after[0] != before[0]
+    assert after[2] != before[2]
+    assert browser.value("document.querySelector('.chosen').textContent") == "p50 · PDR90 · worst of both"
+    assert browser.value(f"{cell}.querySelector('a').getAttribute('href')").startswith("#test-csc-2r1c")
+    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
+    browser.value("document.querySelector('.map .saves button').click()")
+    name, text = browser.value("window.taken")[:2]
+    assert name.startswith("latency-map-1-1")
+    assert float(text.splitlines()[2].split(",")[1]) > 1000, "nanoseconds, for machines"
+
+
+def test_who_loses_most_is_told_by_colour_and_share_by_scale(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "losses.html")
+    cell, scale = "document.querySelector('table.heat td.c-value')", "document.querySelector('.scale')"
+    assert browser.value(f"{cell}.textContent.trim()") == "vSwitch60 %"
+    assert browser.value(f"getComputedStyle({scale}).display") == "none"
+    browser.value("document.querySelectorAll('[data-choices] .choices button')[2].click()")
+    assert browser.value(f"{cell}.textContent.trim()") == "40 %"
+    assert browser.value(f"{scale}.textContent.trim().replace(/\\s+/g, ' ')") == "0 %100 %"
+
+
+def test_two_environments_are_chosen_and_compared(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "environment.html")
+    rows = (
+        "[...document.querySelectorAll('.pair tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert browser.value(rows) == [["kernel", "6.18.4-amd64", "6.19.0"]]
+    browser.value("document.querySelector('.pair input').click()")
+    every = browser.value(rows)
+    assert ["distribution", HOSTILE, HOSTILE] in every, "text stays text"
+    browser.value("document.querySelector('.pair input').click()")
+    browser.value(
+        "{ const box = document.querySelectorAll('.pair select')[0]; box.value = '0';"
+        " box.dispatchEvent(new Event('change')); }"
+    )
+    assert browser.value(rows) == [["Nothing that is recorded."]]
+
+
+def test_the_plan_of_a_test_is_saved_and_its_commands_are_there(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "test.html")
+    link = "document.querySelector('.capsule a[download]')"
+    plan = browser.value(f"JSON.parse(atob({link}.href.split(',')[1])).cell.nf_chains")
+    assert plan == 2
+    assert "./csit robot" in browser.value("document.querySelector('.capsule pre').textContent")
+
+
+def test_points_of_a_box_say_which_run_they_are(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "spread.html")
+    browser.show_all()
+    browser.value("document.querySelector('.canvas').scrollIntoView({ block: 'center' })")
+    points = "[...document.querySelectorAll('.canvas .trace.boxes path.point')]"
+    assert browser.value(f"{points}.length") == 7, "4 nights of one cell and 3 of the other"
+    box = browser.value(f"{points}[0].getBoundingClientRect().toJSON()")
+    for step in (6, 0):
+        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
+        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.wait("document.querySelector('.hoverlayer .hovertext')")
+    told = browser.value("document.querySelector('.hoverlayer').textContent")
+    assert "1x1: 0, 2026-01-0" in told

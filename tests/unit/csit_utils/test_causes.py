@@ -1,0 +1,91 @@
+"""Why tests did not pass: one cause for one sentence, whatever numbers and names are in it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.analysis.causes import Kind, abstracted, causes
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.advice import advice
+
+ROW = TestRow("a", "S.t", "t", "output.xml", recorded=True, status="FAIL", message="", tags="")
+
+
+def failed(message: str, day: int = 1, **changes: object) -> TestRow:
+    """A test that failed on a day of January."""
+    made = replace(ROW, anchor=f"a{day}", message=message, started_at=f"2026-01-{day:02d}T00:00:00+00:00")
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("nf-2-1 is down", "nf-10-3 is down"),
+        ("needs 33 cores on NUMA 0, 28 there", "needs 41 cores on NUMA 1, 28 there"),
+        ("instance 3 forward: csv1p1 saw 0 of 1,000 packets", "instance 1 forward: csv12p2 saw 17 of 9 packets"),
+        ("quarantined: CSC 2R1C NF-1c vSwitch-1c: it hung", "quarantined: VSC 10R4C NF-0.5c vSwitch-2c: it hung"),
+        ("monitor of 'nf-1-1' not ready after 12.5 s", "monitor of 'vpp' not ready after 3e2 s"),
+        ("/data/a/b.json: cannot be written", "./results/x: cannot be written"),
+        ("the port 0000:3b:00.1 is gone", "the port 0000:5e:00.0 is gone"),
+        ("it hung\nconsole: 17 lines", "it hung\nconsole: other lines"),
+    ],
+)
+def test_numbers_and_names_do_not_make_another_cause(one: str, other: str) -> None:
+    assert abstracted(one) == abstracted(other)
+    assert len(causes([failed(one), failed(other, 2)])) == 1
+
+
+def test_other_words_make_another_cause() -> None:
+    assert len(causes([failed("nf-2-1 is down"), failed("nf-2-1 is slow")])) == 2
+    assert len(causes([failed("nf-2-1 is down"), failed("nf-2-1 is down", status="SKIP")])) == 2
+
+
+def test_a_cause_tells_how_often_and_when() -> None:
+    rows = [failed("nf-1-1 is down", 3), failed("nf-2-1 is down", 9), failed("nf-1-2 is down", 5), failed("hung", 1)]
+    first, second = causes([*rows, replace(ROW, status="PASS")])
+    assert (first.sentence, [row.started_at[8:10] for row in first.tests if row.started_at]) == (
+        "… is down",
+        ["09", "05", "03"],
+    )
+    assert (str(first.first_seen)[:10], str(first.last_seen)[:10]) == ("2026-01-03", "2026-01-09")
+    assert second.sentence == "hung"
+
+
+def test_the_worst_comes_first() -> None:
+    rows = [
+        failed("needs VPP", status="SKIP"),
+        failed("needs 33 cores", planned=False),
+        failed("down"),
+        failed("quarantined after 2 attempts: down"),
+        failed("quarantined: CSC 1R1C: down", status="SKIP"),
+    ]
+    assert [(cause.kind, len(cause.tests)) for cause in causes(rows)] == [
+        (Kind.QUARANTINED, 2),
+        (Kind.FAILED, 1),
+        (Kind.DOES_NOT_FIT, 1),
+        (Kind.SKIPPED, 1),
+    ], "tests that were left out for a broken cell are of the same cause"
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (failed("needs 33 cores on NUMA 0, 28 there", planned=False), "./csit plan"),
+        (failed("quarantined after 2 attempts: nf-1-1 is down"), "Read the attempts"),
+        (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
+        (failed("Execution terminated by signal"), "--resume"),
+        (failed("needs VPP", status="SKIP"), "./csit doctor"),
+        (failed(""), "Open the test"),
+    ],
+)
+def test_there_is_something_to_try_for_every_cause(row: TestRow, said: str) -> None:
+    (cause,) = causes([row])
+    assert said in advice(cause)
+
+
+@given(st.text())
+def test_any_message_has_a_cause(message: str) -> None:
+    (cause,) = causes([failed(message)])
+    assert not any(character in cause.sentence for character in "0123456789")

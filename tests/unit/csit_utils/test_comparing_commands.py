@@ -1,0 +1,123 @@
+"""`compare`, `trend` and `gate` as a person and a pipeline call them, on a simulated history with planted events."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.bench.nights.__main__ import write_story
+from csit_utils.bench.nights.story import Kind, story
+from csit_utils.cli import make_app
+from resources.libraries.python.errors import ConfigError
+
+NIGHTS = 16
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nights")
+    write_story(story(NIGHTS, testbeds=1), folder, cells="1x1", search="quick")
+    return folder
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(make_app([str(arguments[0])]), [str(each) for each in arguments])
+
+
+BEFORE, AFTER = "night=2026-01-01..2026-01-03", "night=2026-01-07..2026-01-16"
+"""The planted fall of CSC is in night 6, from 0."""
+
+
+def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
+    (fall,) = (each for each in story(NIGHTS, 1).events if each.kind is Kind.STEP)
+    assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
+
+
+def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
+    done = run("trend", history, "--json")
+    assert done.exit_code == 0, done.output
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {(each["service_type"], each["state"]) for each in found} == {("CSC", "regression")}
+    assert len(found) == 3
+    assert all(each["steps"][0]["since"].startswith("2026-01-07") and each["simulated"] for each in found)
+
+
+def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:
+    done = run("trend", history, "--all")
+    lines = done.stdout.splitlines()
+    assert lines[0].split("\t")[:2] == ["cell", "state"]
+    assert len(lines) == 1 + 9
+    assert {line.count("\t") for line in lines} == {lines[0].count("\t")}
+    assert "\x1b" not in done.output
+    assert "9 cells and metrics: 6 steady, 3 regression, 0 suspected" in done.stderr
+
+
+def test_compare_tells_the_fall_in_every_form(history: Path) -> None:
+    arguments = ("compare", BEFORE, AFTER, "--data", history)
+    found = [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
+    fell = {(each["service_type"], each["metric"]) for each in found if each["outcome"] == "regression"}
+    assert fell == {("CSC", "NDR"), ("CSC", "PDR"), ("CSC", "MRR")}
+    assert [each["change"] for each in found] == sorted(each["change"] for each in found)
+    rows = list(csv.DictReader(io.StringIO(run(*arguments, "--csv").stdout)))
+    assert [row["outcome"] for row in rows] == [each["outcome"] for each in found]
+    table = run(*arguments, "--markdown", "--outcome", "regression").stdout.splitlines()
+    assert len(table) == 2 + 3
+    assert all(line.startswith("| ") and line.endswith(" |") for line in table)
+
+
+def test_more_than_two_are_each_compared_with_the_first(history: Path) -> None:
+    done = run("compare", BEFORE, BEFORE, AFTER, "--data", history, "--csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["b"] for row in rows} == {BEFORE, AFTER}
+    assert {float(row["change"]) for row in rows if row["b"] == BEFORE} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [((), 1), (("--tolerance", "30%"), 0), (("--tolerance", "30%", "--require", "10"), 1)]
+)
+def test_the_gate_ends_with_its_status(history: Path, options: tuple[str, ...], status: int) -> None:
+    done = run("gate", BEFORE, AFTER, "--data", history, *options)
+    assert done.exit_code == status, done.output
+    assert "9 cells judged" in done.stdout
+
+
+def test_the_gate_passes_where_nothing_fell(history: Path) -> None:
+    done = run("gate", "night=2026-01-07..2026-01-11", "night=2026-01-13..2026-01-16", "--data", history)
+    assert done.exit_code == 0, done.output
+
+
+def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "gate.xml"
+    run("gate", BEFORE, AFTER, "--data", history, "--junit", path)
+    suite = ElementTree.parse(path).getroot()  # noqa: S314 - our own file
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("9", "3", "0")
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert all(name and name.startswith("CSC 1R1C") for name in failed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("compare", "night=2026-01-01"), "compared with what"),
+        (("compare", "x=1", "y=2"), "tests are not chosen by 'x'"),
+        (("compare", "testbed=a", "testbed=b", "--data", "/nowhere"), "there is no /nowhere"),
+        (("compare", BEFORE, AFTER, "--csv", "--json"), "a table has one form"),
+        (("compare", BEFORE, AFTER, "--outcome", "worse"), "--outcome 'worse': there are regression"),
+        (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
+        (("trend", "x.xml", "--false-alarms", "2"), "say a chance between 0 and 1"),
+    ],
+)
+def test_bad_input_is_told_in_one_sentence(arguments: tuple[str, ...], reason: str) -> None:
+    error = run(*arguments).exception
+    assert isinstance(error, ConfigError)
+    assert reason in str(error)
+    assert "\n" not in str(error)
+
+
+def test_help_teaches_by_example() -> None:
+    for command in ("compare", "trend", "gate"):
+        assert "Example: ./csit" in run(command, "--help").stdout

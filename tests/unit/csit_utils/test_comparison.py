@@ -1,0 +1,197 @@
+"""Two selections side by side: change, interval, outcome."""
+
+from dataclasses import replace
+from math import inf, sqrt
+from random import Random
+from typing import Any
+
+import pytest
+
+from csit_utils.analysis.comparison import Change, Method, Outcome, compare
+from csit_utils.analysis.gate import decide
+from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.multiple import benjamini_hochberg
+from csit_utils.dataset.rows import TestRow
+from tests.unit.csit_utils.histories import nights, row
+
+RATE = 5e6
+
+
+def runs(rates: list[float], cell: tuple[str, int, int] = ("CSC", 1, 1), **changes: Any) -> list[TestRow]:
+    """Tests of one cell without a search's width, so that figures are those given."""
+    return [row(rate, night, cell=cell, ndr_lower_pps=None, ndr_upper_pps=None, pdr_upper_pps=rate, **changes)
+            for night, rate in enumerate(rates)]  # fmt: skip
+
+
+def pdr(a: list[TestRow], b: list[TestRow], **options: bool) -> Change:
+    (found,) = (each for each in compare(a, b, **options).changes if each.metric is Metric.PDR)
+    return found
+
+
+def test_several_runs_are_judged_by_welch() -> None:
+    """Means 20 and 22, variances 4 and 4/3, 5 and 4 runs: t is 1.88 with 6.5 degrees of freedom."""
+    a = [18.0, 18.0, 20.0, 22.0, 22.0]
+    b = [21.0, 21.0, 23.0, 23.0]
+    found = pdr(runs(a), runs(b))
+    variance_b = 4 / 3
+    error = sqrt(4 / 5 + variance_b / 4)
+    freedom = error**4 / ((4 / 5) ** 2 / 4 + (variance_b / 4) ** 2 / 3)
+    assert found.method is Method.RUNS
+    assert found.change == pytest.approx(0.1)
+    assert found.probability == pytest.approx(two_sided(2 / error, freedom), abs=0.002)
+    assert (found.low + found.high) / 2 == pytest.approx(found.change)
+    assert found.outcome is Outcome.NO_CHANGE
+
+
+def two_sided(t: float, freedom: float, steps: int = 200_000) -> float:
+    """Student's t by summing its density: independent of the library."""
+    from math import gamma, pi
+
+    norm = gamma((freedom + 1) / 2) / (sqrt(freedom * pi) * gamma(freedom / 2))
+    width = 2 * t / steps
+    inside = sum(norm * (1 + (i * width - t) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps)) * width
+    return float(1 - inside)
+
+
+def test_a_clear_fall_is_a_regression_and_a_clear_rise_a_progression() -> None:
+    fall = pdr(nights(5, lambda _: RATE), nights(5, lambda _: 0.95 * RATE, testbed="lab-b"))
+    assert (fall.outcome, fall.method) == (Outcome.REGRESSION, Method.RUNS)
+    assert fall.low < -0.05 < fall.high < 0
+    rise = pdr(nights(5, lambda _: 0.95 * RATE), nights(5, lambda _: RATE, testbed="lab-b"))
+    assert rise.outcome is Outcome.PROGRESSION
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    rng, held = Random(1), 0
+    for _ in range(300):
+        a, b = ([rng.gauss(rate, 0.01 * RATE) for _ in range(4)] for rate in (RATE, 0.97 * RATE))
+        found = pdr(runs(a), runs(b))
+        held += found.low <= -0.03 <= found.high
+    assert 0.92 <= held / 300 <= 0.98
+
+
+def test_one_run_on_either_side_is_judged_by_bounds_only() -> None:
+    apart = pdr([row(RATE)], [row(0.99 * RATE)])
+    assert (apart.method, apart.outcome, apart.probability) == (Method.BOUNDS, Outcome.REGRESSION, None)
+    overlapping = pdr([row(RATE)], [row(0.997 * RATE)])
+    assert overlapping.outcome is Outcome.CANNOT_TELL
+    assert overlapping.low < 0 < overlapping.high
+
+
+PLACES = [("CSC", chains, nodes) for chains in (1, 2, 4) for nodes in (1, 2, 4, 6)]
+
+
+def one_run(rng: Random, rates: dict[tuple[str, int, int], float] | None = None) -> list[TestRow]:
+    """A run of twelve cells whose rates vary by 1 % from run to run."""
+    factors = rates or {}
+    return [row(rng.gauss(1.0, 0.01) * RATE * factors.get(cell, 1.0), cell=cell) for cell in PLACES]
+
+
+def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed() -> None:
+    rng = Random(5)
+    fallen = {PLACES[3]: 0.85}
+    found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric is Metric.PDR]
+    assert {each.method for each in found} == {Method.SPREAD}
+    assert [each.outcome is Outcome.REGRESSION for each in found] == [
+        (each.service_type, each.nf_chains, each.nf_nodes) == PLACES[3] for each in found
+    ]
+    everything = compare(one_run(rng), one_run(rng, dict.fromkeys(PLACES, 0.9)))
+    assert {each.outcome for each in everything.changes} == {Outcome.REGRESSION}
+
+
+def test_single_runs_that_differ_by_noise_only_are_seldom_called_changed() -> None:
+    """Bounds are 0.5 % apart and runs 1 %: bounds alone would call most of them."""
+    rng, called = Random(7), 0
+    for _ in range(100):
+        called += bool(compare(one_run(rng), one_run(rng)).of(Outcome.REGRESSION, Outcome.PROGRESSION))
+    assert called <= 12
+
+
+def test_one_run_against_several_takes_their_variation() -> None:
+    found = pdr(nights(10, lambda _: RATE), [row(0.9 * RATE, 20)])
+    assert (found.method, found.outcome) == (Method.ONE_RUN, Outcome.REGRESSION)
+    assert pdr(nights(10, lambda _: RATE), [row(0.993 * RATE, 20)]).outcome is Outcome.NO_CHANGE
+
+
+def test_runs_that_agree_by_rounding_are_not_without_variation() -> None:
+    a, b = ([row(rate, night) for night in range(2)] for rate in (RATE, 0.998 * RATE))
+    assert pdr(a, b).outcome is Outcome.NO_CHANGE
+
+
+def test_a_lower_limit_says_so_and_has_no_upper_end() -> None:
+    found = pdr([row(RATE)], [row(0.99 * RATE, pdr_upper_pps=None)])
+    assert found.high == inf
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert any("lower limit" in remark for remark in found.remarks)
+
+
+def test_unlike_figures_are_not_compared_unless_somebody_insists() -> None:
+    measured, simulated = nights(3, lambda _: RATE), nights(3, lambda _: 0.5 * RATE, world="sim", simulated=True)
+    found = pdr(measured, simulated)
+    assert found.outcome is Outcome.UNLIKE
+    assert any("simulated" in remark for remark in found.remarks)
+    assert pdr(measured, simulated, insist=True).outcome is Outcome.REGRESSION
+
+
+def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other() -> None:
+    both = [*nights(3, lambda _: RATE), *nights(3, lambda _: 2 * RATE, testbed="lab-b")]
+    changes = [each for each in compare(both, both).changes if each.metric is Metric.PDR]
+    assert [each.change for each in changes] == [0.0, 0.0]
+    assert pdr(nights(3, lambda _: RATE), nights(3, lambda _: 2 * RATE, testbed="lab-b")).change > 0.9
+
+
+def test_cells_of_one_side_are_told() -> None:
+    found = compare([row(RATE), row(RATE, cell=("CSC", 2, 1))], [row(RATE), row(RATE, cell=("CSP", 1, 1))])
+    assert {cell.nf_chains for cell in found.only_a} == {2}
+    assert {cell.series.service_type for cell in found.only_b} == {"CSP"}
+
+
+def test_where_nothing_changed_hardly_any_of_many_cells_is_called_changed() -> None:
+    a, b = (
+        [each for chains in range(1, 101) for each in nights(4, lambda _: RATE, bed, ("CSC", chains, 1))]
+        for bed in ("lab-a", "lab-b")
+    )
+    found = compare(a, b)
+    assert len(found.changes) == 200
+    assert len(found.of(Outcome.REGRESSION, Outcome.PROGRESSION)) == 0
+    alone = [each for each in found.changes if each.probability is not None and each.probability <= 0.05]
+    assert alone, "some of 200 differ by chance when looked at alone"
+    assert all("among as many" in each.remarks[-1] for each in alone)
+
+
+def test_adjusted_probabilities_are_those_of_benjamini_and_hochberg() -> None:
+    """Their own example, table 1: at 5 % the four smallest of fifteen are called."""
+    told = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
+            0.7590, 1.0]  # fmt: skip
+    adjusted = benjamini_hochberg(told)
+    assert sum(each <= 0.05 for each in adjusted) == 4
+    assert adjusted[0] == pytest.approx(0.0015)
+    assert benjamini_hochberg(told[::-1]) == adjusted[::-1]
+    assert benjamini_hochberg([]) == []
+
+
+def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None:
+    baseline = [
+        *nights(6, lambda _: RATE),
+        *nights(6, lambda _: RATE, cell=("CSC", 2, 1)),
+        *nights(6, lambda _: RATE, cell=("CSC", 4, 1)),
+    ]
+    candidate = [
+        *nights(6, lambda _: 0.9 * RATE),
+        *nights(6, lambda _: RATE, cell=("CSC", 2, 1)),
+        row(None, cell=("CSC", 4, 1)),
+    ]
+    found = decide(compare(baseline, candidate), candidate)
+    assert {each.nf_chains for each in found.fallen} == {1}
+    assert {each.nf_chains for each in found.kept} == {2}
+    assert found.judged == 4
+    assert [each.reason for each in found.unjudged] == ["the candidate's test ended with FAIL: no traffic at hop 2"] * 2
+    tolerant = decide(compare(baseline, candidate), candidate, tolerance=0.15)
+    assert not tolerant.fallen
+    assert tolerant.judged == 4
+
+
+def test_a_gate_cannot_judge_a_single_run_whose_bounds_overlap() -> None:
+    a, b = [row(RATE)], [replace(row(0.999 * RATE), run="other")]
+    found = decide(compare(a, b), b)
+    assert (found.judged, len(found.unjudged)) == (0, 2)

@@ -1,0 +1,332 @@
+"""FD.io CSIT's result files: figures, definitions, place in the matrix, and what is damaged."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csit_utils.analysis.density import CellState, matrices
+from csit_utils.analysis.grouping import Metric, bounds, series_of
+from csit_utils.analysis.latency import merge
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.foreign import read_foreign
+from csit_utils.dataset.foreign_density import place_of
+from csit_utils.dataset.foreign_parts import latency_row
+from csit_utils.dataset.goal_words import read_goal
+from csit_utils.dataset.items import Dataset, Foreign, Problem
+from csit_utils.dataset.rows import EVERY_INSTANCE, TestRow
+from tests.unit.csit_utils.foreign_files import (
+    at_load,
+    csit,
+    csit_mrr,
+    csit_ndrpdr,
+    csit_soak,
+    fixed,
+    nfvbench,
+    packed,
+    plain,
+    pps,
+    trials,
+)
+
+SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
+
+
+def one(data: object, source: str = SOURCE) -> Foreign:
+    """The only test of a file."""
+    items = read_foreign(packed(data), source)
+    assert items is not None
+    (item,) = items
+    assert isinstance(item, Foreign), item
+    return item
+
+
+def row_of(data: object) -> TestRow:
+    return one(data).row
+
+
+def problem(data: object) -> str:
+    """The only problem of a file, which names it."""
+    items = read_foreign(packed(data), SOURCE)
+    assert items is not None
+    (item,) = items
+    assert isinstance(item, Problem), item
+    assert item.source == SOURCE
+    assert item.text.startswith(f"{SOURCE}: ")
+    return item.text
+
+
+def test_bounds_of_model_1_5_are_forwarded_rates_without_an_upper_bound() -> None:
+    row = row_of(csit(csit_ndrpdr()))
+    assert (row.ndr_lower_pps, row.pdr_lower_pps) == (3_300_000.0, 3_450_000.5)
+    assert (row.ndr_upper_pps, row.ndr_complete) == (None, None)
+    assert (row.ndr_loss_ratio, row.pdr_loss_ratio) == (0.0, 0.005)
+    assert row.goals == (
+        "NDR loss <= 0% width 0.5% exceed 50% trials 1..1 s given as forwarded rate; "
+        "PDR loss <= 0.5% width 0.5% exceed 50% trials 1..1 s given as forwarded rate"
+    )
+    assert bounds(row, Metric.NDR) == (3_300_000.0, 3_300_000.0, True)
+    assert row.ndr_l1_bps == pytest.approx(3.3e6 * 84 * 8)
+    assert (row.origin, row.revision, row.status) == ("fdio-csit", "CSIT model 1.5.1", "PASS")
+
+
+def test_bounds_of_older_models_are_loads() -> None:
+    """Up to 1.4 both bounds are loads that were tried; the exceed ratio is not told."""
+    found = csit_ndrpdr(ndr={"lower": pps(3.3e6), "upper": pps(3.4e6)})
+    row = row_of(csit(found, version="1.4.0"))
+    assert bounds(row, Metric.NDR) == (3.3e6, 3.4e6, True)
+    goal = read_goal(row.goals or "", "NDR")
+    assert goal is not None
+    assert (goal.given_as, goal.exceed_ratio, goal.trial_s) == (None, None, 30.0)
+
+
+def test_a_test_of_the_first_model_is_read() -> None:
+    """It knew no generator."""
+    data = csit(csit_ndrpdr(), version="1.0.0", log=[])
+    del data["tg_type"], data["tg_version"], data["telemetry"]
+    assert row_of(data).drivers == "DUT vpp, NIC Intel-X710, NIC driver VFIO_PCI, path eth-l2bd-vppip4"
+
+
+def test_mrr_keeps_its_mean_and_scatter() -> None:
+    row = row_of(csit(csit_mrr(), test_type="mrr"))
+    assert (row.mrr_pps, row.mrr_stdev_pps, row.mrr_trials, row.test_type) == (4.1e6, 8.2e4, 3, "MRR")
+    assert row.goals == "MRR 3 trials"
+
+
+def test_a_soak_is_an_estimate_with_bounds() -> None:
+    row = row_of(csit(csit_soak(), test_type="soak"))
+    assert bounds(row, Metric.SOAK) == (3.1e6, 3.2e6, True)
+    assert row.goals == "SOAK loss <= 0.00001% given as bayesian estimate"
+
+
+def test_rates_of_connections_are_no_packet_rates() -> None:
+    rate = {"lower": {"rate": {"unit": "cps", "value": 1e5}}}
+    row = row_of(csit({"type": "ndrpdr", "ndr": rate, "pdr": rate}))
+    assert row.ndr_lower_pps is None
+    assert row.evidence == "rates in cps are no packet rates and were left out"
+
+
+def test_latency_is_per_direction_at_four_loads_in_nanoseconds() -> None:
+    item = one(csit(csit_ndrpdr()))
+    assert [(each.load, each.direction) for each in item.latency] == [
+        (f"PDR{percent}", direction) for direction in ("forward", "reverse") for percent in (0, 10, 50, 90)
+    ]
+    half = item.latency[2]
+    assert (half.min_ns, half.mean_ns, half.max_ns) == (5000, 12000.0, 90_000)
+    assert (half.instance, half.sent, half.received) == (EVERY_INSTANCE, None, 100)
+    # 100 samples: 98 up to 10 us, one of 40, one of 90. Buckets are 0.1 % wide.
+    assert half.p50_ns == pytest.approx(10_000, rel=1e-3)
+    assert half.p99_ns == pytest.approx(40_000, rel=1e-3)
+    histogram = merge([half.histogram or ""])
+    assert histogram is not None
+    assert histogram.get_max_value() == pytest.approx(90_000, rel=1e-3)
+    assert [each.load_pps for each in item.latency[:4]] == [18_000, 345_000.05, 1_725_000.25, 3_105_000.45]
+
+
+def test_one_direction_counts_as_one() -> None:
+    found = csit_ndrpdr()
+    del found["latency_reverse"]
+    item = one(csit(found))
+    assert item.row.goals is not None
+    assert item.row.goals.endswith("; traffic in one direction only")
+    assert item.latency[0].load_pps == 9000
+
+
+def test_a_histogram_that_is_none_costs_only_percentiles() -> None:
+    found = csit_ndrpdr()
+    load = {"min": 5, "avg": 12, "max": 90, "hdrh": "not a histogram", "unit": "us"}
+    found["latency_forward"] = {"pdr_50": load}
+    (half,) = (each for each in one(csit(found)).latency if each.direction == "forward")
+    assert (half.mean_ns, half.p99_ns, half.histogram, half.received) == (12_000, None, None, None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**64 - 1) | st.sampled_from([1, 2]),
+    st.integers(0, 2**64 - 1) | st.just(60_000_000),
+    st.integers(0, 6),
+    st.binary(max_size=60),
+)
+def test_no_histogram_breaks_the_reader(lowest: int, highest: int, digits: int, counts: bytes) -> None:
+    """Whatever its head and its counts say, there are figures or there are none."""
+    head = struct.pack(">IIIIQQd", 0x1C849313, len(counts), 0, digits, lowest, highest, 1.0)
+    body = zlib.compress(head + counts)
+    text = base64.b64encode(struct.pack(">II", 0x1C849314, len(body)) + body).decode()
+    half = latency_row(anchor="a", test_name="t", load="PDR50", load_pps=1.0, direction="forward", histogram_us=text)
+    assert half.received is None or 0 < half.received < 10**15
+    assert (half.p50_ns is None) == (half.histogram is None)
+
+
+def test_a_density_test_has_its_place_and_cores() -> None:
+    row = row_of(csit(csit_ndrpdr()))
+    assert (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc) == ("CSC", 4, 2, "1c", 1)
+    assert (row.data_cores, row.slide_cores) == (9.0, 14.0)
+    assert row.ndr_pps_per_core == pytest.approx(3.3e6 / 9)
+    assert (row.frame, row.frame_mean_bytes) == ("64B", 64)
+    assert row.testbed == "10.30.51.70+10.30.51.71"
+    assert row.run == "/data/run-7"
+    assert row.started_at == "2024-03-02T21:10:05.250+00:00"
+
+
+def test_a_matrix_is_made_of_its_cells() -> None:
+    dataset = Dataset()
+    for chains, value in ((1, 6.5e6), (4, 5.3e6)):
+        tags = [tag if tag != "4R2C" else f"{chains}R2C" for tag in csit({})["tags"]]
+        dataset.add(one(csit(csit_ndrpdr(ndr={"lower": pps(value)}), tags=tags)))
+    tags = [tag if tag != "4R2C" else "2R2C" for tag in csit({})["tags"]]
+    dataset.add(one(csit({"type": "unknown"}, tags=tags, passed=False, message="No traffic forwarded")))
+    rows = InMemory(dataset).tests
+    (series,) = {series_of(row) for row in rows if row.status == "PASS"}
+    assert series is not None
+    (ndr, _) = matrices(rows, series)
+    assert (ndr.cells[1, 2].state, ndr.cells[1, 2].value_pps, ndr.cells[1, 2].complete) == (
+        CellState.VALUE,
+        6.5e6,
+        True,
+    )
+    assert (ndr.cells[4, 2].value_pps, ndr.cells[4, 2].relative) == (5.3e6, None)
+
+
+def test_a_failed_test_is_failed_and_says_why() -> None:
+    row = row_of(csit({"type": "unknown"}, passed=False, message="No traffic forwarded"))
+    assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic forwarded", True)
+    assert bounds(row, Metric.NDR) is None
+
+
+def test_a_test_without_nfs_has_no_place() -> None:
+    row = row_of(plain())
+    assert (row.service_type, row.nf_chains, row.vs_dtc) == (None, None, 2)
+    assert series_of(row) is None
+    assert row.frame == "IMIX (7x64, 4x570, 1x1518)"
+    assert row.mrr_pps == 4.1e6
+    assert row.drivers == "DUT vpp, generator trex, NIC Intel-E810CQ, NIC driver AVF"
+
+
+@pytest.mark.parametrize(
+    ("tags", "service", "size", "cores"),
+    [
+        ("VM VHOST CHAIN 2R4C 8VM1T 2C", "VSC", "0.5c", 6.0),
+        ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C", "CSC", "1c", 9.0),
+        ("DOCKER MEMIF PIPELINE 2R4C 8DCR4T 4C", "CSP", "2c", 20.0),
+        ("DOCKER MEMIF PIPE 2R4C 8DCR1T 1C 2T1C", "CSP", "0.5c", 5.0),
+        ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C 1T1C", "CSC", None, None),
+        ("DOCKER MEMIF CHAIN 2R4C", "CSC", None, None),
+        ("DOCKER MEMIF CHAIN 8DCR2T 1C", None, None, None),
+        ("VM VHOST PIPELINE 2R4C 8VM1T 1C", None, None, None),
+        ("CHAIN 2R4C", None, None, None),
+        ("DOCKER CHAIN 2R4C 4R2C 8DCR2T 1C", None, None, None),
+        ("DOCKER CHAIN 0R4C 8DCR2T 1C", None, None, None),
+    ],
+)
+def test_tags_tell_the_place(tags: str, service: str | None, size: str | None, cores: float | None) -> None:
+    place = place_of(tags.split())
+    assert place.service_type == service
+    assert place.columns.get("nf_size") == size
+    assert place.data_cores == cores
+
+
+def test_the_same_file_is_the_same_test_wherever_it_is_read() -> None:
+    data = csit(csit_ndrpdr())
+    assert one(data, "/a/1.json").anchor == one(data, "/b/2.json").anchor
+    assert one(csit(csit_ndrpdr(ndr={"lower": pps(1.0)}))).anchor != one(data).anchor
+
+
+def test_a_file_about_a_suite_has_no_tests() -> None:
+    suite = {"version": "1.5.1", "suite_id": "tests.vpp", "start_time": "x", "setup_telemetry": []}
+    items = read_foreign(packed(suite), SOURCE)
+    assert items is not None
+    assert list(items) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"version": "2.0.0"}, "CSIT's model version '2.0.0', this tool reads 1.x"),
+        ({"version": 1.5}, "this tool reads 1.x"),
+        ({"start_time": "yesterday"}, "'yesterday' is no time"),
+        ({"passed": "yes"}, "passed: Input should be a valid boolean"),
+        ({"tags": "CHAIN"}, "tags: "),
+        ({"test_id": ""}, "test_id: "),
+        ({"result": []}, "result: "),
+        ({"result": csit_ndrpdr(ndr={"lower": pps(float("nan"))})}, "result.ndr.lower.rate.value: "),
+        ({"result": csit_ndrpdr(ndr={"lower": pps(float("inf"))})}, "result.ndr.lower.rate.value: "),
+        ({"result": csit_ndrpdr(ndr={"lower": pps(10**400)})}, "result.ndr.lower.rate.value: "),
+        ({"result": csit_ndrpdr(ndr={"lower": pps(-1.0)})}, "result.ndr.lower.rate.value: "),
+        ({"result": csit_ndrpdr(ndr={"lower": {"rate": {"unit": "pps", "value": "1e6"}}})}, "ndr.lower.rate.value: "),
+    ],
+    ids=lambda value: None if isinstance(value, dict) else value[:20],
+)
+def test_a_file_that_is_not_as_the_model_says_is_one_problem(changes: dict[str, Any], said: str) -> None:
+    assert said in problem(csit(csit_ndrpdr()) | changes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"\xff\xfe{}",
+        b"null",
+        b"[1, 2]",
+        b'"text"',
+        b'{"schema_version": 3}',
+        b'{"test_id": 1}',
+        b"<robot/>",
+    ],
+    ids=lambda content: repr(content[:12]),
+)
+def test_what_is_of_no_known_tool_is_left_to_the_caller(content: bytes) -> None:
+    assert read_foreign(content, SOURCE) is None
+
+
+def test_deep_nesting_inside_a_known_file_is_not_followed() -> None:
+    """It is refused as JSON already; nothing overflows."""
+    content = packed(csit(csit_ndrpdr()))[:-1] + b', "x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    assert read_foreign(content, SOURCE) is None
+
+
+JUNK: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "x" * 2000, "\ud800", [[]], {"value": {}})
+
+
+def leaves(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a file; of a list the first."""
+    children = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
+    for key, value in children:
+        yield (*path, key)
+        yield from leaves(value, (*path, key))
+
+
+IDLE = {"pdr_0": {"min": 5, "avg": 12, "max": 90, "hdrh": "", "unit": "us"}}
+CSIT_FILE = csit(csit_ndrpdr(latency_forward=IDLE, latency_reverse={}))
+NDR = at_load(1e6, 10.0, 0.0)
+NDR["stats"]["overall"]["hdrh"] = ""
+NFVBENCH_FILE = nfvbench({"64": {"ndr": NDR, "iteration_stats": trials((9e6, 1.0)), **fixed(200.0)}})
+
+
+@pytest.mark.parametrize("whole", [CSIT_FILE, NFVBENCH_FILE], ids=["csit", "nfvbench"])
+def test_junk_at_any_place_gives_tests_or_one_problem(whole: Any) -> None:
+    """A reader never raises, and a file with a problem gives no half of its tests."""
+    for path in leaves(whole):
+        for junk in JUNK:
+            data = deepcopy(whole)
+            place = data
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = junk
+            items = list(read_foreign(packed(data), SOURCE) or ())
+            kinds = {type(item) for item in items}
+            assert kinds <= {Foreign} or (kinds == {Problem} and len(items) == 1), (path, junk)
+
+
+def test_markup_in_names_is_kept_as_text() -> None:
+    """Pages escape it; the reader does not interpret it."""
+    row = row_of(csit(csit_ndrpdr(), test_name_long="<script>alert(1)</script>"))
+    assert row.test_name == "<script>alert(1)</script>"

@@ -1,0 +1,210 @@
+"""NFVbench's JSON: a test for each frame size, with the drop rates of its own run."""
+
+from typing import Any
+
+import pytest
+
+from csit_utils.analysis.alike import likeness
+from csit_utils.analysis.grouping import Metric, bounds, series_of
+from csit_utils.dataset.foreign import read_foreign
+from csit_utils.dataset.goal_words import read_goal
+from csit_utils.dataset.items import Foreign, Problem
+from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE
+from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, searched, trials
+
+CHAIN = ["benchmarks", "network", "service_chain", "PVVP", "result"]
+SOURCE = "results/PVVP-3-10000-64.json"
+
+
+def items_of(data: object) -> list[Foreign]:
+    found = read_foreign(packed(data), SOURCE)
+    assert found is not None
+    items = list(found)
+    assert all(isinstance(item, Foreign) for item in items), items
+    return [item for item in items if isinstance(item, Foreign)]
+
+
+def one(data: object) -> Foreign:
+    (item,) = items_of(data)
+    return item
+
+
+def problem(data: object) -> str:
+    found = read_foreign(packed(data), SOURCE)
+    assert found is not None
+    (item,) = found
+    assert isinstance(item, Problem), item
+    assert item.text.startswith(f"{SOURCE}: ")
+    return item.text
+
+
+def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them() -> None:
+    row = one(nfvbench({"64": searched()})).row
+    assert bounds(row, Metric.NDR) == (2_976_190, 3_000_000, True)
+    assert bounds(row, Metric.PDR) == (3_720_238, 3_740_000, True)
+    assert (row.ndr_loss_ratio, row.pdr_loss_ratio) == (1e-5, 0.001)
+    assert row.ndr_l1_bps == pytest.approx(2_976_190 * 84 * 8)
+    assert row.goals == ("NDR loss <= 0.001% exceed 0% trials 60..60 s; PDR loss <= 0.1% exceed 0% trials 60..60 s")
+    assert (row.origin, row.revision, row.version) == ("nfvbench", "NFVbench 5.1.3", "OVS-DPDK")
+
+
+def test_goals_are_those_of_the_run_and_not_the_usual_ones() -> None:
+    row = one(
+        nfvbench({"64": searched()}, measurement={"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}, duration_sec=5.0)
+    ).row
+    for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
+        goal = read_goal(row.goals or "", name)
+        assert goal is not None
+        assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
+    assert row.pdr_loss_ratio == 0.000125
+
+
+def test_a_search_that_ended_early_says_so() -> None:
+    """Bounds farther apart than the run asked for."""
+    told = searched() | {"iteration_stats": trials((2_976_190, 0.0), (5_000_000, 3.0))}
+    row = one(nfvbench({"64": told})).row
+    assert bounds(row, Metric.NDR) == (2_976_190, 5_000_000, False)
+
+
+def test_line_rate_has_nothing_above_it() -> None:
+    told = {"ndr": at_load(29_761_904, 200.0, 0.0), "iteration_stats": trials((29_761_904, 0.0))}
+    assert bounds(one(nfvbench({"64": told})).row, Metric.NDR) == (29_761_904, None, True)
+
+
+def test_no_load_low_enough_is_below_the_lowest_that_was_tried() -> None:
+    told = {"ndr": at_load(0, 0, 0), "iteration_stats": trials((29_761_904, 60.0), (29_000, 2.0))}
+    item = one(nfvbench({"64": told}))
+    assert item.row.ndr_lower_pps is None
+    assert bounds(item.row, Metric.NDR) == (None, 29_000, False)
+    assert item.latency == ()
+
+
+@pytest.mark.parametrize(("chain", "nodes"), [("PVP", 1), ("PVVP", 2), ("pvp", 1)])
+def test_chains_of_vms_are_services(chain: str, nodes: int) -> None:
+    row = one(nfvbench({"64": searched()}, chain, 3)).row
+    assert (row.service_type, row.nf_chains, row.nf_nodes) == ("VSC", 3, nodes)
+    assert (row.nf_size, row.vs_dtc, row.data_cores) == (None, None, None)
+    series = series_of(row)
+    assert series is not None
+    assert series.name == "VSC · NF of unknown size · vSwitch of unknown size"
+    assert series.system.name == "nova:compute-4 (lab, nfvbench)"
+
+
+def test_an_external_chain_has_no_place() -> None:
+    row = one(nfvbench({"64": searched()}, "EXT")).row
+    assert series_of(row) is None
+    assert row.ndr_lower_pps == 2_976_190
+
+
+def test_each_frame_size_is_a_test_and_imix_is_its_own() -> None:
+    rows = [item.row for item in items_of(nfvbench({"64": searched(), "IMIX": searched(), "warning": "sent less"}))]
+    assert [row.frame for row in rows] == ["64B", "IMIX (7x64, 4x594, 1x1518)"]
+    assert [row.test_name for row in rows] == ["64B-3xPVVP", "IMIX-3xPVVP"]
+    assert rows[1].frame_mean_bytes == pytest.approx((7 * 64 + 4 * 594 + 1518) / 12)
+    assert len({row.anchor for row in rows}) == 2
+
+
+def test_latency_at_the_loads_is_of_all_chains_and_both_directions() -> None:
+    ndr, pdr = one(nfvbench({"64": searched()})).latency
+    assert (ndr.load, ndr.load_pps, pdr.load, pdr.load_pps) == ("NDR", 2_976_190, "PDR", 3_720_238)
+    assert (ndr.instance, ndr.direction) == (EVERY_INSTANCE, EITHER)
+    assert (ndr.min_ns, ndr.mean_ns, ndr.max_ns) == (10_000, 25_500, 80_000)
+    assert ndr.p99_ns == pytest.approx(80_000, rel=1e-3)
+    assert ndr.received == 4
+
+
+def test_a_load_that_was_not_sent_is_told() -> None:
+    """NFVbench gives the load it asked for, whatever its generator sent."""
+    told = searched()
+    told["ndr"]["stats"] |= {"warning": "WARNING: significant difference", "total_tx_rate": 2_000_000}
+    row = one(nfvbench({"64": told})).row
+    assert row.evidence == "NDR is the load that was asked for; the generator sent less than 90 % of it, 2,000,000 pps"
+    assert row.ndr_lower_pps == 2_976_190
+
+
+def test_a_fixed_load_at_line_rate_is_mrr() -> None:
+    item = one(nfvbench({"64": fixed(200.0)}))
+    row = item.row
+    assert (row.test_type, row.mrr_trials, row.goals) == ("MRR", 1, "MRR 1 x 60 s")
+    assert row.mrr_pps == pytest.approx(200 * 0.4 * 148_809)
+    assert row.mrr_offered_pps == pytest.approx(200 * 0.99 * 148_809)
+    assert [(each.instance, each.direction) for each in item.latency] == [
+        (1, "forward"),
+        (2, "forward"),
+        (1, "reverse"),
+        (2, "reverse"),
+    ]
+
+
+def test_a_lower_fixed_load_is_no_mrr() -> None:
+    row = one(nfvbench({"64": fixed(20.0)})).row
+    assert row.mrr_pps is None
+    assert row.test_type is None
+    assert row.evidence == "at the fixed load of 2,946,418 pps 1,190,472 pps came back"
+
+
+def test_one_direction_is_told() -> None:
+    data = nfvbench({"64": searched()})
+    data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
+    assert (one(data).row.goals or "").endswith("; traffic in one direction only")
+
+
+def test_the_dummy_generator_is_a_simulation() -> None:
+    assert one(nfvbench({"64": searched()}, generator="dummy")).row.simulated is True
+    assert one(nfvbench({"64": searched()})).row.simulated is False
+
+
+def test_the_answer_of_its_server_is_read_too() -> None:
+    data = nfvbench({"64": searched()})
+    assert one({"status": "OK", "result": data}).row == one(data).row
+
+
+def test_it_is_not_compared_with_csit_silently() -> None:
+    """Both call it PDR."""
+    theirs = one(nfvbench({"64": searched()})).row
+    items = read_foreign(packed(csit(csit_ndrpdr())), "x.info.json")
+    assert items is not None
+    (other,) = items
+    assert isinstance(other, Foreign)
+    found = likeness(theirs, other.row, Metric.PDR, ("NFVbench", "CSIT"))
+    assert found.differences == (
+        "PDR means loss <= 0.1 % in NFVbench and <= 0.5 % in CSIT",
+        "a load still counts as PDR when 0 % of its trial time loses more in NFVbench, and 50 % in CSIT",
+        "PDR is decided by trials of 60 s in NFVbench and of 1 s in CSIT",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["date"], "soon", "'soon' is no time"),
+        (["config", "measurement"], None, "without the drop rates that were asked for"),
+        (["config", "measurement", "PDR"], 100.0, "allows 100.0 % of drops"),
+        (["config", "measurement", "NDR"], "0.001", "config.measurement.NDR: "),
+        (["config", "duration_sec"], float("nan"), "config.duration_sec: "),
+        (["benchmarks", "network", "service_chain"], {}, "without a result"),
+        (["benchmarks", "network"], [], "benchmarks.network: "),
+        (
+            [*(chain := ["benchmarks", "network", "service_chain", "PVVP", "result"]), "service_chain_count"],
+            0,
+            "count: ",
+        ),
+        ([*CHAIN, "result", "64"], "fast", "Input should be"),
+        ([*CHAIN, "result", "64", "ndr", "rate_pps"], 10**400, "ndr.rate_pps: "),
+        ([*CHAIN, "result", "64", "ndr", "rate_pps"], -5, "ndr.rate_pps: "),
+        ([*CHAIN, "result", "64", "ndr", "stats"], None, "ndr.stats: "),
+    ],
+)
+def test_a_file_that_is_not_as_written_is_one_problem(path: list[str], value: Any, said: str) -> None:
+    data = nfvbench({"64": searched()})
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert said in problem(data)
+
+
+@pytest.mark.parametrize("size", ["0", "63", "99999", "64.5", "sixty", "-64", "\u0664\u0666", "9" * 500])
+def test_a_size_that_is_no_frame_is_unknown(size: str) -> None:
+    row = one(nfvbench({size: searched()})).row
+    assert (row.frame, row.ndr_l1_bps) == (None, None)

@@ -1,0 +1,78 @@
+"""Percentiles over the matrix: the worst instance counts, and what is not known is said to be unknown."""
+
+import pytest
+
+from csit_utils.analysis.latency_cells import BOTH, Quantile, Unknown, figure, loads_of
+from csit_utils.dataset.rows import LatencyRow
+
+P50, P99, P999 = Quantile
+
+
+def row(
+    instance: int = 1,
+    direction: str = "forward",
+    p99_ns: int | None = 10_000,
+    *,
+    sent: int | None = 5000,
+    received: int | None = 5000,
+    load: str = "PDR50",
+) -> LatencyRow:
+    """One flow; p50 is a tenth of p99 and p99.9 twice as much."""
+    p50, p999 = (None, None) if p99_ns is None else (p99_ns // 10, 2 * p99_ns)
+    figures = (1, None, p50, None, p99_ns, p999, None)
+    return LatencyRow("a", "t", load, 1e5, instance, direction, sent, received, *figures, None)
+
+
+def test_the_worst_instance_and_direction_count() -> None:
+    rows = [row(1), row(1, "reverse", 30_000), row(2, "forward", 20_000), row(2, "reverse", 5_000)]
+    worst = figure(rows, P99, "PDR50")
+    assert worst is not None
+    assert (worst.value_ns, worst.instance, worst.direction, worst.best_ns) == (30_000, 1, "reverse", 5_000)
+    forward = figure(rows, P99, "PDR50", "forward")
+    assert forward is not None
+    assert (forward.value_ns, forward.instance) == (20_000, 2)
+    assert figure(rows, P99, "PDR90", BOTH) is None, "not measured at that load"
+
+
+@pytest.mark.parametrize(
+    ("quantile", "lost", "known"),
+    [(P50, 2499, True), (P50, 2501, False), (P99, 50, True), (P99, 51, False), (P999, 5, True), (P999, 6, False)],
+)
+def test_a_percentile_is_unknown_when_as_many_probes_are_lost_as_lie_above_it(
+    quantile: Quantile, lost: int, known: bool
+) -> None:
+    found = figure([row(1), row(2, received=5000 - lost)], quantile, "PDR50")
+    assert found is not None
+    assert (found.value_ns is not None) is known
+    if not known:
+        assert found.unknown is Unknown.LOST
+        assert found.instance == 2
+        assert found.reason.startswith(f"{lost:,} of 5,000 probes were lost")
+
+
+@pytest.mark.parametrize(("quantile", "needs"), [(P50, 2), (P99, 100), (P999, 1000)])
+def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> None:
+    assert quantile.samples_needed == needs
+    enough = figure([row(sent=needs, received=needs)], quantile, "PDR50")
+    few = figure([row(sent=needs - 1, received=needs - 1)], quantile, "PDR50")
+    assert enough is not None and enough.value_ns is not None
+    assert few is not None and few.value_ns is None
+    assert few.unknown is Unknown.FEW
+    assert f"{quantile} needs {needs:,} samples, {needs - 1:,} there" == few.reason
+
+
+def test_results_of_other_tools_may_not_tell_their_samples() -> None:
+    found = figure([row(sent=None, received=None), row(2)], P99, "PDR50")
+    assert found is not None
+    assert (found.value_ns, found.samples) == (10_000, None)
+    unknown = figure([row(sent=None, received=None, p99_ns=None)], P99, "PDR50")
+    assert unknown is not None and unknown.unknown is Unknown.NOT_MEASURED
+
+
+def test_loads_come_light_ones_first() -> None:
+    assert loads_of([row(load=name) for name in ("PDR90", "PDR0", "PDR50", "PDR10", "PDR0")]) == [
+        "PDR0",
+        "PDR10",
+        "PDR50",
+        "PDR90",
+    ]

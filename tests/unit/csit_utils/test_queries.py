@@ -1,0 +1,95 @@
+"""Queries of a dataset give the figures that its rows give."""
+
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+
+from csit_utils.dataset import queries
+from csit_utils.dataset.batch import import_all
+from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.stored import Stored
+from resources.libraries.python.model.cell import ServiceType
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+pytestmark = [  # of Ibis, about what DuckDB and pandas will drop some day
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The 'future.infer_string' option"),
+]
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Three nights of two cells; the last night has a failure, and was imported twice, once cut short."""
+    return history(tmp_path_factory.mktemp("history"))
+
+
+def history(folder: Path) -> Layout:
+    files = []
+    for night in (1, 2, 3):
+        made = [
+            result(
+                ServiceType.CSC,
+                chains,
+                1,
+                histograms=False,
+                started_at=f"2026-11-0{night}T1{chains}:00:00Z",
+                passed=True,
+            )
+            for chains in (1, 2)
+        ]
+        failed = [("No start", "Fail", "nf-1-1 is down", ("CSC",))] if night == 3 else []
+        files.append(write_output_xml(folder / f"output-{night}.xml", made, failed))
+    cut = folder / "output-cut.xml"
+    content = files[-1].read_bytes()
+    cut.write_bytes(content[: content.index(b'name="No start"')])
+    made_layout = Layout.make(folder / "dataset")
+    with made_layout.writing(lambda: None):
+        list(import_all(made_layout, [*files, cut], None))
+    return made_layout
+
+
+def test_figures_by_cell_and_run_are_those_of_the_rows(layout: Layout) -> None:
+    found = queries.by_cell_and_run(queries.on_duckdb(layout)).execute()
+    ndr = found[found.metric == "NDR"]
+    rows = [row for row in Stored(layout).tests if row.ndr_lower_pps is not None]
+    assert len(rows) == 6, "a test that was imported twice counts once"
+    assert sorted(ndr.mean_pps) == pytest.approx(sorted(row.ndr_lower_pps for row in rows))
+    assert set(ndr["count"]) == {1}
+    assert ndr.stdev_pps.isna().all(), "the deviation of one figure is unknown"
+
+
+def test_a_trend_is_in_the_order_of_time(layout: Layout) -> None:
+    found = queries.trend(queries.on_duckdb(layout), {"service_type": "CSC", "nf_chains": 2}, "PDR").execute()
+    assert list(found.started_at.str[:10]) == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+def test_the_latest_run_of_a_testbed(layout: Layout) -> None:
+    found = queries.latest_runs(queries.on_duckdb(layout)).execute()
+    assert list(found.started_at.str[:10]) == ["2026-11-03"]
+
+
+def test_failures_have_their_cause(layout: Layout) -> None:
+    found = queries.failures(queries.on_duckdb(layout)).execute()
+    assert ("FAIL", "nf-1-1 is down", 1) in list(zip(found.status, found.message, found["count"], strict=True))
+
+
+def test_two_selections_of_runs_are_compared(layout: Layout) -> None:
+    rows = [row for row in Stored(layout).tests if row.recorded]
+    old = {row.run for row in rows if str(row.started_at) < "2026-11-03"}
+    new = {row.run for row in rows} - old
+    found = queries.comparison(queries.on_duckdb(layout), old, new).execute()
+    (line,) = found[(found.nf_chains == 1) & (found.metric == "NDR")].to_dict("records")
+    before = [row.ndr_lower_pps for row in rows if row.run in old and row.nf_chains == 1 and row.ndr_lower_pps]
+    assert (line["count_before"], line["count_after"]) == (2, 1)
+    assert line["mean_pps_before"] == pytest.approx(mean(before))
+    assert line["stdev_pps_before"] == pytest.approx(stdev(before))
+
+
+def test_readers_who_know_hive_partitions_find_testbed_and_night(layout: Layout) -> None:
+    import duckdb
+
+    tests = duckdb.read_parquet(str(layout.folder / "tests" / "**" / "*.parquet"), hive_partitioning=True)
+    nights = tests.select("night").distinct().order("night").fetchall()
+    assert [str(night) for (night,) in nights if night is not None] == ["2026-11-01", "2026-11-02", "2026-11-03"]

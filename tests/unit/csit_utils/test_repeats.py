@@ -1,0 +1,43 @@
+"""Repeated runs of a cell."""
+
+from random import Random
+
+import pytest
+
+from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.repeats import box, repeats
+from csit_utils.dataset.rows import InstanceRow
+from tests.unit.csit_utils.histories import nights
+
+
+def test_a_box_has_quartiles_and_whiskers_of_tukey() -> None:
+    found = box([1.0, 2.0, 3.0, 4.0, 5.0, 30.0])
+    assert (found.first, found.median, found.third) == (2.25, 3.5, 4.75)
+    assert (found.low, found.high, found.outliers) == (1.0, 5.0, (30.0,))
+
+
+def test_a_box_of_one_figure_is_that_figure() -> None:
+    found = box([7.0])
+    assert (found.low, found.first, found.median, found.third, found.high, found.count) == (7.0, 7.0, 7.0, 7.0, 7.0, 1)
+
+
+def test_cells_that_vary_most_come_first_and_lone_runs_are_left_out() -> None:
+    calm = nights(8, lambda _: 5e6, noise=0.001)
+    wild = nights(8, lambda _: 5e6, cell=("CSC", 2, 1), noise=0.05)
+    once = nights(1, lambda _: 5e6, cell=("CSC", 4, 1))
+    found = [each for each in repeats([*calm, *wild, *once]) if each.cell.metric is Metric.PDR]
+    assert [each.cell.nf_chains for each in found] == [2, 1]
+    assert found[0].variation == pytest.approx(0.05, rel=0.5)
+    assert found[1].variation == pytest.approx(0.001, rel=0.5)
+
+
+def test_two_bands_are_seen_and_fairness_is_told_by_run() -> None:
+    low = {night for night in range(20) if Random(night).random() < 0.3}
+    rows = nights(20, lambda night: 4.5e6 if night in low else 5e6)
+    shares = [
+        InstanceRow(each.anchor, each.test_name, "PDR", 5e6, 3, 1, "forward", 1, 1, 1.0, 1.0, 0.0, False, 0.9, "")
+        for each in rows[:3]
+    ]
+    (found,) = (each for each in repeats(rows, shares) if each.cell.metric is Metric.PDR)
+    assert found.bands
+    assert found.fairness == (0.9, 0.9, 0.9)

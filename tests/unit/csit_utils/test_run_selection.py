@@ -1,0 +1,53 @@
+"""Which tests `key=value` means."""
+
+from datetime import date
+
+import pytest
+
+from csit_utils.analysis.selection import night_of, parse_chosen
+from resources.libraries.python.errors import ConfigError
+from tests.unit.csit_utils.histories import row
+
+ROWS = [row(1e6, night, testbed) for testbed in ("lab-a", "lab-b") for night in range(4)]
+
+
+def chosen(text: str) -> list[str]:
+    return [each.run.removesuffix("/output.xml") for each in parse_chosen(text).of(ROWS)]
+
+
+def test_keys_are_anded_values_ored_and_patterns_match() -> None:
+    assert chosen("testbed=lab-a") == ["lab-a/0", "lab-a/1", "lab-a/2", "lab-a/3"]
+    assert chosen("testbed=lab-a,night=2026-11-02") == ["lab-a/1"]
+    assert chosen("run=*/1/*|*/2/*, testbed=*b") == ["lab-b/1", "lab-b/2"]
+    assert chosen("night=2026-11-02..2026-11-03,testbed=lab-b") == ["lab-b/1", "lab-b/2"]
+
+
+def test_a_night_is_that_of_its_evening() -> None:
+    assert night_of(row(1e6, started_at="2026-11-20T23:10:00+00:00")) == date(2026, 11, 20)
+    assert night_of(row(1e6, started_at="2026-11-21T04:10:00+00:00")) == date(2026, 11, 20)
+    assert night_of(row(1e6, started_at=None)) is None
+
+
+def test_what_is_not_known_of_a_test_never_matches() -> None:
+    with pytest.raises(ConfigError, match="no test at hand tells its label"):
+        parse_chosen("label=*").of(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("testbet=lab-a", "did you mean 'testbed'"),
+        ("monday/output.xml", "there is no file 'monday/output.xml'"),
+        ("testbed=", "say testbed=VALUE"),
+        ("night=yesterday", "'yesterday' is no date"),
+        ("night=2026-11-02..", "'' is no date"),
+    ],
+)
+def test_what_cannot_be_read_is_told(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_chosen(text)
+
+
+def test_where_nothing_matches_the_values_there_are_are_told() -> None:
+    with pytest.raises(ConfigError, match="testbed is one of lab-a, lab-b"):
+        parse_chosen("testbed=lab-c,night=2026-11-02").of(ROWS)

@@ -1,0 +1,194 @@
+"""Reading of output.xml by its bytes gives what an XML parser gives, and says what is wrong with a file."""
+
+import io
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from csit_utils.dataset.items import Problem, RefusedCell, Status
+from csit_utils.dataset.scan import ScannedTest, scan
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from tests.unit.csit_utils.tree_reader import read
+
+WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=12)
+NAMES = st.one_of(WORDS, st.sampled_from(["<test name='x'>", "a \"b\" 'c'", "a &lt; b", "]]>", " status=", "x > CSIT"]))
+RECORDS = st.one_of(
+    st.none(), st.sampled_from(['{"packed":"eJw=","n":"a<b>&amp;\\"ü"}', "{}", "{"]), WORDS.map(lambda text: "{" + text)
+)
+STATUSES = st.sampled_from(["PASS", "FAIL", "SKIP", "NOT RUN"])
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> str:
+    text = draw(
+        st.one_of(
+            WORDS,
+            st.sampled_from(
+                [f"not {RESULT_MARKER}", f"&lt;msg>{RESULT_MARKER}", "<test> </test>", f" {RESULT_MARKER}{{}}"]
+            ),
+        )
+    )
+    return f'<msg time="2026-11-20T10:00:00" level="INFO">{escape(text)}</msg>'
+
+
+@st.composite
+def keywords(draw: st.DrawFn, depth: int = 2) -> str:
+    kind = draw(st.sampled_from(["kw", "for", "iter"])) if depth else "kw"
+    inner = draw(st.lists(keywords(depth - 1), max_size=2)) if depth else []
+    arg = draw(
+        st.sampled_from(["", f"<arg>{RESULT_MARKER}{{}}</arg>", "<tag>of a keyword</tag>", "<doc>&lt;test></doc>"])
+    )
+    told = draw(st.lists(messages(), max_size=2))
+    inside = f"{''.join(told)}{''.join(inner)}{arg}{_status(draw(STATUSES), '')}"
+    return f"<{kind} name={quoteattr(draw(NAMES))}>{inside}</{kind}>"
+
+
+@st.composite
+def written_tests(draw: st.DrawFn) -> str:
+    logged = [
+        f"<msg level='INFO'>{escape(RESULT_MARKER + record)}</msg>"
+        for record in draw(st.lists(RECORDS, max_size=2))
+        if record
+    ]
+    teardown = f'<kw name="Close Test" type="TEARDOWN">{"".join(logged)}{_status("PASS", "")}</kw>'
+    tags = "".join(f"<tag>{escape(tag)}</tag>" for tag in draw(st.lists(WORDS.filter(bool), max_size=2)))
+    body = "\n".join([*draw(st.lists(keywords(), max_size=2)), teardown])
+    return (
+        f'<test id="s1-t1" name={quoteattr(draw(NAMES))} line="3">\n{body}\n<doc>x</doc>\n{tags}\n'
+        f"{_status(draw(STATUSES), draw(WORDS))}\n</test>\n"
+    )
+
+
+@st.composite
+def suites(draw: st.DrawFn, depth: int = 2) -> str:
+    inner = draw(st.lists(suites(depth - 1), max_size=2)) if depth else []
+    own = draw(st.lists(written_tests(), max_size=2))
+    meta = draw(
+        st.sampled_from(
+            ["", '<meta name="Does not fit: CSC 8R8C NF-1c vSwitch-1c">needs &lt;33></meta>', '<meta name="x">y</meta>']
+        )
+    )
+    setup = draw(st.sampled_from(["", f"<kw name='Setup' type='SETUP'>{_status('FAIL', 'x')}</kw>"]))
+    return (
+        f'<suite id="s1" name={quoteattr(draw(NAMES))} source="/x">\n{setup}\n{"".join(inner)}{"".join(own)}{meta}\n'
+        f"{_status('PASS', '')}\n</suite>\n"
+    )
+
+
+def _status(status: str, text: str) -> str:
+    times = 'start="2026-11-20T10:00:00" elapsed="0.1"'
+    return (
+        f'<status status="{status}" {times}>{escape(text)}</status>' if text else f'<status status="{status}" {times}/>'
+    )
+
+
+def _file(suite: str) -> bytes:
+    statistics = "<statistics><suite><stat name='x' id='s1'>x</stat></suite></statistics>\n<errors>\n</errors>\n"
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<robot generator="Robot 7.5">\n{suite}{statistics}</robot>\n'.encode()
+    )
+
+
+class Slowly(io.BytesIO):
+    """Gives a few bytes at a time."""
+
+    def __init__(self, content: bytes, step: int) -> None:
+        super().__init__(content)
+        self._step = step
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(self._step, size) if size is not None and size >= 0 else self._step)
+
+
+def _scanned(content: bytes, step: int = 1 << 20) -> tuple[list[ScannedTest | RefusedCell], list[Problem]]:
+    found = list(scan(Slowly(content, step), "x"))
+    plain = [_plain(each) for each in found if not isinstance(each, Problem)]
+    return plain, [each for each in found if isinstance(each, Problem)]
+
+
+def _plain(item: ScannedTest | RefusedCell) -> ScannedTest | RefusedCell:
+    """Records as text; tags of tests with a record are in the record."""
+    if not isinstance(item, ScannedTest):
+        return item
+    record = item.record.decode() if isinstance(item.record, bytes) else item.record
+    return ScannedTest(item.long_name, item.name, () if record else item.tags, item.status, item.message, record)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(suites(), st.integers(40, 400))
+def test_it_finds_what_a_parser_finds_in_blocks_of_any_size(suite: str, step: int) -> None:
+    content = _file(suite)
+    expected, whole = read(content)
+    assert whole
+    assert _scanned(content, step) == ([_plain(each) for each in expected], [])
+    assert _scanned(content) == ([_plain(each) for each in expected], [])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(suites(), st.data())
+def test_a_file_cut_anywhere_gives_what_a_parser_gets_before_the_cut_and_one_problem(
+    suite: str, data: st.DataObject
+) -> None:
+    whole = _file(suite)
+    content = whole[: data.draw(st.integers(0, len(whole) - len("</robot>\n")))]
+    expected, _ = read(content)
+    found, problems = _scanned(content)
+    assert [_uncut(each) for each in found] == [_uncut(_plain(each)) for each in expected]
+    assert len(problems) == 1
+    assert "broken off or damaged" in problems[0].text
+
+
+def _uncut(item: ScannedTest | RefusedCell) -> object:
+    """The scanner says of a cut test what a parser cannot."""
+    cut = isinstance(item, ScannedTest) and item.status is None and item.record is None
+    return (item.long_name, item.tags) if isinstance(item, ScannedTest) and cut else item
+
+
+GOOD = _file(
+    '<suite name="S">'
+    + "".join(f'<test id="t" name="{name}"><status status="PASS"/></test>' for name in "abc")
+    + "</suite>"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "tests", "reason"),
+    [
+        (b"", 0, "the file is empty"),
+        (b"\0" * 100, 0, "broken off or damaged"),
+        (b"<html><body/></html>", 0, "it starts with <html>"),
+        (GOOD.replace(b'"UTF-8"', b'"ISO-8859-1"'), 0, "ISO-8859-1"),
+        (GOOD.decode().encode("utf-16"), 0, "broken off or damaged"),
+        (GOOD.replace(b"<suite ", b"<!-- hidden --><suite ", 1), 0, "rebot"),
+        (GOOD.replace(b"<suite ", b'<!DOCTYPE r [<!ENTITY a "b">]><suite ', 1), 0, "refused"),
+        (GOOD.replace(b'name="b"', b'name="b\xff"'), 3, "not UTF-8"),
+        (GOOD.replace(b'name="b"', b'name="b" x="\0"'), 3, "NUL"),
+        (GOOD.replace(b'name="b">', b'name="b"><kw></test>', 1), 3, "test 'S.b'"),
+        (GOOD.replace(b"</robot>", b""), 3, "before </robot>"),
+        (GOOD[: GOOD.index(b'name="c"')], 2, "broken off"),
+    ],
+)
+def test_damage_is_named_once_and_costs_nothing_else(content: bytes, tests: int, reason: str) -> None:
+    found, problems = _scanned(content)
+    assert len(found) >= tests
+    (problem,) = problems
+    assert reason in problem.text
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        # Robot 3 to 6: other times, tags inside of tags, no line.
+        '<test id="t" name="n"><kw name="k"><msg timestamp="20261120 10:00:00.000" level="INFO">CSIT-RESULT {}</msg>'
+        '<status status="PASS" starttime="20261120 10:00:00.000" endtime="20261120 10:00:01.000"></status></kw>'
+        '<tags><tag>A</tag></tags><status status="FAIL" starttime="20261120 10:00:00.000" >bad</status></test>',
+        # Robot 7, written with other quotes.
+        "<test name='n' id='t'><kw name='k'><msg level='INFO'>CSIT-RESULT {}</msg></kw>"
+        "<tag>A</tag><status status='FAIL'>bad</status></test>",
+    ],
+)
+def test_what_older_robots_wrote_is_read(test: str) -> None:
+    found, problems = _scanned(_file(f'<suite source="/x" id="s1" name="S">{test}</suite>'))
+    assert (found, problems) == ([ScannedTest("S.n", "n", (), Status.FAIL, "bad", "{}")], [])

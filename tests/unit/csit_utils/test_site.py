@@ -1,0 +1,190 @@
+"""The report as a site: which runs it shows, which tests have a page, and where links lead."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from csit_utils.analysis.density import CellState, matrices
+from csit_utils.analysis.grouping import Metric, all_series
+from csit_utils.analysis.headline import headlines
+from csit_utils.analysis.latest import latest_runs
+from csit_utils.analysis.runs import history
+from csit_utils.analysis.speedup import NF, VSWITCH, speedups
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.items import Dataset
+from csit_utils.report.links import cell_anchor
+from csit_utils.report.shown import Details, Shown
+from csit_utils.report.site import single_file, write_site
+from csit_utils.report.speedup import Limits, speedup_figure
+from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.result import Result
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.test_analysis import dataset_of, plain
+
+
+def night(day: int, *results: Result) -> Dataset:
+    """Tests of one night, as a file of its own."""
+    stamp = f"2026-11-{day:02}T20:00:00+00:00"
+    dated = [each.model_copy(update={"started_at": stamp, "finished_at": stamp}) for each in results]
+    return dataset_of(*dated, source=f"{day}.xml")
+
+
+def together(*nights: Dataset) -> Dataset:
+    """All of them."""
+    every = Dataset()
+    for one in nights:
+        every.recorded += one.recorded
+        every.unrecorded += one.unrecorded
+    return every
+
+
+def shown_pps(shown: Shown, place: tuple[int, int], metric: Metric = Metric.NDR) -> float | None:
+    """The figure of a cell in the only series."""
+    (series,) = all_series(shown.latest)
+    found = {matrix.metric: matrix for matrix in matrices(shown.latest, series)}
+    return found[metric].cells[place].value_pps
+
+
+TWO_NIGHTS = (night(1, plain(1, 1, 200e3), plain(2, 1, 150e3)), night(2, plain(1, 1, 300e3)))
+
+
+def test_the_latest_run_is_shown_and_not_a_mean() -> None:
+    shown = Shown(InMemory(together(*TWO_NIGHTS)))
+    assert shown_pps(shown, (1, 1)) == 300e3
+    assert [row.source for row in shown.latest] == ["2.xml"], "a cell of another night does not fill a hole of this one"
+
+
+def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
+    shown = Shown(InMemory(together(*TWO_NIGHTS)), mean=True)
+    assert shown_pps(shown, (1, 1)) == 250e3
+    assert "means over 2 runs" in single_file(shown)
+
+
+def test_suites_that_ran_one_after_the_other_are_one_picture() -> None:
+    other = result(ServiceType.CSP, 1, 1, histograms=False)
+    runs = latest_runs(history(InMemory(together(night(1, plain(1, 1, 200e3)), night(2, other))).tests))
+    assert len(runs) == 2
+
+
+def test_of_two_testbeds_each_has_its_latest_run() -> None:
+    every = together(night(1, plain(1, 1, 2e5, testbed="a")), night(2, plain(1, 1, 3e5, testbed="b")))
+    assert [run.testbed.name for run in Shown(InMemory(every)).runs] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("details", "pages"), [(None, 3), (Details.ALL, 3), (Details.LATEST, 1), (Details.NONE, 0)]
+)  # fmt: skip
+def test_tests_with_a_page_of_their_own(tmp_path: Path, details: Details | None, pages: int) -> None:
+    write_site(Shown(InMemory(together(*TWO_NIGHTS)), details=details), tmp_path)
+    assert len(list((tmp_path / "tests").glob("*.html"))) == pages
+
+
+def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csit_utils.report.shown.MOST_PAGES", 2)
+    first = TWO_NIGHTS[0]
+    failed = night(1, plain(4, 1, 1e5, passed=False, message="nf-1-1 is down"))
+    shown = Shown(InMemory(together(first, failed, TWO_NIGHTS[1])))
+    assert shown.paged == {failed.recorded[0].anchor, TWO_NIGHTS[1].recorded[0].anchor}
+
+
+def test_a_link_to_a_test_without_a_page_is_none_and_says_so(tmp_path: Path) -> None:
+    write_site(Shown(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
+    html = (tmp_path / "results.html").read_text()
+    rows = html.split("<tbody>")[1].split("</tbody>")[0]
+    assert "href=" not in rows
+    assert rows.count("data-nopage") == 2 * 3
+    assert "./csit show 1.xml" in rows
+
+
+def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
+    write_site(Shown(InMemory(together(*TWO_NIGHTS))), tmp_path, processes=2)
+    pages = list(tmp_path.rglob("*.html"))
+    ids = {page.resolve(): set(re.findall(r'\bid="([^"]+)"', page.read_text())) for page in pages}
+    checked = 0
+    for page in pages:
+        for file, anchor in re.findall(r'<a [^>]*?href="([^"#:]*)#([^"=]+)"', page.read_text()):
+            target = (page.parent / file).resolve() if file else page.resolve()
+            assert anchor in ids[target], f"{page.name}: {file}#{anchor}"
+            checked += 1
+    assert checked > 50
+
+
+def test_several_processes_write_the_same_pages(tmp_path: Path) -> None:
+    many = together(*(night(day, *(plain(s, 1, 1e5 * s) for s in range(1, 6))) for day in range(1, 9)))
+    told: list[tuple[int, int]] = []
+    write_site(Shown(InMemory(many)), tmp_path / "one", progress=lambda *come: told.append(come))
+    write_site(Shown(InMemory(many)), tmp_path / "two", processes=2)
+    assert told[-1] == (40, 40)
+    for page in (tmp_path / "one").rglob("*.html"):
+        assert page.read_text() == (tmp_path / "two" / page.relative_to(tmp_path / "one")).read_text()
+
+
+def sized(size: NfSize, vs_dtc: int, ndr: float) -> Result:
+    """CSC 1x1 with these sizes."""
+    return plain(1, 1, ndr, size=size, vs_dtc=vs_dtc)
+
+
+SIZED = (sized(NfSize.ONE, 1, 1e6), sized(NfSize.ONE, 2, 1.5e6), sized(NfSize.HALF, 1, 0.8e6))
+
+
+def test_speedup_is_along_one_size_with_the_other_kept() -> None:
+    rows = InMemory(dataset_of(*SIZED)).tests
+    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series) if matrix.metric is Metric.NDR]
+    by_axis = {one.axis: one for one in speedups(found)}
+    assert [point.rate_pps for point in by_axis[VSWITCH].points] == [1e6, 1.5e6]
+    assert by_axis[VSWITCH].factor(by_axis[VSWITCH].points[1]) == 1.5
+    assert by_axis[VSWITCH].perfect_pps(2) == 2e6
+    assert [point.cores for point in by_axis[NF].points] == [0.5, 1.0]
+
+
+def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
+    rows = InMemory(dataset_of(*SIZED)).tests
+    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
+    figure = speedup_figure("s", "Speedup", found, Limits(line_pps=2e6, generator_pps=40e6))
+    assert figure is not None
+    layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
+    assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
+    perfect = [line for line in figure.variants["NDR|vSwitch cores|times the smallest"]["data"] if "name" in line]
+    assert perfect[1]["y"] == [1.0, 2.0]
+
+
+def test_one_size_alone_has_no_speedup() -> None:
+    rows = InMemory(dataset_of(SIZED[0])).tests
+    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
+    assert speedup_figure("s", "Speedup", found, Limits()) is None
+
+
+def test_a_headline_names_one_alone_and_the_most() -> None:
+    rows = InMemory(dataset_of(plain(1, 1, 2e5), plain(2, 2, 1e5), plain(4, 1, 1.5e5))).tests
+    (series,) = all_series(rows)
+    (headline,) = headlines(matrices(rows, series))
+    assert (headline.alone, headline.most) == ((1, 1), (4, 1)), "of two cells with four NFs the one with more services"
+    assert headline.kept == pytest.approx(0.75)
+    assert dict(headline.states) == {CellState.VALUE: 3, CellState.NOT_RUN: 3}
+
+
+def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
+    alone = InMemory(dataset_of(plain(1, 1, 2e5))).tests
+    beside = InMemory(dataset_of(plain(1, 1, 3e5), sized(NfSize.HALF, 1, 1e5))).tests
+    anchors = {
+        cell_anchor(series, Metric.NDR, (1, 1)) for rows in (alone, beside) for series in all_series(rows)
+    }  # fmt: skip
+    assert len(anchors) == 2, "the same for the same cell, another one for another NF size"
+    assert all(re.fullmatch(r"csc-1x1-ndr-64b-(1|0\.5)c-vs1-[a-z0-9.-]+", anchor) for anchor in anchors)
+
+
+def test_a_step_of_the_newest_night_is_among_the_changes() -> None:
+    steady = [night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11)]
+    fallen = [night(day, plain(1, 1, 100e3 + 100 * (day % 3))) for day in (11,)]
+    (line,) = Shown(InMemory(together(*steady, *fallen))).changes
+    assert "suspected regression" in line.text
+    assert "CSC 1x1" in line.text
+    assert not line.better
+    assert not line.sure, "one night may be a night that went wrong"
+
+
+def test_nothing_but_noise_is_no_change() -> None:
+    assert not Shown(
+        InMemory(together(*(night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11))))
+    ).changes

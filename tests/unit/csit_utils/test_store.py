@@ -1,0 +1,222 @@
+"""A dataset says what its files say, takes each of them once, and is whole after whatever happens."""
+
+import gzip
+import hashlib
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils.cli import make_app
+from csit_utils.dataset import inputs
+from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.layout import Import, Layout
+from csit_utils.dataset.load import load
+from csit_utils.dataset.stored import Stored
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import ServiceType
+from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five tests, of which two left no record."""
+    results = [
+        result(ServiceType.CSC, 2, 1),
+        mrr_result(ServiceType.CSP, 1, 2),
+        does_not_fit(ServiceType.CSC, 8, 8),
+    ]
+    unrecorded = [("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())]
+    return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
+
+
+def _import(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[Outcome]:
+    layout = Layout.make(folder)
+    with layout.writing(lambda: None):
+        return [each for each in import_all(layout, paths, label, processes) if isinstance(each, Outcome)]
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
+    (outcome,) = _import(tmp_path / "d", output, label="nightly")
+    stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
+    assert (outcome.tests, outcome.problems) == (5, ())
+    of_run = {"run": stored.tests[0].run, "label": "nightly"}
+    expected = {row.test_id: replace(row, **of_run) for row in memory.tests}
+    found = {row.test_id: row for row in stored.tests}
+    for name, row in expected.items():
+        # Without a record a test is named after its run, not after a path that the next night uses again.
+        assert found[name] == (row if row.recorded else replace(row, anchor=found[name].anchor))
+    anchors = {row.anchor for row in memory.tests if row.recorded}
+    assert list(stored.latency(anchors)) == list(memory.latency(anchors))
+    assert list(stored.instances()) == list(memory.instances())
+    assert list(stored.hops()) == list(memory.hops())
+    assert list(stored.threads()) == list(memory.threads())
+    assert {row.histogram for row in stored.latency()} == {None}
+    assert stored.environments == memory.environments
+    assert [stored.record(anchor).result for anchor in anchors] == [memory.record(anchor).result for anchor in anchors]
+    assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))
+    with pytest.raises(KeyError):
+        stored.record("test-none")
+
+
+def _items(output: Path, stored: Stored) -> list[object]:
+    dataset = load([output])
+    tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
+    named = [replace(item, named_digest=item.digest) for item in dataset.recorded]
+    return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
+
+
+def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    before = _tree(tmp_path / "d")
+    renamed, packed, archive = tmp_path / "output-2.xml", tmp_path / "output.xml.gz", tmp_path / "all.zip"
+    renamed.write_bytes(output.read_bytes())
+    packed.write_bytes(gzip.compress(output.read_bytes()))
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.write(output, "night/output.xml")
+    done = _import(tmp_path / "d", output, renamed, packed, archive, label="other")
+    assert [each.known for each in done] == [True] * 4
+    assert _tree(tmp_path / "d") == before
+
+
+def test_two_imports_of_the_same_files_make_the_same_bytes(output: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        _import(tmp_path / name, output)
+    assert _tree(tmp_path / "one") == _tree(tmp_path / "other")
+
+
+def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "results"
+    folder.mkdir(parents=True)
+    (folder / "known.json").write_text(result(ServiceType.CSC, 2, 1).model_dump_json())
+    (folder / "fresh.json").write_text(result(ServiceType.CSC, 3, 1, histograms=False).model_dump_json())
+    (folder / "bad.json").write_text('{"schema_version": "0.1"}')
+    done = _import(tmp_path / "d", output, tmp_path / "run")
+    assert (done[-1].tests, len(done[-1].problems)) == (1, 1)
+    assert len(Stored(Layout(tmp_path / "d")).tests) == 6
+    before = _tree(tmp_path / "d")
+    assert _import(tmp_path / "d", tmp_path / "run")[-1].problems == done[-1].problems
+    assert _tree(tmp_path / "d") == before
+
+
+def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    Layout.make(tmp_path / "d")
+    with monkeypatch.context() as patch:
+        # The last step of all: files are in their places, and nothing names them yet.
+        patch.setattr("csit_utils.dataset.layout._write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            _import(tmp_path / "d", output)
+    assert Stored(Layout(tmp_path / "d")).tests == []
+    (tmp_path / "d" / ".importing").mkdir()
+    (tmp_path / "d" / ".importing" / "half-0.tests").write_bytes(b"PAR1")
+    _import(tmp_path / "d", output)
+    assert len(Stored(Layout(tmp_path / "d")).tests) == 5
+    assert not (tmp_path / "d" / ".importing").exists()
+
+
+def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csit_utils.dataset.batch.PARALLEL_BYTES", 0)
+    other = tmp_path / "output-b.xml"
+    other.write_bytes(output.read_bytes().replace(b"2026-11-20", b"2026-11-21"))
+    _import(tmp_path / "one", output, other)
+    _import(tmp_path / "many", output, other, processes=2)
+    assert _tree(tmp_path / "one") == _tree(tmp_path / "many")
+
+
+def test_a_dataset_of_newer_software_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    Layout.make(tmp_path / "d")
+    head = tmp_path / "d" / "dataset.json"
+    head.write_text(head.read_text().replace('"version":1', '"version":2'))
+    with pytest.raises(ConfigError, match="has version 2, this software reads up to 1"):
+        Layout(tmp_path / "d")
+
+
+def test_a_column_that_older_software_did_not_write_has_its_default(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    (path,) = (path for path in (tmp_path / "d" / "tests").rglob("testbed=local/**/*.parquet"))
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["origin", "remove_s"]), path)
+    rows = [row for row in Stored(Layout(tmp_path / "d")).tests if row.testbed == "local"]
+    assert {(row.origin, row.remove_s) for row in rows} == {("csit-density", None)}
+
+
+def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
+    with pytest.raises(ConfigError, match="no dataset, and not empty"):
+        Layout.make(output.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("cut.xml.gz", "too early"), ("cut.zip", "damaged"), ("deep.zip", "deep"), ("bomb.xml.gz", "unpacked ones")],
+)
+def test_archives_that_are_damaged_or_bombs_are_named(
+    output: Path, tmp_path: Path, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "FREE_BYTES", 100_000)
+    path = tmp_path / name
+    if name == "bomb.xml.gz":
+        path.write_bytes(gzip.compress(b"<robot><suite name='s'>" + b" " * 50_000_000))
+    elif name == "cut.xml.gz":
+        path.write_bytes(gzip.compress(output.read_bytes())[:-2000])
+    else:
+        inner = output
+        for depth in range(5 if name == "deep.zip" else 1):
+            outer = tmp_path / f"{depth}.zip"
+            with zipfile.ZipFile(outer, "w", zipfile.ZIP_DEFLATED) as file:
+                file.write(inner, "output.xml" if inner is output else "inner.zip")
+            inner = outer
+        path.write_bytes(inner.read_bytes()[: -100 if name == "cut.zip" else None])
+    done = _import(tmp_path / "d", path, output)
+    (problem,) = (text for each in done for text in each.problems)
+    assert reason in problem
+    assert name in problem
+    assert len(Stored(Layout(tmp_path / "d")).tests) >= 5, "the other file is there"
+
+
+def test_archives_inside_of_archives_are_read(output: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as file:
+        file.writestr("a/output.xml.gz", gzip.compress(output.read_bytes()))
+    with zipfile.ZipFile(tmp_path / "nightly.zip", "w") as file:
+        file.write(tmp_path / "inner.zip", "night/inner.zip")
+    dataset = load([tmp_path / "nightly.zip"])
+    assert (len(dataset.recorded), len(dataset.unrecorded), dataset.problems) == (3, 2, [])
+    assert dataset.recorded[0].source.endswith("nightly.zip!night/inner.zip!a/output.xml.gz")
+
+
+def test_the_command_tells_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "output-cut.xml"
+    cut.write_bytes(output.read_bytes()[:-3000])
+    into = str(tmp_path / "d")
+    runner, app = CliRunner(), make_app(["import"])
+    said = runner.invoke(app, ["import", str(output), str(cut), "--into", into, "--json"])
+    assert said.exit_code == 1
+    figures = json.loads(said.stdout)
+    assert (figures["files"], figures["known"]) == (2, 0)
+    assert len(figures["problems"]) == 1
+    assert str(cut) in said.stderr
+    shown = runner.invoke(make_app(["show"]), ["show", into])
+    assert "CSC 2x1" in shown.stdout
+    assert str(cut) in shown.stderr
+
+
+def test_what_an_import_keeps_of_itself_is_read_back(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    (made,) = Layout(tmp_path / "d").imports()
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Import) == made
+    assert made.tests == 5

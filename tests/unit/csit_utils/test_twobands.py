@@ -1,0 +1,68 @@
+"""Two levels that a figure goes back and forth between."""
+
+from itertools import pairwise, permutations
+from random import Random
+
+import pytest
+
+from csit_utils.analysis.twobands import chance_of_runs, find_two_bands
+
+
+def flipping(count: int, share: float, seed: int, gap: float = 0.1) -> list[float]:
+    rng = Random(seed)
+    return [rng.gauss(1.0, 0.006) - (gap if rng.random() < share else 0.0) for _ in range(count)]
+
+
+def test_both_levels_and_their_shares_are_told() -> None:
+    values = flipping(40, 0.25, seed=3)
+    found = find_two_bands(values)
+    assert found is not None
+    assert found.upper == pytest.approx(1.0, abs=0.01)
+    assert found.lower == pytest.approx(0.9, abs=0.01)
+    assert found.lower_share == sum(value < 0.95 for value in values) / 40
+    assert found.in_lower == tuple(value < 0.95 for value in values)
+
+
+def test_a_level_that_changed_and_stayed_is_no_band() -> None:
+    rng = Random(1)
+    values = [rng.gauss(1.0 if night < 15 else 0.9, 0.006) for night in range(30)]
+    assert find_two_bands(values) is None
+
+
+def test_a_level_that_changed_after_an_early_bad_night_is_no_band() -> None:
+    rng = Random(1)
+    values = [rng.gauss(1.0 if night < 15 else 0.9, 0.006) for night in range(30)]
+    values[4] = 0.9
+    assert find_two_bands(values) is None
+
+
+def test_noise_is_no_band() -> None:
+    called = sum(find_two_bands(gaussian(seed)) is not None for seed in range(300))
+    assert called / 300 <= 0.01
+
+
+def gaussian(seed: int) -> list[float]:
+    rng = Random(seed)
+    return [rng.gauss(1.0, 0.006) for _ in range(30)]
+
+
+def test_two_neighbouring_rounded_levels_are_no_bands() -> None:
+    rng = Random(5)
+    assert find_two_bands([rng.choice([1.0, 1.005]) for _ in range(40)], resolution=0.0025) is None
+
+
+def test_most_cells_in_two_bands_are_recognized() -> None:
+    found = sum(find_two_bands(flipping(30, 0.25, seed)) is not None for seed in range(200))
+    assert found / 200 >= 0.95
+
+
+@pytest.mark.parametrize(("one", "other"), [(2, 3), (3, 3), (1, 4)])
+def test_the_chance_of_runs_is_that_of_all_orders(one: int, other: int) -> None:
+    orders = set(permutations("a" * one + "b" * other))
+
+    def runs(order: tuple[str, ...]) -> int:
+        return 1 + sum(x != y for x, y in pairwise(order))
+
+    for most in range(2, one + other + 1):
+        share = sum(runs(order) <= most for order in orders) / len(orders)
+        assert chance_of_runs(most, one, other) == pytest.approx(share)
