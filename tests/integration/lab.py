@@ -126,10 +126,10 @@ class Lab:
                 )
             for end, number in ((node, port), (peer, peer_port)):
                 _ip(self.nodes[end].network, f"link set cab{number} up")
-        wait_until("link on cables", self._without_link, 5.0, pause_s=0.02)
+        wait_until("link on cables", self._without_link, 30.0, pause_s=0.02)
 
     def _half_cables(self) -> str:
-        """Cables with one end: the other was in a namespace that ended with its process, and the kernel is still at it."""
+        """Cables with one end: the other was in a namespace that has ended, and the kernel is still at it."""
         there = {name: node.run("ls", "/sys/class/net").split() for name, node in self.nodes.items()}
         return "; ".join(
             link for link, *ends in self._links() if len({f"cab{port}" in there[name] for name, port in ends}) == 2
@@ -246,7 +246,7 @@ def _merged(base: Any, changes: Any) -> Any:
 
 def _ip(namespace: Path | None, *commands: str) -> None:
     where = [] if namespace is None else ["nsenter", f"--net={namespace}"]
-    subprocess.run([*where, "ip", "-batch", "-"], input="\n".join(commands), check=True, text=True, timeout=30)
+    subprocess.run([*where, "ip", "-batch", "-"], input="\n".join(commands), check=True, text=True, timeout=120)
 
 
 class _Number:
@@ -254,16 +254,18 @@ class _Number:
 
     def __enter__(self) -> int:
         STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
-        free = [(number, lock) for number in range(_LABS) if (lock := _locked(number)) is not None]
-        try:
-            for number, _ in free:
-                _remove(number)
-            assert free, f"all {_LABS} labs of {STATE} are in use"
-            number, self._lock = free.pop(0)
-        finally:
-            for _, lock in free:
+        mine: int | None = None
+        for number in range(_LABS):
+            # One at a time, so that labs that begin together find free numbers beside each other.
+            if (lock := _locked(number)) is None:
+                continue
+            _remove(number)
+            if mine is None:
+                mine, self._lock = number, lock
+            else:
                 os.close(lock)
-        return number
+        assert mine is not None, f"all {_LABS} labs of {STATE} are in use"
+        return mine
 
     def __exit__(self, *_: object) -> None:
         os.close(self._lock)

@@ -105,9 +105,9 @@ class Machine:
         """Remove it, and know the end of what was started for it."""
         remove(self.state)
         if self._sshd is not None:
-            self._sshd.wait(timeout=10)
+            self._sshd.wait(timeout=60)
         if self._holder is not None and self._holder.stdout is not None:
-            self._holder.wait(timeout=10)
+            self._holder.wait(timeout=60)
             self._holder.stdout.close()
 
     @property
@@ -130,7 +130,7 @@ class Machine:
 
     def run(self, *argv: str) -> str:
         """Run a program there as root, past the SSH server, and return what it prints."""
-        return subprocess.run(self.inside(*argv), check=True, capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run(self.inside(*argv), check=True, capture_output=True, text=True, timeout=120).stdout
 
     def read(self, path: str) -> str:
         """A file there."""
@@ -146,7 +146,7 @@ class Machine:
             self.inside(SSHD, "-D", "-E", "/run/sshd.log", "-f", "/run/lab/sshd_config"),
             stdin=subprocess.DEVNULL, start_new_session=True, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         )  # fmt: skip
-        wait_until(f"SSH server of {self.name}", self._missing_banner, 10.0, pause_s=0.01)
+        wait_until(f"SSH server of {self.name}", self._missing_banner, 30.0, pause_s=0.01)
 
     def _missing_banner(self) -> str:
         try:
@@ -160,7 +160,7 @@ class Machine:
         """Kill the SSH server and its sessions, and nothing that was started through them."""
         self._kill(lambda pid: _command_name(pid).startswith("sshd"))
         if self._sshd is not None:
-            self._sshd.wait(timeout=5)
+            self._sshd.wait(timeout=60)
             self._sshd = None
 
     def kill_all(self) -> None:
@@ -178,7 +178,7 @@ class Machine:
                 self._sshd.poll()
             return str(running) if running else ""
 
-        wait_until(f"end of processes on {self.name}", left, 10.0, pause_s=0.005)
+        wait_until(f"end of processes on {self.name}", left, 30.0, pause_s=0.005)
 
     def reset(self) -> None:
         """What a reset does to a machine: no process, no namespace, no file in memory, another boot id; no server yet.
@@ -222,7 +222,7 @@ def on_machine(state: Path) -> Iterator[tuple[int, str]]:
 
 def remove(state: Path) -> None:
     """Remove a machine, also one that another process has left: processes first, then what its namespaces hang on."""
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while running := dict(on_machine(state)):
         for pid in running:
             with suppress(ProcessLookupError):

@@ -45,7 +45,7 @@ def _state(lab: Lab, name: str) -> dict[str, object]:
     }
 
 
-def wait_for_state(lab: Lab, wanted: dict[str, dict[str, object]], seconds: float = 40) -> None:
+def wait_for_state(lab: Lab, wanted: dict[str, dict[str, object]], seconds: float = 120) -> None:
     """Wait until nodes are as they were: agents that were cut off need some time to find out."""
     wait_until("nodes as they were", lambda: "" if (now := state(lab)) == wanted else str(now), seconds, pause_s=0.2)
 
@@ -69,7 +69,7 @@ def sent_packets(lab: Lab) -> int:
     return sum(int(numbers.split()[8]) for name, _, numbers in rows if name.strip() not in ("lo", "mgmt"))
 
 
-def wait_for_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str, seconds: float = 60) -> None:
+def wait_for_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str, seconds: float = 120) -> None:
     """Wait until a run has begun a test and sends."""
 
     def missing_traffic() -> str:
@@ -102,7 +102,7 @@ def going_on(output: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
             if run.poll() is None:
                 run.terminate()
                 try:
-                    run.communicate(timeout=60)
+                    run.communicate(timeout=120)
                 except subprocess.TimeoutExpired:
                     run.kill()
                     run.communicate()

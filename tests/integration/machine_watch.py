@@ -21,9 +21,9 @@ def running(word: str) -> dict[int, str]:
 
 def wait_for(*words: str) -> None:
     """Wait until something runs for each word."""
-    wait_until(f"processes {words}", lambda: "" if all(map(running, words)) else "not all run", 10.0, pause_s=0.01)
+    wait_until(f"processes {words}", lambda: "" if all(map(running, words)) else "not all run", 30.0, pause_s=0.01)
 
 
 def wait_for_end(*words: str) -> None:
     """Wait until nothing runs for any word."""
-    wait_until(f"end of {words}", lambda: str([running(word) for word in words if running(word)] or ""), 10.0, 0.01)
+    wait_until(f"end of {words}", lambda: str([running(word) for word in words if running(word)] or ""), 30.0, 0.01)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.model.result import Result
 
 PROJECT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> l
 
 
 def run_robot(
-    output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 300
+    output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """Run Robot and wait for it."""
     return subprocess.run(
@@ -72,11 +73,24 @@ def network_state() -> dict[str, set[str]]:
     }
 
 
+def wait_for_network_state(before: dict[str, set[str]], seconds: float = 30) -> None:
+    """Wait until the machine is as it was: the kernel ends threads and links of a namespace in its own time."""
+    wait_until("machine as it was", lambda: _difference(before, network_state()), seconds)
+
+
+def _difference(before: dict[str, set[str]], now: dict[str, set[str]]) -> str:
+    return "; ".join(
+        f"{kind}: new {sorted(now[kind] - before[kind])}, gone {sorted(before[kind] - now[kind])}"
+        for kind in before
+        if now[kind] != before[kind]
+    )
+
+
 def _is_worker(command: str) -> bool:
     return "drivers.generator" in command or command.startswith("qemu-system")
 
 
-def wait_for_traffic(seconds: float = 30) -> None:
+def wait_for_traffic(seconds: float = 120) -> None:
     """Wait until a generator worker of a run is there and sends."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -271,7 +271,7 @@ def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remo
         nf = f"ctn{flow.instance}x1"
         before, generator = dut.do("counters"), tg.do("counters")
         tg.do("send", flow, FRAMES)
-        wait_until(f"frames of {flow}", partial(missing, tg, generator, flow.rx_interface), 2.0)
+        wait_until(f"frames of {flow}", partial(missing, tg, generator, flow.rx_interface), 30.0)
         entry = f"{nf}i1" if flow.tx_interface.endswith("p1") else f"{nf}i2"
         functions = {name: count for name, count in received(dut, before).items() if name.startswith("ctn")}
         assert functions == {name: FRAMES if name == entry else 0 for name in functions}
@@ -294,7 +294,7 @@ def test_a_cable_without_carrier_is_named(sides: tuple[Remote, Remote], tmp_path
     lay(plan, tg, dut)
     dut.do("start")
     tg.do("inside", "generator", "ip", "link", "set", "ctg1p2", "down")
-    wait_until("the loss of the carrier", lambda: "" if dut.do("problems") else "no problem", 2.0)
+    wait_until("the loss of the carrier", lambda: "" if dut.do("problems") else "no problem", 30.0)
     assert dut.do("problems") == ("ctv1p2 has no carrier",)
 
 

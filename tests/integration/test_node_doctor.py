@@ -20,6 +20,7 @@ from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
 
 BIG = "/var/tmp"  # noqa: S108 - the node's own
+pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
 
 
@@ -56,7 +57,9 @@ def test_facts_of_this_machine_are_those_that_others_find() -> None:
 
 def test_doctor_for_machines() -> None:
     argv = [sys.executable, "-m", "csit_utils", "doctor", "--json"]
-    done = subprocess.run(argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(
+        argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=180, check=False
+    )
     said = json.loads(done.stdout)
     assert done.returncode == bool(said["problem"])
     assert said["ok"] + said["wish"] + said["problem"] == len(said["findings"])
@@ -104,7 +107,7 @@ class TestLab:
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "csit_utils", "doctor", str(lab.topology(tmp_path))],
-                cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+                cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
         finally:
             lab.start_sshd("DUT1")

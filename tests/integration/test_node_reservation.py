@@ -26,6 +26,7 @@ from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
 
 TRIES = 100
+pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
 
 
@@ -61,7 +62,7 @@ def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
     variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
     return subprocess.run(
         [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=60, check=False,
+        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def test_of_100_processes_exactly_one_wins(tmp_path: Path) -> None:
         assert process.stdout is not None
         said.append(process.stdout.read().decode().partition(MARK)[2])
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     assert [sum(word in text for text in said) for word in ('"won": true', '"won": false')] == [1, TRIES - 1]
 
 
@@ -94,14 +95,14 @@ def test_an_owner_that_was_killed_loses_it_when_its_lease_runs_out(tmp_path: Pat
 import sys, time
 from resources.libraries.python.drivers.connection.local import LocalConnection
 from resources.libraries.python.drivers.node.lease import Lease
-with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 2.0, directory={str(tmp_path)!r}):
+with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 4.0, directory={str(tmp_path)!r}):
     print("mine", flush=True)
     time.sleep(60)
 """
     owner = subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE)
     try:
         assert owner.stdout is not None and owner.stdout.readline() == b"mine\n"
-        time.sleep(3.0)  # longer than the lease: it is kept alive
+        time.sleep(5.0)  # longer than the lease: it is kept alive
         with pytest.raises(InUse, match=rf"pid {owner.pid}\).* for 'to be killed', until .* unless renewed"):
             acquire({"DUT1": here(tmp_path)}, claim())
     finally:
@@ -114,17 +115,17 @@ with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 2.0, directory=
             said = acquire({"DUT1": here(tmp_path)}, claim())
             break
         except InUse:
-            assert time.monotonic() - begin < 10.0
+            assert time.monotonic() - begin < 60.0
     assert len(said) == 1 and re.search(
         rf"taken over from .*\(pid {owner.pid}\) .*'to be killed', which ran out", said[0]
     )
 
 
 def test_who_lost_it_is_told(tmp_path: Path) -> None:
-    with Lease({"DUT1": LocalConnection()}, "lab", "a run", 1.0, directory=str(tmp_path)) as lease:
+    with Lease({"DUT1": LocalConnection()}, "lab", "a run", 8.0, directory=str(tmp_path)) as lease:
         assert lease.lost() is None
         break_open({"DUT1": here(tmp_path)})
-        wait_until("loss", lambda: "" if lease.lost() else "none", 5.0)
+        wait_until("loss", lambda: "" if lease.lost() else "none", 30.0)
         assert re.match(r"the reservation of DUT1 is lost: broken by \S+@\S+ at 20", lease.lost() or "")
         assert acquire({"DUT1": here(tmp_path)}, claim(reason="the next one")) == ()
     holder, _ = holder_of(here(tmp_path))
@@ -216,13 +217,13 @@ class TestLab:
             cut = time.monotonic()
             try:
                 assert lease.lost() is None
-                wait_until("loss", lambda: "" if lease.lost() else "none", 8.0)
+                wait_until("loss", lambda: "" if lease.lost() else "none", 30.0)
                 assert time.monotonic() - cut >= 2.5, "it was ours for longer than that"
                 assert "the reservation of DUT1 ran out" in str(lease.lost())
             finally:
                 lab.start_sshd("DUT1")
             # Nobody has taken it meanwhile, so it is ours again.
-            wait_until("renewal", lambda: lease.lost() or "", 8.0)
+            wait_until("renewal", lambda: lease.lost() or "", 30.0)
 
     def test_a_reservation_outlives_a_restart_of_the_node(self, lab: labs.Lab, nodes: Mapping[str, Connection]) -> None:
         acquire({"DUT1": Node(nodes["DUT1"])}, claim(heartbeat=False, lease_s=100_000.0))

@@ -14,6 +14,8 @@ import pytest
 from csit_utils.dataset.load import load
 from tests.integration.robot_runs import PROJECT, events
 
+pytestmark = pytest.mark.parallel
+
 PAGE = PROJECT / "docs" / "how-to" / "run-nightly.md"
 OPTIONS = ("-v", "SEARCH:quick", "-v", "NF_SIZES:1c", "--include", "CSCANDMRR", "--include", "CSPANDMRR")
 TESTBEDS = ("one", "two")
@@ -91,7 +93,7 @@ def test_a_run_that_was_killed_is_resumed_and_reported_with_the_other(workspace:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+            process.wait(60)
     runs = [run.parent for run in sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))]
     said = csit(workspace, "outcome", *map(str, runs))
     assert said.returncode == 3
@@ -105,13 +107,13 @@ def test_a_run_that_was_killed_is_resumed_and_reported_with_the_other(workspace:
 
 def wait_for_first_test(results: Path) -> Path:
     """The journal in which a test has ended first."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         for journal in results.glob("[12]/*/journal.jsonl"):
             if any(row["event"] == "finished" for row in events(journal.parent)):
                 return journal
         time.sleep(0.01)
-    raise AssertionError(f"no test ended within 60 s; there is {sorted(results.rglob('*'))}")
+    raise AssertionError(f"no test ended within 120 s; there is {sorted(results.rglob('*'))}")
 
 
 def robots(workspace: Path) -> list[int]:

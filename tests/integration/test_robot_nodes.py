@@ -8,7 +8,7 @@ import pytest
 from tests.integration.lab import Lab, missing
 from tests.integration.robot_runs import PROJECT, run_robot
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 SUITE = PROJECT / "tests" / "integration" / "robot" / "nodes.robot"
 
 

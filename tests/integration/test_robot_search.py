@@ -7,6 +7,8 @@ import pytest
 from resources.libraries.python.model.result import Result
 from tests.integration.robot_runs import results, run_robot
 
+pytestmark = pytest.mark.parallel
+
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "CELLS:2x1", "-v", "NF_SIZES:1c", "--suite", "csc-ndrpdr")
 
 

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
+from resources.libraries.python.model.result import Result
 from tests.integration.robot_runs import DENSITY, results, run_robot
+
+pytestmark = pytest.mark.parallel
 
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 
@@ -15,27 +18,32 @@ SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of all density suites on the simulated 28-core socket."""
     output = tmp_path_factory.mktemp("sim")
-    done = run_robot(output, *SIM)
+    done = run_robot(output, *SIM, "--log", "NONE", "--report", "NONE")
     assert done.returncode == 0, done.stdout + done.stderr
     return output
 
 
-def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(whole_matrix: Path) -> None:
-    count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in results(whole_matrix))
+@pytest.fixture(scope="module")
+def rows(whole_matrix: Path) -> list[Result]:
+    """Its records, read once."""
+    return results(whole_matrix)
+
+
+def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(rows: list[Result]) -> None:
+    count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in rows)
     assert set(count.values()) == {19, 23}
     assert {key: value for key, value in count.items() if key[2] == "1c" and value != 19} == {}
     assert len(count) == 3 * 3 * 2
 
 
-def test_every_test_passed_and_is_marked_simulated(whole_matrix: Path) -> None:
-    rows = results(whole_matrix)
+def test_every_test_passed_and_is_marked_simulated(rows: list[Result]) -> None:
     assert all(row.passed and row.simulated and row.world == "sim" for row in rows)
     assert all(row.simulation for row in rows)
     assert all(row.verdict.kinds and row.verdict.evidence for row in rows)
 
 
-def test_ndr_is_at_most_pdr_and_both_are_found(whole_matrix: Path) -> None:
-    for row in results(whole_matrix):
+def test_ndr_is_at_most_pdr_and_both_are_found(rows: list[Result]) -> None:
+    for row in rows:
         if row.asked.test_type == "NDRPDR":
             assert row.ndr and row.pdr
             assert row.ndr.lower_pps and row.pdr.lower_pps

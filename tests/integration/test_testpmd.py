@@ -75,7 +75,7 @@ def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
     with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
         (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
         os.kill(pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 2.0)
+        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 30.0)
         (problem,) = deployment.problems()
         assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
         assert "Press enter to exit" in problem

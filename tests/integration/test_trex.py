@@ -200,7 +200,7 @@ def test_what_died_is_said_and_nothing_is_left(victim: str) -> None:
         part = generator._server._daemon if victim == "server" else generator._client._running  # type: ignore[union-attr]
         assert part is not None
         os.kill(part.pid, signal.SIGKILL)
-        wait_until("its end", lambda: "" if generator.problems() else "no problem yet", 5.0)
+        wait_until("its end", lambda: "" if generator.problems() else "no problem yet", 30.0)
         assert "was killed by SIGKILL" in generator.problems()[0]
         with pytest.raises(CsitError, match="was killed by SIGKILL"):
             generator.run(trial(2000.0))
@@ -222,14 +222,14 @@ def test_what_a_killed_run_left_the_next_one_removes() -> None:
         assert left
         run.kill()
         run.wait()
-        wait_until("its end", lambda: "" if run.poll() is not None else "it runs", 5.0)
+        wait_until("its end", lambda: "" if run.poll() is not None else "it runs", 30.0)
     # The server does not end with the run: nobody told it to.
     assert left <= set(processes(PROGRAM))
     world = world_of(topology())
     removed = world.open()
     world.close()
     assert any(PROGRAM in sentence for sentence in removed)
-    wait_until("the server's end", lambda: str(left & set(processes(PROGRAM)) or ""), 5.0)
+    wait_until("the server's end", lambda: str(left & set(processes(PROGRAM)) or ""), 30.0)
 
 
 def topology() -> Topology:

@@ -35,7 +35,7 @@ BRIEF = profile("quick")
 BRIEF = BRIEF.model_copy(
     update={
         "goals": tuple(goal.model_copy(update={"duration_sum_s": 2.0, "relative_width": 0.1}) for goal in BRIEF.goals),
-        "duration_max_s": 15.0,
+        "duration_max_s": 120.0,
         "mrr_trials": 12,
         "mrr_duration_s": 0.3,
     }

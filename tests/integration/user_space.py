@@ -26,7 +26,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
-from tests.integration.robot_runs import PROJECT, network_state
+from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.test_local_fabric import send
 
 FRAMES = 20
@@ -110,7 +110,7 @@ def send_and_count(deployment: Deployment) -> None:
                 continue
             wanted[hop.interface][hop.counter == "tx"] += FRAMES
         namespaces.run_inside("csit-generator", partial(send, flow, FRAMES))
-        wait_until(f"{FRAMES} frames of {_name(flow)}", partial(_difference, deployment, before, wanted), 5.0)
+        wait_until(f"{FRAMES} frames of {_name(flow)}", partial(_difference, deployment, before, wanted), 30.0)
 
 
 def counters(deployment: Deployment) -> Mapping[str, InterfaceCounters]:
@@ -141,7 +141,7 @@ def machine_stays_as_it_was(program: str) -> Iterator[None]:
     before, running = network_state(), processes(program)
     yield
     assert processes(program) == running
-    assert network_state() == before
+    wait_for_network_state(before)
     assert not (DIRECTORY / "run" / program).exists()
 
 
