@@ -24,9 +24,10 @@ def topology_of(lab: Lab, folder: Path) -> Path:
     return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
 
 
-def options(topology: Path, *more: str) -> tuple[str, ...]:
-    """Of a run on it that is over soon."""
-    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", *more)
+def options(topology: Path, *more: str, mrr_trials: int = 3) -> tuple[str, ...]:
+    """Of a run on it that is over soon; MRR takes half a second a trial."""
+    search = f"SEARCH:quick,sum=1,time=10,mrr={mrr_trials}"
+    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", search, *more)
 
 
 def state(lab: Lab) -> dict[str, dict[str, object]]:

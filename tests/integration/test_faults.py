@@ -29,7 +29,7 @@ from tests.integration.robot_runs import (
 
 pytestmark = pytest.mark.root
 
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10")
+LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=5")
 MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 OWNER = Path("/run/csit-density/owner.json")
@@ -147,7 +147,7 @@ def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp
 def test_a_process_that_is_killed_is_named_and_replaced(tmp_path: Path, program: str, options: list[str]) -> None:
     if not shutil.which("qemu-system-x86_64" if program == "qemu-system" else program):
         pytest.skip(f"{program} is not installed")
-    common = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", "-v", "CELLS:1x1")
+    common = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=5", "-v", "CELLS:1x1")
     with robot(tmp_path, *common, *options) as run:
         wait_for_attempt(run, tmp_path, options[-1][:3].upper(), 1, seconds=180)
         kill_one(program)

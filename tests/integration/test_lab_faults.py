@@ -88,7 +88,9 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
     nodes = {name: {"access": {"silence_s": SILENCE_S}} for name in lab.nodes}
     path = lab.topology(tmp_path, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
     cells = ",".join(f"{name[0]}x{name[2]}" for name in FAULTS)
-    with going_on(tmp_path / "out", *options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr")) as run:
+    # Long enough for a fault to come while packets are sent, however late it is seen that they are.
+    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", mrr_trials=10)
+    with going_on(tmp_path / "out", *long) as run:
         for name, (inject, _) in FAULTS.items():
             wait_for_trial(lab, run, tmp_path / "out", f"CSC {name}", 180)
             inject(lab)

@@ -82,10 +82,14 @@ def test_how_long_latency_is_measured_is_a_setting() -> None:
     assert profile("quick,latency=0.5").latency_duration_s == 0.5
 
 
+def test_how_many_trials_mrr_has_is_a_setting() -> None:
+    assert profile("quick,mrr=12").mrr_trials == 12
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("csit,speed=9", "unknown setting 'speed=9'; there are width, loss, trial, sum, time, latency"),
+        ("csit,speed=9", "unknown setting 'speed=9'; there are width, loss, trial, sum, time, latency, mrr"),
         ("csit,width=2", "'width=2' does not fit: .*less than 1"),
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
         ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),
