@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from csit_utils.analysis.density import CellState
 from csit_utils.analysis.fairness import Fairness
-from csit_utils.analysis.placing import Layout
+from csit_utils.analysis.placing import Layout, Place
+from csit_utils.dataset.rows import TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, Scale, Square
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.matrix_parts import CORNER, empty, heads, hrefs
+from csit_utils.report.matrix_parts import matrix_map
 from csit_utils.report.sentences import names
 from csit_utils.report.units import percent, rate
 
@@ -54,15 +54,10 @@ def fairness_maps(identity: str, title: str, layouts: Sequence[Layout], found: F
 
 
 def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
-        place = layout.chains[line], layout.nodes[column]
-        where = f"{layout.series.service_type} {place[0]}x{place[1]}"
-        cell = layout.cells[place]
-        if cell.state is not CellState.VALUE or cell.row is None:
-            return empty(where, cell, NO_COUNTS, "not counted")
-        return _square(where, found[cell.row.anchor].get(choice[0]), choice[0])
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> Square:
+        return _square(where, found[row.anchor].get(choice[0]), choice[0])
 
-    return CellMap(name, CORNER, *heads(layout), hrefs(layout), square)
+    return matrix_map(layout, name, NO_COUNTS, "not counted", square)
 
 
 def _square(where: str, each: Fairness | None, number: str) -> Square:

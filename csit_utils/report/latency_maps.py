@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from csit_utils.analysis.density import CellState
 from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.latency_cells import BOTH, Figure, Quantile, Unknown, figure, loads_of
 from csit_utils.analysis.placing import Layout, Place
-from csit_utils.dataset.rows import LatencyRow
+from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, Scale, Square, scale_of
-from csit_utils.report.matrix_parts import CORNER, empty, heads, hrefs
+from csit_utils.report.matrix_parts import matrix_map
 from csit_utils.report.sentences import names
 from csit_utils.report.units import latency, rate
 
@@ -66,15 +65,10 @@ def _scale(found: Found, quantile: str) -> Scale:
 
 
 def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
-        place = layout.chains[line], layout.nodes[column]
-        where = f"{layout.series.service_type} {place[0]}x{place[1]}"
-        cell = layout.cells[place]
-        if cell.state is not CellState.VALUE:
-            return empty(where, cell, NO_LATENCY, "no latency")
+    def square(where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> Square:
         return _square(where, found[layout.series, place, choice], choice)
 
-    return CellMap(name, CORNER, *heads(layout), hrefs(layout), square)
+    return matrix_map(layout, name, NO_LATENCY, "no latency", square)
 
 
 def _square(where: str, found: Figure | None, choice: tuple[str, ...]) -> Square:

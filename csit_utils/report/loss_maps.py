@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from csit_utils.analysis.density import CellState
 from csit_utils.analysis.losses import LINK, OwnerShare, order
-from csit_utils.analysis.placing import Layout
+from csit_utils.analysis.placing import Layout, Place
+from csit_utils.dataset.rows import TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, Scale, Square
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.matrix_parts import CORNER, empty, heads, hrefs
+from csit_utils.report.matrix_parts import matrix_map
 from csit_utils.report.sentences import names
 from csit_utils.report.units import percent
 
@@ -51,15 +51,10 @@ def loss_maps(identity: str, title: str, layouts: Sequence[Layout], found: Found
 
 
 def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
-        place = layout.chains[line], layout.nodes[column]
-        where = f"{layout.series.service_type} {place[0]}x{place[1]}"
-        cell = layout.cells[place]
-        if cell.state is not CellState.VALUE or cell.row is None:
-            return empty(where, cell, NOT_LOCATED, "not located")
-        return _square(where, found[cell.row.anchor], choice[0])
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> Square:
+        return _square(where, found[row.anchor], choice[0])
 
-    return CellMap(name, CORNER, *heads(layout), hrefs(layout), square)
+    return matrix_map(layout, name, NOT_LOCATED, "not located", square)
 
 
 def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> Square:
