@@ -52,6 +52,10 @@ class NfKind(StrEnum):
 
     LINUX_ROUTER = "linux_router"
     """IPv4 routing in the Linux kernel, a network namespace each."""
+    LINUX_FIREWALL = "linux_firewall"
+    """A Linux router that looks every packet up in a hundred rules of nftables first."""
+    LINUX_NAT = "linux_nat"
+    """A Linux router that translates source addresses on the way forward."""
     TESTPMD = "testpmd"
     """DPDK's packet forwarder, a process each."""
     QEMU = "qemu"
@@ -77,6 +81,9 @@ class Cell(Frozen):
     """Physical data cores of the vSwitch."""
     nf_kinds: tuple[NfKind, ...] = ()
     """What the NFs of an instance are: one kind for all, one per NF, or empty for the testbed's own kind."""
+    shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=lambda nodes: not nodes)
+    """Nodes (1-based) that are one NF for all instances. With two instances of three NFs, (1, 3) is a split and merge:
+    two branches between two routers."""
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
 
@@ -29,6 +31,21 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate."""
+
+
+class Interval(Frozen):
+    """One second of a trial, or its shorter last part: all flows of one way, mean of both ways."""
+
+    duration_s: float
+    sent: float
+    received: float
+    delay_ns: float | None
+    """Mean one-way delay of the packets that arrived."""
+
+
+def _is_empty(value: object) -> bool:
+    """Left out of the JSON where a trial has none."""
+    return not value
 
 
 class FlowCount(Frozen):
@@ -75,6 +92,10 @@ class TrialResult(Frozen):
     generator_limited: bool = False
     """The generator could not offer the intended load: the trial says nothing about the system under test."""
     note: str | None = None
+    intervals: tuple[Interval, ...] = Field(default=(), exclude_if=_is_empty)
+    """Second by second, from a generator that keeps such a log; empty from others."""
+    interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 
     @property
     def sent(self) -> int:

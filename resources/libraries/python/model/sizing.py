@@ -1,0 +1,242 @@
+"""Sizing: which deployment size of a service of several components carries a workload.
+
+The two specifications are JSON files as "NFV-VITAL: A Framework for Characterizing the Performance of Virtual Network
+Functions" (Cao et al.) describes them: its field names, with units added where it has none.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Flavor(Frozen):
+    """What an instance may use."""
+
+    vcpus: Positive
+    """CPUs; parts of one are fine where instances are limited by quota."""
+    memory_mb: Annotated[int, Field(ge=8)]
+
+
+class Mode(StrEnum):
+    """Which sizes are measured."""
+
+    CUSTOM = "custom"
+    """Those of `sizes`."""
+    EXHAUSTIVE = "exhaustive"
+    """All that the resources allow."""
+    DIRECTED = "directed"
+    """From the smallest on, each time with more for the busiest component."""
+
+
+class Scaling(StrEnum):
+    """How directed search gives a component more."""
+
+    UP = "up"
+    """The next flavor."""
+    OUT = "out"
+    """One instance more; there is one flavor only."""
+    HYBRID = "hybrid"
+    """The next flavor, and where there is none, one instance more."""
+
+
+class Watched(StrEnum):
+    """Which utilization tells the busiest component."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    NETWORK = "network"
+
+
+class Component(Frozen):
+    """A part of the service; each of its instances is a machine of its own."""
+
+    name: Name
+    short: Annotated[str, Field(pattern=r"^[a-z]{1,4}$")]
+    """In names of sizes: `bn` in `bn1s-sp1m-hs1s`."""
+    flavors: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Smallest first."""
+    instances: Annotated[int, Field(ge=1, le=100)] = 1
+    """At first, and always with scaling up."""
+    most_instances: Annotated[int, Field(ge=1, le=100)] = 1
+    install: str | None = None
+    """Script that brings an instance up, instead of that of the service; relative to the file."""
+
+
+class Servers(Frozen):
+    """The hosts of the instances."""
+
+    count: Annotated[int, Field(ge=1, le=100)] = 1
+    core_pinning: bool = False
+    """Each instance on CPUs of its own."""
+
+
+class Resources(Frozen):
+    """What all instances together may have."""
+
+    vcpus: Positive | None = None
+    memory_mb: Annotated[int, Field(ge=1)] | None = None
+
+
+class Share(Frozen):
+    """What a component has in a size."""
+
+    flavor: Name
+    instances: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class Size(Frozen):
+    """A deployment size: flavor and number of instances of every component."""
+
+    components: dict[Name, Share]
+
+
+class DeploymentSpec(Frozen):
+    """The service, and which sizes of it."""
+
+    vnf_name: Name
+    components: Annotated[tuple[Component, ...], Field(min_length=1)]
+    flavors: dict[Name, Flavor]
+    servers: Servers = Servers()
+    resources: Resources = Resources()
+    install: str
+    """Script that brings an instance up; relative to the file."""
+    remove: str | None = None
+    """Script that is run in every instance before it goes; all of its processes end in any case."""
+    mode: Mode
+    scaling: Scaling = Scaling.UP
+    watch: Watched = Watched.CPU
+    sizes: tuple[Size, ...] = ()
+    fixed_vcpus: Annotated[float, Field(ge=0)] = 0.0
+    """Of the resources, taken by what is not sized."""
+
+    def component(self, name: str) -> Component:
+        """The component of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return next(row for row in self.components if row.name == name)
+
+
+class Range(Frozen):
+    """Offered loads, lowest and highest, in the workload's own unit."""
+
+    min: Positive
+    max: Positive
+
+    @model_validator(mode="after")
+    def _upward(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"the range goes up to {self.max:g}, but starts at {self.min:g}")
+        return self
+
+
+class Stop(Frozen):
+    """When a size needs no higher load."""
+
+    below: Annotated[float, Field(gt=0, le=1)]
+    """Share of the offered load: stop when the mean indicator is less."""
+    loads: Annotated[int, Field(ge=1)] = 1
+    """So many loads one after the other."""
+
+
+class WorkloadSpec(Frozen):
+    """What is offered to a size."""
+
+    range: Range
+    increase: Positive
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    stop: Stop | None = None
+    generator: str
+    """Script that offers a load and prints the performance indicator; relative to the file."""
+    duration_s: Positive = 300.0
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """Capacity is the highest offered load whose indicator is at least this share of it."""
+    workload: Positive | None = None
+    """Directed search ends when a size carries this."""
+    unit: str = "calls/s"
+    within_s: Positive = 60.0
+    """How much longer than `duration_s` the script may take."""
+
+    def loads(self) -> tuple[float, ...]:
+        """All offered loads, lowest first."""
+        count = int((self.range.max - self.range.min) / self.increase + 1e-9) + 1
+        return tuple(self.range.min + index * self.increase for index in range(count))
+
+
+class Use(Frozen):
+    """What an instance used while a load was offered, means over the time."""
+
+    cpu: float | None
+    """Of its flavor's CPUs, 1.0 is all of them."""
+    memory: float | None
+    """Of its flavor's memory, 1.0 is all of it."""
+    network_bps: float | None
+    """Sent and received, L2 bits."""
+
+
+class Offered(Frozen):
+    """One load on one size."""
+
+    load: float
+    indicators: tuple[float, ...]
+    """What the script said, one per repetition."""
+    mean: float
+    stdev: float | None
+    """Sample standard deviation; None for one repetition. It grows beyond the capacity where a service sheds load."""
+    use: dict[str, Use] = Field(default_factory=dict)
+    """By instance, `<component>-<number>`; means over the repetitions."""
+
+    @property
+    def ratio(self) -> float:
+        """Indicator over load."""
+        return self.mean / self.load
+
+
+class Sized(Frozen):
+    """One size, measured."""
+
+    size: Size
+    name: str
+    """Such as `bn1s-sp1m-hs1s`."""
+    vcpus: float
+    memory_mb: int
+    offered: tuple[Offered, ...]
+    capacity: float | None
+    """Highest offered load that was carried; None where not even the lowest was."""
+    at_top: bool = False
+    """The highest load of the range was carried: the capacity is at least that."""
+    bottleneck: str | None = None
+    """The busiest component at the capacity."""
+    failed: str | None = None
+    """Why it could not be measured."""
+    deploy_s: float | None = None
+    carried_over: bool = False
+    """Measured by the run that this one resumed."""
+
+
+class Sizing(Frozen):
+    """A search over deployment sizes."""
+
+    deployment: DeploymentSpec
+    workload: WorkloadSpec
+    sizes: tuple[Sized, ...]
+    """In the order in which they were measured."""
+    steps: tuple[str, ...]
+    """Why each size came next, and why the search ended, in sentences."""
+    best: str | None
+    """Name of the size with the highest capacity, of several the one with the fewest vCPUs."""
+    stopped: Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
+    planned: int | None
+    """Sizes that were planned before the search; None where it finds its way."""
+
+    def named(self) -> Mapping[str, Sized]:
+        """By name."""
+        return {row.name: row for row in self.sizes}

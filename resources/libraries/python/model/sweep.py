@@ -1,0 +1,146 @@
+"""A sweep: one service under a row of loads, second by second.
+
+The parameters are those of Algorithm 1 of "Performance Characterization and Profiling of Chained CPU-bound Virtual
+Network Functions" (Troia et al.). Traffic goes both ways, the same in each; every rate here is of one way.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Cell, Frame, NfKind
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Protocol(StrEnum):
+    """What the packets of a load are."""
+
+    UDP = "UDP"
+    TCP = "TCP"
+    ICMP = "ICMP"
+
+
+class Rates(Frozen):
+    """Loads from `start_pps` to `stop_pps`, both included, one after the other; packets per second of each flow."""
+
+    start_pps: Positive
+    stop_pps: Positive
+    step_pps: Positive
+
+    @model_validator(mode="after")
+    def _upward(self) -> Self:
+        if self.stop_pps < self.start_pps:
+            raise ValueError(f"rates go up to {self.stop_pps:g} pps, but start at {self.start_pps:g} pps")
+        return self
+
+    def each(self) -> tuple[float, ...]:
+        """All loads, lowest first."""
+        count = int((self.stop_pps - self.start_pps) / self.step_pps + 1e-9) + 1
+        return tuple(self.start_pps + index * self.step_pps for index in range(count))
+
+
+class Bursts(Frozen):
+    """One load that comes and goes."""
+
+    rate_pps: Positive
+    """Of each flow, while it is on."""
+    on_s: Annotated[int, Field(ge=1)]
+    off_s: Annotated[int, Field(ge=1)]
+    """The duty cycle, whole seconds: samples are one second long."""
+
+
+class SweepSpec(Frozen):
+    """What is sent, and for how long. Exactly one of `rates` and `bursts` is given."""
+
+    rates: Rates | None = None
+    bursts: Bursts | None = None
+    duration_s: Annotated[int, Field(ge=1)] = 30
+    """Of each load; of all bursts together."""
+    flows: Annotated[int, Field(ge=1, le=1000)] = 1
+    protocol: Protocol = Protocol.UDP
+    frame: Frame
+    tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """A point whose real input rate is further off than this share of what was asked is flagged."""
+
+    @model_validator(mode="after")
+    def _one_pattern(self) -> Self:
+        if (self.rates is None) == (self.bursts is None):
+            raise ValueError("a sweep has either rates (constant loads) or bursts, and one of them")
+        return self
+
+
+class Vnf(Frozen):
+    """A network function of the service under test."""
+
+    name: str
+    kind: NfKind
+    vcpus: int
+    """Data threads, each with a logical CPU."""
+    shares_cpus_with: tuple[str, ...] = ()
+    """Others of the plan with a data thread on one of its CPUs."""
+
+
+CpuUse = Mapping[str, tuple[float, ...]]
+"""By VNF: the share of a second that each of its data threads ran, in [0, 1]. Their sum times 100 is percent of a
+vCPU, as `top` shows it."""
+
+
+class SweepSample(Frozen):
+    """One second of a load: a row of S_allsamples."""
+
+    rate_pps: float
+    """Asked, of each flow."""
+    second: int
+    """From the beginning of this load, counting from 0."""
+    input_pps: float
+    """Offered, as the sender counted it."""
+    output_pps: float
+    """Arrived."""
+    loss_ratio: float | None
+    """In [0, 1]; None where nothing was offered."""
+    delay_s: float | None
+    """Mean one-way delay; None where it was not measured."""
+    cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """See CpuUse."""
+
+
+class SweepPoint(Frozen):
+    """One load, means over its seconds: a row of S_statistics."""
+
+    rate_pps: float
+    """Asked, of each flow."""
+    samples: int
+    input_pps: float
+    sender_pps: float | None
+    """The input rate once more, from the sender's network interface; None where it cannot be read."""
+    output_pps: float
+    input_bps: float
+    output_bps: float
+    """L2 bits, FCS included."""
+    loss_ratio: float | None
+    delay_s: float | None
+    cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """See CpuUse."""
+    flagged: str | None = None
+    """Why this point is not what was asked for; None where it is."""
+
+    def used(self, vnf: str) -> float | None:
+        """CPUs that a VNF used, 1.0 for one; None where nobody knows."""
+        return sum(self.cpu[vnf]) if vnf in self.cpu else None
+
+
+class Sweep(Frozen):
+    """A service under a row of loads."""
+
+    name: str
+    """Of the service, for a person: `firewall`, `router-firewall`."""
+    cell: Cell
+    spec: SweepSpec
+    vnfs: tuple[Vnf, ...]
+    samples: tuple[SweepSample, ...]
+    points: tuple[SweepPoint, ...] = ()
+    """By rising load; none of bursts."""
