@@ -1,4 +1,4 @@
-// What every job does on its testbeds, side by side: reserve, install, doctor, run, resume, clean up, release, report.
+// What every job does on its testbeds, side by side: reserve, install, doctor, run, resume, clean up, release, report, gate.
 // Each `sh` is one line that a person can run by hand; README.md has the same lines in the same order.
 // Values reach the shell as variables of the environment, quoted there. Secrets come from Jenkins' credentials only.
 // Jenkins may restart in the middle of it: no iterator lives while a step runs.
@@ -30,6 +30,8 @@ import groovy.transform.Field
 @Field final int PASSED = 0
 @Field final int FAILED = 1
 @Field final int UNFINISHED = 3
+// What `./csit gate` ends with where a cell fell.
+@Field final int FELL = 1
 
 // Measure on every testbed of TESTBEDS at the same time. A testbed that fails does not stop the others.
 def testbeds(Map given) {
@@ -122,7 +124,7 @@ def onRunner(String topology, Map<String, String> wanted) {
                 try {
                     reservedFor(results, wanted)
                 } finally {
-                    published(name, results)
+                    published(name, results, wanted)
                 }
             }
         }
@@ -222,7 +224,7 @@ def released() {
 }
 
 // Pages and files of what was measured, also of a part.
-def published(String name, String results) {
+def published(String name, String results, Map<String, String> wanted) {
     try {
         if (fileExists("${results}/output.xml")) {
             stage('Report') {
@@ -233,13 +235,38 @@ def published(String name, String results) {
                     keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
                 ]
             }
+            gated(results, wanted)
         }
     } finally {
-        stage('Archive') {
-            junit testResults: "${results}/xunit.xml", allowEmptyResults: true
-            archiveArtifacts artifacts: "${results}/**", excludes: '**/reservation', allowEmptyArchive: true, fingerprint: true
-            sh 'rm -rf "$RESULTS"'
+        archived(results)
+    }
+}
+
+// Where the runner keeps a history (CSIT_HISTORY): a night is added to it and held against the nights before it on its testbed. A patch
+// of VPP is held against them too, and is no night.
+def gated(String results, Map<String, String> wanted) {
+    if (!env.CSIT_HISTORY || (wanted.VPP && !fileExists(env.CSIT_HISTORY))) {
+        return
+    }
+    stage('Gate') {
+        if (!wanted.VPP) {
+            sh './csit import "$RESULTS/output.xml" --into "$CSIT_HISTORY"'
         }
+        int verdict = sh returnStatus: true, script: './csit gate before=14 "$RESULTS/output.xml" --data "$CSIT_HISTORY" --require 0 --junit "$RESULTS/gate.xml"'
+        junit testResults: "${results}/gate.xml", allowEmptyResults: true
+        if (verdict == FELL) {
+            unstable 'a cell fell against the nights before: see the lines of the gate'
+        } else if (verdict != PASSED) {
+            error "the gate could not judge: it ended with ${verdict}"
+        }
+    }
+}
+
+def archived(String results) {
+    stage('Archive') {
+        junit testResults: "${results}/xunit.xml", allowEmptyResults: true
+        archiveArtifacts artifacts: "${results}/**", excludes: '**/reservation', allowEmptyArchive: true, fingerprint: true
+        sh 'rm -rf "$RESULTS"'
     }
 }
 

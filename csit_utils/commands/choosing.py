@@ -45,10 +45,18 @@ class Reader:
         if text in names():
             return list(reference(text).tests)
         chosen = parse_chosen(text)
+        return chosen.of(self.every(text))
+
+    def every(self, text: str) -> Sequence[TestRow]:
+        """All tests of --data, for a text that chooses among them.
+
+        Raises:
+            ConfigError: There is no such place.
+        """
         missing = [str(place) for place in self._data if not place.exists()]
         if missing:
             raise ConfigError(f"{text}: there is no {missing[0]} to look in; name another place with --data")
-        return chosen.of(self._contents(*self._data).tests)
+        return self._contents(*self._data).tests
 
     def contents(self) -> list[Contents]:
         """All that has been read."""

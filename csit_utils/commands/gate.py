@@ -18,8 +18,11 @@ _SHOWN = 10
 
 
 def gate(
-    baseline: Annotated[str, typer.Argument(help=SIDE_HELP)],
-    candidate: Annotated[str, typer.Argument(help="The same.")],
+    baseline: Annotated[
+        str,
+        typer.Argument(help=f"{SIDE_HELP} Or before=N: the last N runs on CANDIDATE's testbed in --data before it."),
+    ],
+    candidate: Annotated[str, typer.Argument(help="The same, but for before=N.")],
     data: DATA = None,
     tolerance: Annotated[str, typer.Option(help="Let a fall pass that is no larger, such as 2%.")] = "0%",
     require: Annotated[int, typer.Option(min=0, help="Fail also when fewer cells can be judged.")] = 1,
@@ -34,14 +37,18 @@ def gate(
     Example: ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
 
     Example: ./csit gate 'night=2026-11-01..2026-11-14' night=2026-11-15 --data results --require 50
+
+    Example: ./csit gate before=14 results/output.xml --data history --require 0
     """
-    allowed = parse_tolerance(tolerance)
+    allowed, count = parse_tolerance(tolerance), parse_before(baseline)
+    from csit_utils.analysis.baseline import runs_before  # noqa: PLC0415 - as below
     from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.gate import decide  # noqa: PLC0415 - as above
     from csit_utils.report.junit import junit_xml  # noqa: PLC0415 - as above
 
     reader = Reader(data)
-    before, after = reader.rows(baseline), reader.rows(candidate)
+    after = reader.rows(candidate)
+    before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
     found = decide(compare(before, after), after, allowed)
     if junit is not None:
         junit.parent.mkdir(parents=True, exist_ok=True)
@@ -52,6 +59,20 @@ def gate(
         raise typer.Exit(2)
     if found.fallen or found.judged < require:
         raise typer.Exit(1)
+
+
+def parse_before(text: str) -> int | None:
+    """The number of runs in `before=14`; None where a baseline is named otherwise.
+
+    Raises:
+        ConfigError: It is no number, or none of 1 and more.
+    """
+    key, equals, value = text.partition("=")
+    if key.strip() != "before" or not equals:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,3}", value.strip()):
+        raise ConfigError(f"{text}: say before=N, N runs from 1 on, such as before=14")
+    return int(value)
 
 
 def parse_tolerance(text: str) -> float:

@@ -85,6 +85,22 @@ def test_the_gate_ends_with_its_status(history: Path, options: tuple[str, ...], 
     assert "9 cells judged" in done.stdout
 
 
+def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
+    def gate(count: int, night: int) -> Result:
+        file = history / "sim-a" / f"2026-01-{night:02}" / "output.xml"
+        return run("gate", f"before={count}", file, "--data", history, "--require", "0")
+
+    fell = gate(5, 7)
+    assert fell.exit_code == 1, "the planted fall is in that night"
+    assert "3 fell" in fell.stdout
+    assert gate(5, 3).exit_code == 0
+    later = gate(4, 16)
+    assert later.exit_code == 0, f"those before it fell as well: {later.output}"
+    first = gate(5, 1)
+    assert first.exit_code == 0
+    assert "0 cells judged" in first.stdout, "there is nothing to hold the first night against"
+
+
 def test_the_gate_passes_where_nothing_fell(history: Path) -> None:
     done = run("gate", "night=2026-01-07..2026-01-11", "night=2026-01-13..2026-01-16", "--data", history)
     assert done.exit_code == 0, done.output
@@ -108,6 +124,8 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
         (("compare", BEFORE, AFTER, "--csv", "--json"), "a table has one form"),
         (("compare", BEFORE, AFTER, "--outcome", "worse"), "--outcome 'worse': there are regression"),
         (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
+        (("gate", "before=none", "x.xml"), "before=none: say before=N"),
+        (("gate", "before=3", "night=2026-01-16", "--data", "/nowhere"), "there is no /nowhere"),
         (("trend", "x.xml", "--false-alarms", "2"), "say a chance between 0 and 1"),
     ],
 )

@@ -11,6 +11,8 @@ class PipelineTest extends Jenkins {
     static final String CLEANUP = './csit cleanup '
     static final String RELEASE = './csit release '
     static final String REPORT = './csit report '
+    static final String IMPORT = './csit import '
+    static final String GATE = './csit gate '
     static final Map ASKED = [TESTBEDS: 'topologies/one.yaml', REASON: 'a look at density']
 
     /** Statuses of lines by what they begin with, one for each time; 0 afterwards. An exception is thrown. */
@@ -34,7 +36,7 @@ class PipelineTest extends Jenkins {
     }
 
     private List<String> order(String branch) {
-        List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT]
+        List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT, IMPORT, GATE]
         return linesOf(branch).collect { String line -> known.find { line.startsWith(it) } }.findAll { it }
     }
 
@@ -192,6 +194,51 @@ class PipelineTest extends Jenkins {
         assert order('one')[0..3] == [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN]
         assert lines.find { it.script.startsWith(RUN) }.env.TESTBED == 'results/one/testbed.yaml'
         assert lines.find { it.script.startsWith(RELEASE) }.env.TOPOLOGY == 'topologies/one.yaml'
+    }
+
+    @Test
+    void 'where the runner keeps a history, a night is added to it and gated'() {
+        env.CSIT_HISTORY = '/srv/history'
+        for (List expected in [[0, 'SUCCESS'], [1, 'UNSTABLE'], [2, 'FAILURE']]) {
+            lines.clear()
+            files.clear()
+            answers = [(GATE): [expected[0]]]
+            assert build('density', ASKED) == expected[1]
+            assert order('one')[-4..-1] == [RELEASE, REPORT, IMPORT, GATE]
+            assert lines.find { it.script.startsWith(GATE) }.env.CSIT_HISTORY == '/srv/history'
+            assert stagesOf('one')[-2..-1] == ['Gate', 'Archive']
+        }
+        assert archived*.toString().contains('results/one/gate.xml')
+    }
+
+    @Test
+    void 'a fall does not hide that tests failed, and a night of which nothing was measured is not gated'() {
+        env.CSIT_HISTORY = '/srv/history'
+        answers = [(OUTCOME): [2], (GATE): [1]]
+        assert build('density', ASKED) == 'FAILURE'
+        lines.clear()
+        files.clear()
+        answers = [(DOCTOR): [1]]
+        assert build('density', ASKED) == 'FAILURE'
+        assert !order('one').contains(GATE)
+    }
+
+    @Test
+    void 'a patch is held against the nights and is none'() {
+        env.CSIT_HISTORY = '/srv/history'
+        assert build('patch', ASKED + [VPP: '/opt/vpp/change-4711']) == 'SUCCESS'
+        assert order('one').last() == REPORT, 'there are no nights yet'
+        lines.clear()
+        files['/srv/history'] = ''
+        answers = [(GATE): [1]]
+        assert build('patch', ASKED + [VPP: '/opt/vpp/change-4711']) == 'UNSTABLE'
+        assert order('one')[-2..-1] == [REPORT, GATE]
+    }
+
+    @Test
+    void 'without a history nothing is gated'() {
+        assert build('density', ASKED) == 'SUCCESS'
+        assert !lines.any { it.script.startsWith(IMPORT) || it.script.startsWith(GATE) }
     }
 
     @Test

@@ -9,10 +9,12 @@ class RestartTest extends Jenkins {
         helper = new PipelineTestHelperCPS()
         env.CSIT_CREDENTIALS = 'lab-password:LAB_PASSWORD'
         env.CSIT_SSH_KEYS = 'lab-key'
+        env.CSIT_HISTORY = '/srv/history'
     }
 
     @Test
     void 'everything that runs can be put on disk'() {
+        files['/srv/history'] = ''
         List outcomes = [3, 0, 1]
         shell = { Line line ->
             files["${line.env.RESULTS}/output.xml".toString()] = '<robot/>'

@@ -32,7 +32,7 @@ class ShellTest extends Jenkins {
     }
 
     @Override
-    boolean exists(String path) { Files.exists(workspace.resolve(path)) }
+    boolean exists(String path) { Files.exists(workspace.resolve(path)) }  // an absolute path stays one
 
     @Override
     String content(String path) { workspace.resolve(path).text }
@@ -59,6 +59,8 @@ class ShellTest extends Jenkins {
     @Test
     void 'a run that was killed is resumed to its end and reported'() {
         killed = 'one'
+        Path history = workspace.resolve('history')
+        env.CSIT_HISTORY = history.toString()
         assert build('density', ASKED + [TESTBEDS: 'topologies/one.yaml']) == 'SUCCESS'
         Path results = workspace.resolve('results/one')
         List<String> journal = results.resolve('journal.jsonl').readLines()
@@ -66,6 +68,8 @@ class ShellTest extends Jenkins {
         assert journal.count { it.contains('"event":"resumed"') } == 1
         assert results.resolve('page/density.html').text.contains('one')
         assert new XmlSlurper().parse(results.resolve('xunit.xml').toFile()).@tests == '12'
+        assert Files.isDirectory(history)
+        assert new XmlSlurper().parse(results.resolve('gate.xml').toFile()).@failures == '0'
         assert results.resolve('reservation').text.startsWith('CSIT_RESERVATION=')
         assert lines*.script.count { it.startsWith('./csit release ') } == 1
     }

@@ -1,0 +1,94 @@
+"""Change of one cell between two sides, its interval, and the probability of chance.
+
+By what there is:
+
+- **several runs on both sides**: difference of means by Welch (Biometrika 34 (1947) 28), which lets the sides vary
+  unequally;
+- **one run against several**: the same with the variation of the side that tells one, `n - 1` degrees of freedom;
+- **one run on both sides, many cells**: how differently the cells of a matrix changed tells how runs vary, see
+  `spread`, which `comparison` asks;
+- **one run on both sides, few cells**: nothing tells how runs vary. The figures' own bounds are intervals (of a search;
+  of MRR the 95 % interval of the mean of its trials). They may be apart or overlap; that says nothing of the next run.
+
+The standard deviation of runs counts as no less than the resolution of one (half of the width between a search's
+bounds): runs that agree by rounding are not without variation. The interval is of the ratio of the means, by
+propagation of errors (first order). It is of 95 % for a cell alone; whether a cell is *called* changed is judged for
+all cells together, see `multiple`.
+"""
+
+from collections.abc import Sequence
+from math import hypot, inf, sqrt
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from scipy.special import stdtr, stdtrit
+
+from csit_utils.analysis.alike import without_bounds
+from csit_utils.analysis.cells import Cell, Figure, resolution
+from csit_utils.analysis.change import CONFIDENCE, Method, Side
+from csit_utils.analysis.grouping import Metric
+
+
+class Judgement(NamedTuple):
+    """A change between two sides, all of it relative to the first."""
+
+    method: Method
+    change: float
+    low: float
+    """Of its confidence interval."""
+    high: float
+    probability: float | None
+    """Of so large a change by chance; None where nothing tells how runs vary."""
+
+
+def side(cell: Cell, found: Sequence[Figure]) -> Side:
+    """Figures of a cell, summed up."""
+    values = [each.value_pps for each in found]
+    lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)
+    several = len(values) > 1
+    return Side(
+        cell.series,
+        tuple(found),
+        fmean(values),
+        stdev(values) if several else None,
+        min(values) if several else lows[0],
+        max(values) if several else highs[0],
+        resolution(found, cell.metric),
+    )
+
+
+def _interval(found: Figure, metric: Metric) -> tuple[float, float]:
+    if found.error_pps > 0:
+        reach = float(stdtrit(max(1, (found.row.mrr_trials or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
+        return found.value_pps - reach, found.value_pps + reach
+    if metric is not Metric.MRR and found.upper_pps == found.value_pps:
+        return without_bounds(found.row, metric, found.value_pps)
+    return found.value_pps, inf if found.upper_pps is None else found.upper_pps
+
+
+def judge_sides(a: Side, b: Side) -> Judgement:
+    """Judge the change from one side to the other."""
+    change = b.mean_pps / a.mean_pps - 1 if a.mean_pps else inf
+    if a.runs == b.runs == 1:
+        low = b.low_pps / a.high_pps - 1 if a.high_pps else inf
+        high = b.high_pps / a.low_pps - 1 if a.low_pps > 0 else inf
+        return Judgement(Method.BOUNDS, change, low, high, None)
+    spread_a = max(a.stdev_pps if a.stdev_pps is not None else b.stdev_pps or 0.0, a.resolution_pps)
+    spread_b = max(b.stdev_pps if b.stdev_pps is not None else a.stdev_pps or 0.0, b.resolution_pps)
+    error_a, error_b = spread_a / sqrt(a.runs), spread_b / sqrt(b.runs)
+    method = Method.RUNS if min(a.runs, b.runs) > 1 else Method.ONE_RUN
+    freedom = _freedom(error_a, error_b, a.runs, b.runs) if method is Method.RUNS else max(a.runs, b.runs) - 1
+    error = hypot(error_a, error_b)
+    if not error or not a.mean_pps:
+        same = a.mean_pps == b.mean_pps
+        return Judgement(method, change, change, change, 1.0 if same else 0.0)
+    probability = 2 * float(stdtr(freedom, -abs(b.mean_pps - a.mean_pps) / error))
+    relative = hypot(error_b / a.mean_pps, b.mean_pps * error_a / a.mean_pps**2)
+    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * relative
+    return Judgement(method, change, change - reach, change + reach, probability)
+
+
+def _freedom(error_a: float, error_b: float, runs_a: int, runs_b: int) -> float:
+    """Degrees of freedom by Welch and Satterthwaite."""
+    parts = error_a**4 / (runs_a - 1) + error_b**4 / (runs_b - 1)
+    return (error_a**2 + error_b**2) ** 2 / parts if parts else runs_a + runs_b - 2.0
