@@ -124,7 +124,7 @@ def _plan_leaves(plan: Plan) -> Iterator[tuple[str, str]]:
             yield f"links.{port.interface}.data_thread", str(port.data_thread)
     for segment in plan.segments:
         yield f"segments.{segment.name}", ", ".join(segment.members)
-    for function in plan.functions:
+    for function in plan.nfs:
         yield f"functions.{function.name}", f"{function.kind} {function.size}"
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins
+# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins | characterization | spark
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -9,6 +9,11 @@ missing=
 need() { # PACKAGE CHECK...: the package is missing when the check fails
     package=$1 && shift
     "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+services=
+need_service() { # PACKAGE CHECK...: one with a service of the same name, which nobody has asked for
+    before=$missing && need "$@"
+    [ "$missing" = "$before" ] || services="$services $1"
 }
 need_network() {
     need iproute2 command -v ip
@@ -27,7 +32,21 @@ need_vm() { # the guests' own kernel and busybox are fetched when the first one 
     fi
 }
 
-purpose=${1:?the purpose: venv, bench, local, vm, integration or jenkins}
+need_services() { # those of tests/characterization
+    need_service kamailio command -v kamailio
+    need kamailio-redis-modules sh -c 'ls /usr/lib/*/kamailio/modules/ndb_redis.so'
+    need_service redis-server command -v redis-server
+    need sip-tester command -v sipp
+    need_service haproxy command -v haproxy
+    need_service nginx command -v nginx
+    need httperf command -v httperf
+}
+need_flows() { # the generator D-ITG, and who reports the sender's rate beside it
+    need d-itg command -v ITGSend
+    need_service sysstat command -v sar
+}
+
+purpose=${1:?the purpose: venv, bench, local, vm, integration, jenkins, characterization or spark}
 case $purpose in
 venv)
     python=${2:-python3}
@@ -38,13 +57,27 @@ bench)
     need_network
     need_lab
     ;;
-local | vm) need_vm ;;
+local)
+    need_vm
+    need nftables command -v nft
+    ;;
+vm) need_vm ;;
 jenkins) # the pipelines' tests
     need default-jre-headless command -v java
     need maven command -v mvn
     ;;
+spark) # a runtime that is too old is as good as none
+    need default-jre-headless sh -c 'java -version 2>&1 | grep -Eq "version \"(1[7-9]|[2-9][0-9])"'
+    ;;
+characterization)
+    need_services
+    need_flows
+    need nftables command -v nft
+    ;;
 integration)
     need_network
+    need_services
+    need_flows
     need_vm
     need nftables command -v nft
     need_lab
@@ -68,12 +101,22 @@ fi
 
 say "installing with apt-get, for $purpose:$missing"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+policy=/usr/sbin/policy-rc.d
+own=
+trap 'rm -f "$log" $own' EXIT
+if [ -n "$services" ] && [ ! -e "$policy" ]; then # Debian starts services when they are installed, unless this says no
+    own=$policy
+    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
+fi
 export DEBIAN_FRONTEND=noninteractive
 for pause in 5 20 0; do # apt waits for dpkg's lock by itself, not for that of the lists
     # shellcheck disable=SC2086 # a list of words
     if apt-get -q -o Acquire::Retries=3 update >"$log" 2>&1 &&
         apt-get -qy -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends $missing >>"$log" 2>&1; then
+        [ -n "$services" ] || exit 0
+        # shellcheck disable=SC2086 # a list of words
+        if command -v systemctl >/dev/null; then systemctl --quiet disable $services >/dev/null 2>&1 || :; fi
+        say "not started, and not enabled at boot; tests start their own:$services"
         exit 0
     fi
     [ "$pause" -eq 0 ] || { say "apt-get did not succeed; again in $pause s" && sleep "$pause"; }

@@ -214,8 +214,9 @@ class Lab:
         """Reset a node; returns when its SSH server answers again."""
         self.nodes[name].reset()
         wait_until("end of its cables", self._half_cables, 30.0, pause_s=0.02)
-        self._plug_cables()
+        # Before they are plugged again: other nodes first have to let go of their ends, which have the same names.
         time.sleep(down_s)
+        self._plug_cables()
         self.nodes[name].start_sshd()
 
     def swap_host_key(self, name: str) -> None:

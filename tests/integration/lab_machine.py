@@ -187,7 +187,15 @@ class Machine:
         """
         self.kill_all()
         for path in self.run("find", "/run/netns", "-type", "f").split() if self._has("/run/netns") else ():
-            for cable in re.findall(r"\bcab\d+\b", self.run("nsenter", f"--net={path}", "cat", "/proc/net/dev")):
+            looked = subprocess.run(
+                self.inside("nsenter", f"--net={path}", "cat", "/proc/net/dev"),
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+            if looked.returncode:  # only a name: who was killed just now was making or removing it
+                continue
+            for cable in re.findall(r"\bcab\d+\b", looked.stdout):
                 self.run("nsenter", f"--net={path}", "ip", "link", "set", cable, "netns", str(self.pid))
             self.run("umount", "--lazy", path)  # what was killed just now may hold it for another moment
         self.run("sh", "-c", "find /run /tmp /var/tmp -xdev -depth -mindepth 1 "

@@ -1,16 +1,14 @@
 """Runs of the suites on a lab in namespaces, and what is on its nodes before, during and after them."""
 
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.host.waiting import wait_until
 from tests.integration.lab import Lab, missing
-from tests.integration.robot_runs import PROJECT, argv, environment, events
+from tests.integration.robot_runs import held_in_a_trial
 
 needs_lab = pytest.mark.skipif(bool(missing()), reason=missing() or "it is all there")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
@@ -24,10 +22,9 @@ def topology_of(lab: Lab, folder: Path) -> Path:
     return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
 
 
-def options(topology: Path, *more: str, mrr_trials: int = 3) -> tuple[str, ...]:
-    """Of a run on it that is over soon; MRR takes half a second a trial."""
-    search = f"SEARCH:quick,sum=1,time=10,mrr={mrr_trials}"
-    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", search, *more)
+def options(topology: Path, *more: str) -> tuple[str, ...]:
+    """Of a run on it that is over soon."""
+    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=2", *more)
 
 
 def state(lab: Lab) -> dict[str, dict[str, object]]:
@@ -70,40 +67,7 @@ def sent_packets(lab: Lab) -> int:
     return sum(int(numbers.split()[8]) for name, _, numbers in rows if name.strip() not in ("lo", "mgmt"))
 
 
-def wait_for_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str, seconds: float = 120) -> None:
-    """Wait until a run has begun a test and sends."""
-
-    def missing_traffic() -> str:
-        if run.poll() is not None:
-            pytest.fail(f"the run has ended: {run.communicate()[0]}")
-        rows = [each for each in events(output) if each["event"] == "started"]
-        if not rows or not rows[-1]["test"].startswith(test):
-            return f"last begun: {rows[-1:]}"
-        before = sent_packets(lab)
-        time.sleep(0.1)
-        return "" if sent_packets(lab) > before + 1000 else "no traffic"
-
-    wait_until(f"trial of {test}", missing_traffic, seconds, pause_s=0.02)
-
-
-@contextmanager
-def going_on(output: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """A run that goes on beside the test; what it says is kept."""
-    with subprocess.Popen(
-        argv(output, *words),
-        cwd=PROJECT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as run:
-        try:
-            yield run
-        finally:
-            if run.poll() is None:
-                run.terminate()
-                try:
-                    run.communicate(timeout=120)
-                except subprocess.TimeoutExpired:
-                    run.kill()
-                    run.communicate()
+def held_in_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str) -> AbstractContextManager[None]:
+    """Let a run stand still in the middle of a trial, its generator on the TG."""
+    # More than what verifies the paths sends, and neighbours say to each other.
+    return held_in_a_trial(run, output, test, sent=lambda: sent_packets(lab), at_least=500)

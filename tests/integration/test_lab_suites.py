@@ -5,19 +5,23 @@ from pathlib import Path
 
 import pytest
 
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Result, VerdictKind
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, topology_of, wait_for_state
-from tests.integration.robot_runs import results, run_robot
+from tests.integration.robot_runs import PROJECT, results, run_robot
 
 pytestmark = [pytest.mark.root, needs_lab]
+NO_NFT = "; ".join(map(str, nft_missing()))
 NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""
 SERVICES = [each for each in ServiceType if not (NO_VMS and each is ServiceType.VSC)]
-SHORT = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.2,sum=0.6,time=4,latency=0.4")
+CHARACTERIZATION = PROJECT / "tests" / "characterization"
+SHORT = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1")
 """Six of the nine tests search, and then measure latency at four loads."""
 
 
@@ -102,3 +106,36 @@ def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     assert row.plan and set(row.plan.machines.values()) == {"TG", "DUT1", "DUT2"}
     assert set(row.environment.nodes) == {"TG", "DUT2"}
     assert row.mrr and row.mrr.mean_pps > 1000
+
+
+@pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)
+def test_a_firewall_behind_a_router_is_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
+    before, kinds = state(lab), ["linux_router", "linux_firewall"]
+    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
+    words = ("-v", "CELLS:1x2", "-v", f"NF_KINDS:{'+'.join(kinds)}", "--suite", "csp-mrr")
+    done = run_robot(tmp_path / "out", *options(topology, *words))
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_state(lab, before)
+    (row,) = results(tmp_path / "out")
+    assert row.test_name.endswith("-lnxip4+lnxfw-mrr") and row.mrr and row.mrr.mean_pps > 1000
+    assert row.facts["functions"]["linux_firewall"].endswith(", 100 rules for every packet of either direction")
+    assert row.drivers["containers"] == "linux_router, linux_firewall"
+    assert row.located and row.located.usage
+    assert {thread.owner for thread in row.located.usage.threads} == {"vswitch", "nf-1-1", "nf-1-2"}
+
+
+def test_a_service_is_swept_over_ssh_as_on_a_laptop(lab: Lab, tmp_path: Path) -> None:
+    before = state(lab)
+    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+    words = options(topology, "-v", "SWEEP_RATES:2000-4000/2000", "-v", "SWEEP_DURATION:1", "--test", "Router Alone")
+    done = run_robot(tmp_path / "out", *words, sources=[CHARACTERIZATION / "chain.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_state(lab, before)
+    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
+    assert item.record.sweep is not None
+    for point in item.record.sweep.points:
+        assert point.flagged is None
+        assert point.sender_pps == pytest.approx(point.input_pps, rel=0.05)
+        assert point.output_pps > 0
+        assert point.delay_s is not None
+        assert set(point.cpu) == {"nf-1-1"}

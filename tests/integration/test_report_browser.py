@@ -74,7 +74,7 @@ def test_all_of_it_in_one_file(browser: Browser, shown: Shown, tmp_path: Path) -
     browser.look(1280, 900)
     browser.events.clear()
     browser.open(page)
-    first = browser.value("document.querySelector('details.test').id")
+    first = browser.value("document.querySelector('details.test figure.plot').closest('details.test').id")
     browser.open(page, f"#{first}")
     assert browser.value(f"document.getElementById('{first}').open") is True
     browser.wait(f"document.querySelector('#{first} svg.main-svg')")
@@ -113,9 +113,8 @@ def test_heat_map_shows_values_and_reasons(browser: Browser, site: Path) -> None
 
 def test_arrow_keys_go_through_a_heat_map(browser: Browser, site: Path) -> None:
     browser.open(site / "density.html")
-    at = (
-        f"[{MAP}.querySelectorAll('td a, td span[tabindex]')].map((all) => [...all].indexOf(document.activeElement))[0]"
-    )
+    stops = f"{MAP}.querySelectorAll('td a:not(.to-cores), td span[tabindex]')"
+    at = f"[...{stops}].indexOf(document.activeElement)"
     browser.value(f"{MAP}.querySelector('td a').focus()")
     columns = browser.value(f"{MAP}.querySelectorAll('thead tr:last-child th').length - 1")
     seen = []
@@ -233,7 +232,7 @@ def test_tables_are_saved_as_they_are_shown(browser: Browser, site: Path) -> Non
     assert name == "results.md"
     assert text.startswith("| Cell |")
     assert len(text.splitlines()) == 3
-    browser.value("csit.filter('')")
+    browser.value("csit.addresses.filter('')")
     _, text, _ = saved(browser, "document.querySelectorAll('.saves button')[1].click()")
     assert "<img" not in text
 
@@ -295,3 +294,43 @@ def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
     browser.ask("Emulation.setEmulatedMedia", media="print")
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     browser.ask("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.events.clear()
+    browser.open(site / "density.html")
+    browser.value(f"{MAP}.querySelector('td a').focus()")
+    test = browser.value("document.activeElement.getAttribute('href')")
+    browser.press("Tab")
+    assert browser.value("document.activeElement.ariaLabel") == "Core map of this test"
+    assert browser.value("getComputedStyle(document.activeElement).opacity") == "1"
+    file, anchor = browser.value("document.activeElement.getAttribute('href')").split("#")
+    assert f"{file}#{anchor}" == test.replace("#test-", "#cores-test-")
+    browser.open(site / file, f"#{anchor}")
+    assert "Core map" in browser.value("document.querySelector('h4.target').innerText")
+    assert 0 <= browser.value("document.querySelector('h4.target').getBoundingClientRect().top") < 900
+    assert browser.complaints() == []
+
+
+def test_two_maps_against_each_other_have_an_address(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "density.html")
+    chosen = (
+        "[document.querySelector('#beside [aria-pressed=true]').textContent,"
+        " ...[...document.querySelectorAll('#beside .choices select')].map((one) => one.selectedOptions[0].text)]"
+    )
+    first = browser.value(chosen)
+    beside(browser, PUBLISHED.format("0.5"), PUBLISHED.format("1"), "side by side")
+    second, address = browser.value(chosen), browser.value("location.hash")
+    assert second[0] == "side by side"
+    assert first[1:] != second[1:]
+    browser.open(site / "density.html", address)
+    assert browser.value(chosen) == second, "as sent to somebody else"
+    assert browser.value("document.querySelectorAll('.stage table').length") == 2
+    beside(browser, PUBLISHED.format("0.5"), PUBLISHED.format("1"), "difference")
+    assert browser.value(chosen)[0] == "difference"
+    browser.value("void setTimeout(() => history.back())")
+    browser.wait(f"{chosen}[0] === 'side by side'")
+    assert browser.value(chosen) == second, "what was chosen before"
+    assert browser.value("location.hash") == address

@@ -19,16 +19,24 @@ from tests.integration.robot_runs import (
     PROJECT,
     argv,
     environment,
+    going_on,
+    held_in_a_trial,
     network_state,
     results,
     run_robot,
     wait_for_network_state,
-    wait_for_traffic,
 )
 
 pytestmark = pytest.mark.root
 
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,width=0.2,sum=1")
+LOCAL = (
+    "-v",
+    "TOPOLOGY:topologies/local.yaml",
+    "-v",
+    "NF_SIZES:1c",
+    "-v",
+    "SEARCH:quick,width=0.2,sum=0.6,latency=0.4",
+)
 LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 """A run that goes on until it is ended, in short trials: between them others get the processor."""
 
@@ -61,12 +69,10 @@ def test_mrr_counts_every_instance_and_direction(tmp_path: Path) -> None:
 def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Path) -> None:
     before = network_state()
     options = (*LOCAL, "-v", "CELLS:2x2")
-    with subprocess.Popen(
-        argv(tmp_path / "killed", *options, *LONG),
-        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as victim:  # fmt: skip
-        wait_for_traffic()
-        victim.send_signal(signal.SIGKILL)
+    with going_on(tmp_path / "killed", *options, *LONG) as victim:
+        with held_in_a_trial(victim, tmp_path / "killed", "CSC 2R2C"):
+            victim.send_signal(signal.SIGKILL)
+        victim.communicate()
     assert network_state()["namespaces"] > before["namespaces"]
     done = run_robot(tmp_path / "next", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -74,32 +80,20 @@ def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Pa
     wait_for_network_state(before)
 
 
-def test_ctrl_c_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
+def test_a_second_run_is_refused_with_the_holder_named_and_ctrl_c_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
-    with subprocess.Popen(
-        argv(tmp_path, *LOCAL, "-v", "CELLS:1x1", *LONG),
-        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as run:  # fmt: skip
-        wait_for_traffic()
-        run.send_signal(signal.SIGINT)
-        run.wait(timeout=120)
+    with going_on(tmp_path / "first", *LOCAL, "-v", "CELLS:1x1", *LONG) as first:
+        with held_in_a_trial(first, tmp_path / "first", "CSC 1R1C"):  # and leaves the processors to the second
+            second = run_robot(tmp_path / "second", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        assert second.returncode != 0
+        assert f"this machine is in use by pid {first.pid}" in second.stdout
+        with held_in_a_trial(first, tmp_path / "first", "CSC 1R1C"):
+            first.send_signal(signal.SIGINT)
+        first.communicate(timeout=120)
     wait_for_network_state(before)
-    (row,) = results(tmp_path)
+    (row,) = results(tmp_path / "first")
     assert not row.passed
     assert "failed" in row.verdict.kinds
-
-
-def test_two_runs_at_once_are_refused_with_the_holder_named(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        argv(tmp_path / "first", *LOCAL, "-v", "CELLS:1x1", *LONG),
-        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as first:  # fmt: skip
-        wait_for_traffic()
-        second = run_robot(tmp_path / "second", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
-        first.send_signal(signal.SIGINT)
-        first.wait(timeout=120)
-    assert second.returncode != 0
-    assert f"this machine is in use by pid {first.pid}" in second.stdout
 
 
 def test_without_the_rights_of_root_one_sentence_says_so(tmp_path: Path) -> None:

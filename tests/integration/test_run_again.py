@@ -4,8 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from csit_utils.report.capsule import command
 from tests.integration.robot_runs import PROJECT, environment, results, run_robot
+
+pytestmark = pytest.mark.parallel
 
 
 def test_the_command_of_a_test_makes_the_same_plan(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.function.testpmd.driver import missing
-from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock, Record
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.ovs.programs import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
@@ -18,12 +17,12 @@ from tests.integration.user_space import (
     LOCAL_OVS,
     cell,
     deployed,
+    kill_run,
     machine_stays_as_it_was,
     planned,
     processes,
     send_and_count,
     topology_with,
-    victim,
 )
 
 pytestmark = [
@@ -85,15 +84,7 @@ def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
 
 def test_a_killed_run_leaves_none() -> None:
     """They are on the machine's record, and they end by themselves when nobody is at the other end any more."""
-    with victim(VICTIM) as run:
-        pids = {pid for pid, line in processes("testpmd").items() if "file-prefix=nf-" in line}
-        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
-        assert len(pids) == 2
-        assert pids <= {worker.pid for worker in record.workers}
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-    with MachineLock() as machine:
-        machine.remove_leftovers()
+    kill_run(VICTIM, "testpmd", "file-prefix=nf-")
 
 
 def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ BRIEF = BRIEF.model_copy(
     update={
         "goals": tuple(goal.model_copy(update={"duration_sum_s": 2.0, "relative_width": 0.1}) for goal in BRIEF.goals),
         "duration_max_s": 120.0,
-        "mrr_trials": 12,
+        "mrr_trials": 4,
         "mrr_duration_s": 0.3,
     }
 )
@@ -101,9 +101,11 @@ def running(
     *,
     change: Callable[[Plan], Plan] = lambda plan: plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    mrr_trials: int = BRIEF.mrr_trials,
 ) -> Iterator[Capped]:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=BRIEF)
+    search = BRIEF.model_copy(update={"mrr_trials": mrr_trials})
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
     experiment.draft.plan = change(experiment.plan())
     experiment.deploy()
@@ -260,7 +262,7 @@ def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world
 
 
 def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) -> None:
-    with running(world) as experiment:
+    with running(world, mrr_trials=12) as experiment:
         numbers = itertools.count()
 
         def toggle() -> None:
@@ -277,7 +279,7 @@ def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) ->
 
 
 def test_a_steady_limit_is_no_two_bands(world: World) -> None:
-    with running(world) as experiment:
+    with running(world, mrr_trials=12) as experiment:
         limit_routed("nf-1-1", 2 * LIMIT_PPS)
         experiment.mrr()
         assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
 from resources.libraries.python.drivers.function.vpp.requirements import missing
-from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock, Record
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.vpp.driver import VppSwitch
 from resources.libraries.python.drivers.vpp import crash
@@ -34,11 +34,10 @@ from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
     cell,
     deployed,
+    kill_run,
     machine_stays_as_it_was,
     planned,
-    processes,
     send_and_count,
-    victim,
 )
 
 PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
@@ -233,15 +232,7 @@ def test_one_that_cannot_start_is_told_with_its_last_words() -> None:
 
 
 def test_a_killed_run_leaves_none() -> None:
-    with victim(VICTIM) as run:
-        pids = {pid for pid, line in processes("vpp").items() if str(DIRECTORY) in line}
-        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
-        assert len(pids) == 2
-        assert pids <= {worker.pid for worker in record.workers}
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-    with MachineLock() as machine:
-        machine.remove_leftovers()
+    kill_run(VICTIM, "vpp", str(DIRECTORY))
 
 
 def test_the_suites_run_on_it(tmp_path: Path) -> None:

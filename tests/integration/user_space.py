@@ -1,6 +1,7 @@
 """What the tests of vSwitches and NFs in user space share: a cell deployed through the drivers, frames sent by hand."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,8 @@ from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.record import Record
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType, TestType
@@ -50,7 +52,7 @@ def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] =
 
 
 @contextmanager
-def prepared(topology: Topology, asked_cell: Cell) -> Iterator[Parts]:
+def prepared(topology: Topology, asked_cell: Cell, plan: Plan | None = None) -> Iterator[Parts]:
     """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
     world = world_of(topology)
 
@@ -65,9 +67,9 @@ def prepared(topology: Topology, asked_cell: Cell) -> Iterator[Parts]:
 
     wait_until("machine lock", busy, _LOCK_S, pause_s=0.1)
     try:
-        plan = make_plan(topology, asked_cell, discover())
         yield world.parts(
-            plan, Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame("64B"), profile=profile("quick"))
+            plan or make_plan(topology, asked_cell, discover()),
+            Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame("64B"), profile=profile("quick")),
         )
     finally:
         world.close()
@@ -172,3 +174,22 @@ def victim(source: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def kill_run(source: str, program: str, mark: str) -> None:
+    """Kill a `victim` whose two processes of a program are on the machine's record, and remove what it has left.
+
+    Args:
+        source: Of the victim.
+        program: What its processes run.
+        mark: What their command lines have in them, unlike those of other runs.
+    """
+    with victim(source) as run:
+        pids = {pid for pid, line in processes(program).items() if mark in line}
+        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
+        assert len(pids) == 2
+        assert pids <= {worker.pid for worker in record.workers}
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    with MachineLock() as machine:
+        machine.remove_leftovers()

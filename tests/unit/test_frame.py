@@ -20,7 +20,7 @@ from resources.libraries.python.planning.matrix import core_usage, core_usage_dr
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "constraints.txt")
+REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-spark.txt", "constraints.txt")
 
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >>"{log}"
@@ -131,6 +131,37 @@ def test_tests_get_their_tools_on_top(entry: Entry) -> None:
     assert entry.asked.splitlines()[-1] == f"run -c {entry.root}/tox.ini -e unit"
     entry.run("plan")
     assert entry.asked == "-m csit_utils plan\n"
+
+
+def test_spark_comes_on_top_and_neither_undoes_the_other(entry: Entry) -> None:
+    entry.run("test")
+    entry.run("setup", "requirements-spark")
+    assert "-m venv" not in entry.asked
+    assert "requirements-spark.txt" in entry.asked
+    for name in ("requirements-spark", "requirements-dev", "requirements"):
+        assert (entry.run("setup", name).stderr, entry.asked) == ("", "")
+
+
+def test_a_changed_pin_of_spark_installs_spark_again_and_nothing_else(entry: Entry) -> None:
+    entry.run("test")
+    entry.run("setup", "requirements-spark")
+    with (entry.root / "requirements-spark.txt").open("a", encoding="utf-8") as pins:
+        pins.write("one-more==1.0\n")
+    assert entry.run("setup", "requirements-dev").stderr == ""
+    entry.run("setup", "requirements-spark")
+    assert "-m pip install" in entry.asked
+    assert "-m venv" not in entry.asked
+
+
+def test_a_link_to_an_environment_of_other_pins_is_not_followed(entry: Entry, tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    (others / "bin").mkdir(parents=True)
+    (entry.root / ".venv").symlink_to(others)
+    done = entry.run("plan")
+    assert done.returncode == 1
+    assert ".venv is a link to what has not these pins; remove the link" in done.stderr
+    assert entry.asked == ""
+    assert list(others.iterdir()) == [others / "bin"]
 
 
 def test_an_old_python_is_said(tmp_path: Path) -> None:
@@ -253,6 +284,8 @@ def test_every_check_votes() -> None:
     tox = ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
     environments = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
-    assert environments == set(re.split(r",\s*", tox["tox"]["env_list"]))
+    by_name = set(re.findall(r"^\S* *\./csit test -e (\w+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.M))
+    assert by_name == {"spark"}
+    assert environments == {*re.split(r",\s*", tox["tox"]["env_list"]), *by_name}
     assert not any("ignore_outcome" in tox[name] for name in tox.sections())
     assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["strict"]

@@ -38,7 +38,7 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
         ("nf_sizes", "3c", "no NF size '3c'; there are 0.5c, 1c, 2c"),
         ("service_types", "CSX", "no service type 'CSX'; there are VSC, CSC, CSP"),
         ("vswitch", "3", "no vSwitch size '3'"),
-        ("frames", "65B", "no frame size '65B'"),
+        ("frames", "63B", "no frame size '63B'"),
         ("frames", " ", "selects nothing"),
     ],
 )

@@ -5,6 +5,7 @@ import json
 import zlib
 from dataclasses import asdict
 
+import msgspec
 import pytest
 
 from csit_utils.dataset.heads import packed_head
@@ -36,7 +37,7 @@ def test_the_head_tells_what_is_packed(made: Result) -> None:
     data = json.loads(pack(made))
     assert not HEAVY & data.keys()
     assert data["counted"] == asdict(counted(made))
-    assert packed_head(pack(made)).counted == counted(made)
+    assert msgspec.structs.asdict(packed_head(pack(made)).counted) == asdict(counted(made))
     assert (data["counted"]["trials"], data["counted"]["planned"]) == (len(made.trials), made.plan is not None)
 
 
@@ -70,3 +71,34 @@ def test_a_key_in_both_parts_is_refused() -> None:
     data = {**json.loads(pack(RESULTS[0])), "trials": []}
     with pytest.raises(ReadError, match="not that of a record"):
         parse_record(json.dumps(data), "x")
+
+
+SHORT = pack(RESULTS[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        (SHORT, True),
+        (SHORT.replace('"packed":', '"packed": '), True),
+        (SHORT.replace('"counted":', '"a\\"packed":"x","counted":'), True),
+        (SHORT.replace('"packed":"', '"packed":"\\u0041'), True),
+        (SHORT[:-1] + ',"later":"}"}', True),
+        (SHORT[:-2] + "}", False),
+        (SHORT[:-1], False),
+        (SHORT[:-1] + "]", False),
+        (SHORT + "}", False),
+        (SHORT[:-2] + '\\"}', False),
+        (SHORT.replace('"packed":"', '"packed":["'), False),
+        (SHORT.replace('"packed":"', '"other":"'), False),
+        (SHORT.replace('"message":""', '"message":"\ud800"'), False),
+    ],
+)
+def test_passing_over_the_packed_part_reads_no_more_and_no_less_than_json_allows(text: str, readable: bool) -> None:
+    if not readable:
+        with pytest.raises(ReadError):
+            packed_head(text)
+        return
+    found, expected = packed_head(text), packed_head(SHORT)
+    names = set(found.__struct_fields__) - {"packed"}
+    assert [getattr(found, name) for name in names] == [getattr(expected, name) for name in names]

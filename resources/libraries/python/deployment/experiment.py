@@ -2,20 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
-from resources.libraries.python.deployment import health
+from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.deployment.guard import within
 from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Asked, Environment, LatencyAtLoad
+from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.priors import PriorBook
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.locate import locate, locating_trial
@@ -24,11 +22,6 @@ from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.search.usage import usage
 from resources.libraries.python.search.verdict import MRR, judge
-
-_TRIAL_S = 90.0
-_DEPLOY_S = 300.0
-_EACH_NF_S = 60.0
-"""Deadlines of last resort: drivers give up long before. A virtual machine may boot in software emulation."""
 
 
 class Experiment:
@@ -53,17 +46,15 @@ class Experiment:
         *,
         priors: PriorBook | None = None,
     ) -> None:
-        self._world = world
         self._priors = priors
         self._on_progress = on_progress
-        self._deployment: Deployment | None = None
+        self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
         self._mrr_trials: tuple[TrialResult, ...] = ()
         self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
-        self._placed: tuple[Affinity, ...] = ()
         self.draft = Draft(topology=topology, asked=asked, environment=environment)
-        self.draft.drivers = dict(world.drivers)
+        self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
     def plan(self) -> Plan:
@@ -72,27 +63,21 @@ class Experiment:
         Raises:
             PlanError: The cell does not fit.
         """
-        self.draft.plan = make_plan(self.draft.topology, self.draft.asked.cell, self._world.layout)
+        self.draft.plan = self._cell.plan()
         return self.draft.plan
 
     def deploy(self) -> float:
         """Bring the plan to life and read back where its data threads run; return the seconds it took."""
-        plan = self.draft.plan or self.plan()
-        deployment = Deployment(plan, self._world.parts(plan, self.draft.asked))
-        with within("the deployment", _DEPLOY_S + _EACH_NF_S * len(plan.functions)):
-            deployment.__enter__()
-        self._deployment = deployment
+        deployment = self._cell.deploy(self.draft.plan or self.plan())
         self.draft.deploy_s = deployment.deploy_s
-        self._placed = self.draft.affinity = deployment.affinity()
+        self.draft.affinity = self._cell.placed
         self.draft.facts = deployment.facts()
         return deployment.deploy_s or 0.0
 
     @property
     def deployment(self) -> Deployment:
         """The running deployment."""
-        if self._deployment is None:
-            raise CsitError("the cell is not deployed")
-        return self._deployment
+        return self._cell.deployment
 
     def measure(self, trial: Trial) -> TrialResult:
         """Run one trial and keep its result.
@@ -100,25 +85,20 @@ class Experiment:
         Raises:
             SystemBroken: Packets of a flow are all lost, and a part is not well.
         """
-        with within("the trial", trial.duration_s + _TRIAL_S):
-            result = self.deployment.measure(trial)
-        self.draft.trials.append(result)
-        if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
-            raise SystemBroken("; ".join(found))
-        return result
+        return self._cell.measure(trial, self.draft.trials.append)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the deployed cell now; empty when all is well."""
-        return health.problems(self.deployment)
+        return self._cell.problems()
 
     def moved(self) -> tuple[str, ...]:
         """Data threads that do not run any more where they ran when the cell had been deployed."""
-        return health.moved(self._placed, self.deployment)
+        return self._cell.moved()
 
     @property
     def is_deployed(self) -> bool:
         """Whether there is a running cell."""
-        return self._deployment is not None
+        return self._cell.is_deployed
 
     def verify_traffic(self) -> None:
         """Send at a low rate and see packets of every instance arrive in both directions.
@@ -126,10 +106,7 @@ class Experiment:
         Raises:
             NoTraffic: Some do not; the text names the last hop that saw them.
         """
-        plan, frame = self.deployment.plan, self.draft.asked.frame
-        before = self.deployment.counters()
-        result = self.measure(connectivity_trial(plan, frame))
-        self._complaints = diagnose(plan, result, before, self.deployment.counters())
+        self._complaints = self._cell.complaints(self.measure)
         self._judge()
         if self._complaints:
             raise NoTraffic("no traffic: " + "; ".join(self._complaints))
@@ -217,27 +194,14 @@ class Experiment:
         Raises:
             RunStopped: Something is left and cannot be removed by force either.
         """
-        deployment, self._deployment = self._deployment, None
-        failure: str | None = None
-        if deployment is not None:
-            try:
-                with within("the removal", _DEPLOY_S + _EACH_NF_S * len(deployment.plan.functions)):
-                    deployment.__exit__(None, None, None)
-            except Exception as error:  # a step boundary: what is left is removed by force
-                failure = f"the cell could not be removed: {health.reason_of(error)}"
-            finally:
-                self.draft.remove_s = deployment.remove_s
-        left = health.clean_up(self._world, self.draft.plan)
-        if left:
-            found = f"after its removal there was still {_few(left)}, removed by force"
-            failure = "; ".join(filter(None, [failure, found]))
-        return failure
+        try:
+            return self._cell.remove(self.draft.plan)
+        finally:
+            self.draft.remove_s = self._cell.remove_s
 
     def _max_load_pps(self) -> float:
         """The highest load that the generator can offer on this deployment."""
-        trial = Trial(load_pps=0.0, duration_s=0.3, frame=self.draft.asked.frame, purpose="calibration")
-        with within("the calibration of the generator", _TRIAL_S):
-            return self.deployment.parts.generator.maximum_pps(trial)
+        return self._cell.maximum_pps()
 
     def _locating(self, run: Callable[[], Sequence[TrialResult]]) -> Sequence[TrialResult]:
         """Run trials that lose packets, and keep between which hops; return the trials."""
@@ -254,7 +218,7 @@ class Experiment:
         now = {row.interface: row for row in self.deployment.affinity()}
         # A thread that was moved at any time was not where it was planned while it was measured.
         self.draft.affinity = tuple(
-            now.get(row.interface, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._placed
+            now.get(row.interface, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
         )
         self.draft.facts = self.deployment.facts()  # once more: some parts tell what they did in the last trial
         self.draft.verdict = judge(
@@ -263,15 +227,11 @@ class Experiment:
             mrr_trials=self._mrr_trials,
             latency_trials=self._latency_trials,
             located=self.draft.located,
-            affinity=self._placed,
+            affinity=self._cell.placed,
             affinity_after=self.draft.affinity,
             complaints=self._complaints,
             facts=self.draft.facts,
         )
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def describe(result: GoalResult) -> str:

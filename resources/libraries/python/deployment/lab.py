@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python.deployment.agent import calls
 from resources.libraries.python.deployment.agent.calls import Found, Role, Work
-from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.parts import Host, Parts
 from resources.libraries.python.deployment.remote.link import Link
 from resources.libraries.python.deployment.remote.node import Connect, Node
 from resources.libraries.python.deployment.remote.parts import (
@@ -23,6 +24,7 @@ from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.drivers.node.lease import Lease
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
@@ -154,6 +156,18 @@ class LabWorld:
                 [RemoteSampler(links[name]) for name in self._topology.duts if prepared[name].sampler]
             ),
             generator_counters=generator.counters,
+        )
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """Nobody yet.
+
+        Raises:
+            Unsupported: In any case.
+        """
+        del folder
+        raise Unsupported(
+            f"{asked.deployment.vnf_name} cannot be sized in a lab: instances are deployed on the machine at hand, "
+            "see topologies/local.yaml"
         )
 
     def recover(self) -> None:

@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.deployment import makers
 from resources.libraries.python.deployment.machine import Machine
-from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.parts import Host, Parts
+from resources.libraries.python.deployment.real_time import RealTime
 from resources.libraries.python.errors import ConfigError, PlanError, Unsupported
+from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
@@ -38,7 +41,7 @@ class LocalWorld:
         return self._machine.problems()
 
     def wishes(self) -> tuple[str, ...]:
-        """What only virtual machines need."""
+        """What only virtual machines need, and NFs that are there on request."""
         return self._machine.wishes()
 
     def open(self) -> tuple[str, ...]:
@@ -63,6 +66,11 @@ class LocalWorld:
             sampler=share.sampler,
             generator_counters=share.generator_counters,
         )
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """Instances in network namespaces and control groups of this machine."""
+        del folder  # scripts are absolute paths
+        return Host(self._machine.orchestrator(asked), RealTime())
 
     def recover(self) -> None:
         """This machine is never lost."""

@@ -15,13 +15,16 @@ from resources.libraries.python.drivers.host.handover import HandedOver
 from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import Problem, check
+from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
+from resources.libraries.python.drivers.instances.requirements import missing as missing_for_services
 from resources.libraries.python.drivers.sampler.host import HostSampler
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Thread
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.topology import DutNode, TgNode, Topology
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
@@ -69,8 +72,11 @@ class Machine:
         return tuple(map(str, found))
 
     def wishes(self) -> tuple[str, ...]:
-        """What only virtual machines need."""
-        return tuple(map(str, makers.missing_for_vms(self._dut))) if self._dut is not None else ()
+        """What only virtual machines need, NFs that are there on request, and services of several components."""
+        found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
+        if self._node is None:
+            found += missing_for_services()
+        return tuple(map(str, found))
 
     def open(self) -> tuple[str, ...]:
         """Check the machine, take its lock, remove what a killed run left behind; say what was removed.
@@ -114,6 +120,18 @@ class Machine:
             generator_counters=lambda: fabric.counters({GENERATOR} & owners),
         )
 
+    def orchestrator(self, asked: Specifications) -> LocalOrchestrator:
+        """Whoever deploys a service of several components on this machine.
+
+        Raises:
+            Unsupported: Instances cannot be limited here.
+        """
+        oversubscribe = self._dut is not None and self._dut.oversubscribe
+        memory_mb = sum(
+            node.ordinary_mb if node.available_mb is None else node.available_mb for node in self.memory or ()
+        )
+        return LocalOrchestrator(asked, self._lock, self.layout, memory_mb or None, oversubscribe=oversubscribe)
+
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """Claimed things and data threads that are still there, although no cell is deployed.
 
@@ -152,7 +170,7 @@ class Machine:
         Others only receive for a virtual machine or a program in user space, whose own threads do the rest: their time
         alone would make a busy owner look idle. What is known of those is the time of their planned CPUs.
         """
-        elsewhere = {function.name for function in plan.functions if function.kind is not NfKind.LINUX_ROUTER}
+        elsewhere = {function.name for function in plan.functions if not function.kind.is_namespace}
         if self._dut is not None and self._dut.vswitch != "linux_bridge":
             elsewhere.update(filter(is_vswitch, fabric.owners))
         behind = {port.interface for name in elsewhere for port in plan.ports(name)}

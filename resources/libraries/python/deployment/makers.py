@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from resources.libraries.python.deployment.owned import OwnedGenerator
 from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.function.nftables import rulesets
+from resources.libraries.python.drivers.function.nftables.driver import NftablesRouters
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.function.testpmd.driver import Testpmds
 from resources.libraries.python.drivers.function.testpmd.driver import missing as testpmd_missing
@@ -16,6 +19,8 @@ from resources.libraries.python.drivers.function.vpp.driver import VppRouters
 from resources.libraries.python.drivers.function.vpp.requirements import missing as vpp_missing
 from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generator.builtin.wire import Sending
+from resources.libraries.python.drivers.generator.ditg.driver import DitgGenerator
+from resources.libraries.python.drivers.generator.ditg.requirements import missing as ditg_missing
 from resources.libraries.python.drivers.generator.trex.driver import TrexGenerator
 from resources.libraries.python.drivers.generator.trex.ports import table_of as trex_ports
 from resources.libraries.python.drivers.generator.trex.requirements import missing as trex_missing
@@ -31,8 +36,8 @@ from resources.libraries.python.drivers.switch.vpp.requirements import missing a
 from resources.libraries.python.drivers.vpp.interfaces import drives_by_dpdk
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
-from resources.libraries.python.model.topology import DutNode, TgNode
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.roles.function import NetworkFunctions
 from resources.libraries.python.roles.generator import TrafficGenerator
@@ -74,6 +79,10 @@ _SWITCHES: dict[str, Callable[[DutNode, Site], VSwitch]] = {
 }
 _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunctions]] = {
     NfKind.LINUX_ROUTER: lambda _, site, row: LinuxRouters(row, site.fabric),
+    NfKind.LINUX_FIREWALL: lambda node, site, row: NftablesRouters(
+        row, site.fabric, rulesets.firewall(node.firewall.rules)
+    ),
+    NfKind.LINUX_NAT: lambda _, site, row: NftablesRouters(row, site.fabric, rulesets.nat()),
     NfKind.QEMU: lambda node, site, row: VirtualMachines(row, site.plan, site.fabric, site.lock, node.vm),
     NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
         row,
@@ -94,6 +103,7 @@ _GENERATORS: dict[str, Callable[[TgNode, Site], TrafficGenerator]] = {
     "auto": _built_in("auto"),
     "xdp": _built_in("xdp"),
     "ring": _built_in("ring"),
+    "ditg": lambda _, site: DitgGenerator(site.plan, site.fabric, site.lock),
     "trex": lambda node, site: TrexGenerator(
         site.plan, site.fabric, site.lock, node.trex, largest_frame_bytes=site.largest_frame_bytes
     ),
@@ -103,6 +113,8 @@ _MISSING_FOR_SWITCH: dict[str, Callable[[DutNode], Sequence[Problem]]] = {
     "vpp": lambda node: tuple(vpp_switch_missing(node)),
 }
 _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
+    NfKind.LINUX_FIREWALL: lambda _: tuple(nft_missing()),
+    NfKind.LINUX_NAT: lambda _: tuple(nft_missing()),
     NfKind.TESTPMD: lambda _: tuple(testpmd_missing()),
     NfKind.VPP: lambda node: tuple(vpp_missing(node.vpp)),
 }
@@ -113,8 +125,11 @@ _MISSING_FOR_VMS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
 _MISSING_FOR_GENERATOR: dict[str, Callable[[TgNode], Sequence[Problem]]] = {
     "trex": lambda node: tuple(trex_missing(node.trex)),
     "xdp": lambda _: tuple(_missing_for_xdp()),
+    "ditg": lambda _: tuple(ditg_missing()),
 }
 """What a machine lacks for a driver. VMs apart: a machine without them runs all else."""
+_ON_REQUEST = frozenset({NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT})
+"""Kinds that a topology offers beside its default: a machine that lacks something for them runs all else too."""
 
 
 def switch(node: DutNode, site: Site) -> VSwitch:
@@ -176,13 +191,16 @@ def missing(node: TgNode | DutNode) -> Iterator[Problem]:
         return
     yield from _MISSING_FOR_SWITCH.get(node.vswitch, _nothing)(node)
     for kind in node.containers:
-        yield from _MISSING_FOR_FUNCTIONS.get(kind, _nothing)(node)
+        if kind is node.containers[0] or kind not in _ON_REQUEST:
+            yield from _MISSING_FOR_FUNCTIONS.get(kind, _nothing)(node)
 
 
-def missing_for_vms(node: TgNode | DutNode) -> Iterator[Problem]:
-    """What the present machine lacks for a node's virtual machines."""
-    if isinstance(node, DutNode) and node.vms is not None:
+def missing_for_some(node: DutNode) -> Iterator[Problem]:
+    """What the present machine lacks for a node's virtual machines, or for other NFs that are there on request."""
+    if node.vms is not None:
         yield from _MISSING_FOR_VMS.get(node.vms, _nothing)(node)
+    requested = (kind for kind in node.containers[1:] if kind in _ON_REQUEST)
+    yield from dict.fromkeys(problem for kind in requested for problem in _MISSING_FOR_FUNCTIONS[kind](node))
 
 
 def _nothing(_: TgNode | DutNode) -> Sequence[Problem]:

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.roles.function import NetworkFunctions
 from resources.libraries.python.roles.generator import TrafficGenerator
+from resources.libraries.python.roles.passing import Passing
 from resources.libraries.python.roles.sampler import Sampler
+from resources.libraries.python.roles.service import Orchestrator
 from resources.libraries.python.roles.vswitch import VSwitch
 
 
@@ -66,6 +70,17 @@ class Share:
         return (*self.cables, *(part for part in roles if part is not None))
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where services of several components are deployed, and what watches them."""
+
+    orchestrator: Orchestrator
+    time: Passing
+    """As it passes there."""
+    simulation: Mapping[str, Any] | None = None
+    """Parameters of a simulated service."""
+
+
 class World(Protocol):
     """Where cells are deployed; open for a whole run."""
 
@@ -97,6 +112,17 @@ class World(Protocol):
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """Whoever deploys a service of several components in any size.
+
+        Args:
+            asked: The service and its workload.
+            folder: Where the specification of the service lies.
+
+        Raises:
+            Unsupported: This world has nobody who does.
+        """
 
     def recover(self) -> None:
         """Wait for what was lost of the world, such as a node that reboots, and take it into use again.

@@ -1,9 +1,11 @@
 """The sim world: a simulated system under test with a virtual clock. Nothing in it is measured."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.parts import Host, Parts
+from resources.libraries.python.deployment.simulated_sizing import simulated_sizing
 from resources.libraries.python.drivers.function.sim import SimFunctions
 from resources.libraries.python.drivers.generator.sim import SimGenerator
 from resources.libraries.python.drivers.sampler.sim import SimSampler
@@ -11,6 +13,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.switch.sim import SimSwitch
+from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
@@ -54,6 +57,16 @@ class SimWorld:
             clock=clock.now,
             sampler=SimSampler(system),
         )
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """A simulated service: its parameters lie beside its specification.
+
+        Raises:
+            Unsupported: There are none.
+            ConfigError: They do not fit.
+        """
+        here = simulated_sizing(asked, folder)
+        return Host(here.orchestrator, here.time, here.simulated.model_dump(mode="json"))
 
     def recover(self) -> None:
         """This machine is never lost."""

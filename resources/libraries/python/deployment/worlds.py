@@ -7,7 +7,6 @@ from resources.libraries.python.deployment.lab import LabWorld
 from resources.libraries.python.deployment.local import LocalWorld
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.simulated import SimWorld
-from resources.libraries.python.drivers.connection.ssh import SshConnection
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.model import topology as model
@@ -27,7 +26,14 @@ def world_of(topology: model.Topology) -> World:
         case model.World.LOCAL:
             return LocalWorld(topology)
         case model.World.LAB:
-            return LabWorld(topology, SshConnection)
+            return _lab(topology)
+
+
+def _lab(topology: model.Topology) -> LabWorld:
+    # Only labs need SSH, which takes long to import.
+    from resources.libraries.python.drivers.connection.ssh import SshConnection  # noqa: PLC0415
+
+    return LabWorld(topology, SshConnection)
 
 
 def layout_of(topology: model.Topology) -> Layouts:
@@ -61,7 +67,7 @@ def _found(topology: model.Topology) -> Mapping[str, Found]:
     """A lab's nodes as they are. They are asked once: the rows of every suite need it."""
     key = topology.model_dump_json()
     if key not in _LOOKED_AT:
-        world = LabWorld(topology, SshConnection)
+        world = _lab(topology)
         try:
             _LOOKED_AT[key] = world.look()
         finally:

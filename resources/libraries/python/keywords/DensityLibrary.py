@@ -1,19 +1,15 @@
 """Keywords of the density suites, and the listener that makes their rows."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from robot.api import SkipExecution, logger
+from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn, register_run_keyword
 
 from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.health import clean_up
-from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.keywords.choices import (
     Lookup,
     chosen_priors,
@@ -24,12 +20,12 @@ from resources.libraries.python.keywords.choices import (
 )
 from resources.libraries.python.keywords.keeper import Keeper
 from resources.libraries.python.keywords.progress import ConsoleProgress
-from resources.libraries.python.keywords.suite_rows import has_placeholders, keys_of, put_rows, rows_for
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.keywords.running import skipping, variable
+from resources.libraries.python.keywords.suite_rows import cell_of, has_placeholders, keys_of, put_rows, rows_for
+from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
-from resources.libraries.python.model.result import Asked, Environment, Result
-from resources.libraries.python.model.selection import parse_kinds
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.result import Asked, Result
 from resources.libraries.python.recording.priors import PriorBook
 
 
@@ -42,22 +38,19 @@ class DensityLibrary:
     """
 
     def __init__(self) -> None:
-        self._topology: Topology | None = None
-        self._world: World | None = None
-        self._environment: Environment | None = None
+        self._testbed = Testbed()
         self._experiment: Experiment | None = None
-        self._choices: Lookup = _variable
+        self._choices: Lookup = variable
         self._progress = ConsoleProgress()
         self._keeper = Keeper(self._progress)
         self._priors: PriorBook | None = None
-        self._opened = 0
 
     # -- listener -----------------------------------------------------------------------------------------------------
 
     def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (Robot's own types are not typed)
         """Put the rows of the plan into a density suite."""
         try:
-            lookup = resumed(_variable)
+            lookup = resumed(variable)
             made = rows_for(lookup)
         except CsitError as error:
             data.setup.config(name="Fail", args=[str(error)])
@@ -65,7 +58,7 @@ class DensityLibrary:
         if made is None:
             return
         if has_placeholders(data):
-            options = _variable("OPTIONS")
+            options = variable("OPTIONS")
             put_rows(data, made, options.include, options.exclude)
         for refused in made.refused:
             result.metadata[f"Does not fit: {refused.cell}"] = refused.reason
@@ -87,20 +80,15 @@ class DensityLibrary:
 
         | Suite Setup | Open Testbed |
         """
-        self._opened += 1
-        if self._opened > 1:
+        if not self._testbed.enter():
             return
-        self._choices = resumed(_variable)
-        self._topology = chosen_topology(self._choices)
+        self._choices = resumed(variable)
+        topology = chosen_topology(self._choices)
         chosen_profile(self._choices)  # a wrong name is told now and not in the first test
         self._priors = chosen_priors(self._choices)
-        self._keeper.prepare(self._choices, Path(str(_variable("OUTPUT DIR"))))
-        self._world = world_of(self._topology)
-        for line in self._world.open():
-            logger.warn(line)
-        self._environment = self._world.environment()  # after opening, which may change settings of the machine
-        self._keeper.open(self._choices, self._topology, self._environment)
-        logger.info(f"testbed {self._topology.metadata.name} is open")
+        self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))))
+        environment = self._testbed.open(topology)
+        self._keeper.open(self._choices, topology, environment)
 
     @keyword
     def close_testbed(self) -> None:
@@ -108,16 +96,11 @@ class DensityLibrary:
 
         | Suite Teardown | Close Testbed |
         """
-        self._opened -= 1
-        if self._opened > 0:
+        if not self._testbed.leave():
             return
-        world, self._world = self._world, None
         with ExitStack() as steps:
             steps.callback(self._keeper.close)
-            if world is not None:
-                steps.callback(world.close)
-                for line in clean_up(world, None):
-                    logger.warn(f"{line} was still there and was removed by force")
+            self._testbed.close()
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -140,30 +123,18 @@ class DensityLibrary:
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """
-        sizes = tuple(NfSize(size) for size in nf_size.split("+"))
-        asked = Asked(
-            test_type=test_type,
-            cell=Cell(
-                service_type=service_type,
-                nf_chains=nf_chains,
-                nf_nodes=nf_nodes,
-                nf_sizes=sizes,
-                vs_dtc=vswitch_cores,
-                nf_kinds=parse_kinds(nf_kinds),
-            ),
-            frame=frame_named(frame),
-            profile=chosen_profile(self._choices),
-        )
+        cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds)
+        profile = chosen_profile(self._choices)
+        asked = Asked(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         self._keeper.begin_test(asked)
         self._experiment = self._experiment_for(asked)
         self._progress.test(asked, simulated=self._experiment.draft.simulation is not None)
 
     def _experiment_for(self, asked: Asked) -> Experiment:
-        if self._topology is None or self._world is None or self._environment is None:
-            raise CsitError("the testbed is not open; the suite setup is missing")
+        topology, world, environment = self._testbed.opened()
         report = self._progress.search
-        experiment = Experiment(self._topology, self._world, asked, self._environment, report, priors=self._priors)
-        experiment.draft.rerun = rerun(self._choices, self._topology)
+        experiment = Experiment(topology, world, asked, environment, report, priors=self._priors)
+        experiment.draft.rerun = rerun(self._choices, topology)
         return experiment
 
     @keyword
@@ -189,7 +160,7 @@ class DensityLibrary:
 
         | Deploy Cell |
         """
-        seconds = _skipping(self._running.deploy)
+        seconds = skipping(self._running.deploy)
         logger.info(f"deployed in {seconds:.3f} s")
 
     @keyword
@@ -243,9 +214,9 @@ class DensityLibrary:
 
         def finish(removal: str) -> Result:
             return experiment.draft.finish(
-                test_id=str(BuiltIn().get_variable_value("${SUITE NAME}")) + "." + str(_variable("TEST NAME")),
-                test_name=str(_variable("TEST NAME")),
-                tags=tuple(_variable("TEST TAGS")),
+                test_id=f"{variable('SUITE NAME')}.{variable('TEST NAME')}",
+                test_name=str(variable("TEST NAME")),
+                tags=tuple(variable("TEST TAGS")),
                 passed=status == "PASS" and not removal,
                 message="; ".join(filter(None, [message, removal])),
             )
@@ -260,16 +231,3 @@ class DensityLibrary:
 
 
 register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]
-
-
-def _skipping(step: Callable[[], float]) -> float:
-    """Run a step; what this machine cannot do skips the test."""
-    try:
-        return step()
-    except Unsupported as error:
-        raise SkipExecution(str(error)) from error
-
-
-def _variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
-    """A Robot variable, None where it is not set."""
-    return BuiltIn().get_variable_value(f"${{{name}}}")

@@ -8,6 +8,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.keywords.choices import chosen_topology
+from resources.libraries.python.keywords.running import variable
 from resources.libraries.python.model.topology import World
 
 
@@ -31,7 +32,7 @@ class NodesLibrary:
 
         | ${nodes} = | Open Connections To Nodes |
         """
-        topology = chosen_topology(lambda name: BuiltIn().get_variable_value(f"${{{name}}}"))
+        topology = chosen_topology(variable)
         if topology.world is not World.LAB:
             return []
         # Only labs need SSH, and importing it takes a second.

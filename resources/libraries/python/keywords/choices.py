@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,11 +90,16 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """How to run the tests of the present suite again, for their records."""
+    return rerun_of(lookup, topology, _variables(lookup))
+
+
+def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
+    """The same for a suite that is chosen by other variables."""
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),
         topology_digest=_digest(topology),
-        variables=_variables(lookup),
+        variables=dict(variables),
     )
 
 

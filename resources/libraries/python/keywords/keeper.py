@@ -23,7 +23,7 @@ from resources.libraries.python.recording.resume import cell_key, past_of
 from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.writer import check_folder, write_result
 
-_RESULT_SPACE_BYTES = 50_000_000
+RESULT_SPACE_BYTES = 50_000_000
 """The reserve included."""
 _SIGNAL = "Execution terminated by signal"
 """What Robot says of a test that was interrupted by Ctrl-C or SIGTERM."""
@@ -56,7 +56,7 @@ class Keeper:
         resumed = resumed_folder(lookup)
         if resumed is not None and resumed.resolve() != folder.resolve():
             raise CsitError(f"a run is resumed in its own folder; say -d {resumed}")
-        check_folder(folder, _RESULT_SPACE_BYTES)
+        check_folder(folder, RESULT_SPACE_BYTES)
         self._folder = folder
 
     def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:

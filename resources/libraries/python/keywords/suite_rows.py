@@ -47,18 +47,24 @@ def rows_for(lookup: Lookup) -> Rows | None:
 def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
     """What the journal calls the tests of a suite whose rows have been made."""
     rows = [test.body[0].args for test in suite.tests if test.body and len(test.body[0].args) >= _ARGUMENTS]
-    return [key_of(_cell(row), row[3], str(lookup("TEST_TYPE"))) for row in rows]
+    cells = [
+        (cell_of(ServiceType(service_type), int(chains), int(nodes), sizes, int(vswitch), *kinds), frame)
+        for service_type, chains, nodes, frame, sizes, vswitch, *kinds in rows
+    ]
+    return [key_of(cell, frame, str(lookup("TEST_TYPE"))) for cell, frame in cells]
 
 
-def _cell(arguments: Sequence[str]) -> Cell:
-    service_type, chains, nodes, _, sizes, vswitch, *kinds = arguments
+def cell_of(  # noqa: PLR0917 - as a row has them
+    service_type: ServiceType, nf_chains: int, nf_nodes: int, nf_size: str, vswitch_cores: int, nf_kinds: str = ""
+) -> Cell:
+    """The cell that a row says, sizes and kinds as it writes them: `1c+0.5c`, `linux_router+testpmd`."""
     return Cell(
-        service_type=ServiceType(service_type),
-        nf_chains=int(chains),
-        nf_nodes=int(nodes),
-        nf_sizes=tuple(NfSize(size) for size in sizes.split("+")),
-        vs_dtc=int(vswitch),
-        nf_kinds=parse_kinds(kinds[0]) if kinds else (),
+        service_type=service_type,
+        nf_chains=nf_chains,
+        nf_nodes=nf_nodes,
+        nf_sizes=tuple(NfSize(size) for size in nf_size.split("+")),
+        vs_dtc=vswitch_cores,
+        nf_kinds=parse_kinds(nf_kinds),
     )
 
 

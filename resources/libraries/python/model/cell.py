@@ -1,5 +1,6 @@
 """What is asked of one test: a cell of the density matrix, a frame size."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -66,6 +67,20 @@ class NfKind(StrEnum):
     """A virtual machine in which VPP routes IPv4."""
     SIM = "sim"
 
+    @property
+    def is_namespace(self) -> bool:
+        """Whether it is a network namespace in which the kernel itself forwards, in the data threads of its ports."""
+        return self in {NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT}
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether one NF of the kind has interfaces for any number of service instances; others have just two."""
+        return self.is_namespace or self is NfKind.SIM
+
+
+ALL_INSTANCES = 0
+"""In the place of an instance's number: something that is one for all instances."""
+
 
 class Cell(Frozen):
     """One point of the density matrix with the sizes of its vSwitch and NFs."""
@@ -92,6 +107,20 @@ class Cell(Frozen):
                 raise ValueError(f"{len(row)} {what} for {self.nf_nodes} NFs; give one for all or one for each")
         return self
 
+    @model_validator(mode="after")
+    def _shared_nodes_fit(self) -> Self:
+        for node in self.shared_nodes:
+            if node > self.nf_nodes:
+                raise ValueError(f"node {node} is to be shared, and an instance has {self.nf_nodes} NFs")
+        if list(self.shared_nodes) != sorted(set(self.shared_nodes)):
+            raise ValueError(f"shared nodes {self.shared_nodes}: write each once, in ascending order")
+        if self.shared_nodes and not self.service_type.is_pipeline:
+            raise ValueError(
+                "nodes are shared in a CSP only, where NFs are linked to each other: in a "
+                f"{self.service_type} every hop crosses the vSwitch"
+            )
+        return self
+
     def size_of(self, node: int) -> NfSize:
         """The size of NF `node` (1-based) of every instance."""
         return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[node - 1]
@@ -102,10 +131,25 @@ class Cell(Frozen):
             return None
         return self.nf_kinds[0] if len(self.nf_kinds) == 1 else self.nf_kinds[node - 1]
 
+    def holder(self, instance: int, node: int) -> int:
+        """The instance in the name of an NF: its own, or ALL_INSTANCES where the node is shared."""
+        return ALL_INSTANCES if node in self.shared_nodes else instance
+
+    def nfs(self) -> Iterator[tuple[int, int]]:
+        """All NFs as (instance in the name, node), instance by instance; shared ones once, with the first instance."""
+        for instance in range(1, self.nf_chains + 1):
+            for node in range(1, self.nf_nodes + 1):
+                if instance == 1 or node not in self.shared_nodes:
+                    yield self.holder(instance, node), node
+
+    def count_of(self, node: int) -> int:
+        """NFs at a node (1-based) of all instances."""
+        return 1 if node in self.shared_nodes else self.nf_chains
+
     @property
     def nf_count(self) -> int:
-        """All NFs of the cell."""
-        return self.nf_chains * self.nf_nodes
+        """All NFs of the cell; a shared one counts once."""
+        return self.nf_chains * self.nf_nodes - (self.nf_chains - 1) * len(self.shared_nodes)
 
     @property
     def size_name(self) -> str:

@@ -1,5 +1,6 @@
-"""The frame sizes that tests can ask for by name, from `resources/traffic_profiles/frames.yaml`."""
+"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.load import load_yaml
 
 FRAMES_FILE = Path(__file__).parents[3] / "traffic_profiles" / "frames.yaml"
+SMALLEST, LARGEST = 64, 9018
+"""Bytes of an Ethernet frame with FCS, jumbo frames included."""
+_BYTES = re.compile(r"0*([1-9]\d{1,4})B")
 
 
 class _FramesFile(Frozen):
@@ -22,12 +26,17 @@ def _known() -> dict[str, Frame]:
 
 
 def frame(name: str) -> Frame:
-    """The frame size of that name.
+    """The frame size of that name; `1300B` is one of 1300 bytes, with FCS.
 
     Raises:
         ConfigError: There is none.
     """
     known = {key.upper(): value for key, value in _known().items()}
-    if name.upper() not in known:
-        raise ConfigError(f"no frame size '{name}'; {FRAMES_FILE.name} has {', '.join(_known())}")
-    return known[name.upper()]
+    if name.upper() in known:
+        return known[name.upper()]
+    if (size := _BYTES.fullmatch(name.upper())) and SMALLEST <= int(size[1]) <= LARGEST:
+        return Frame(name=f"{int(size[1])}B", parts=(FramePart(frame_bytes=int(size[1])),))
+    raise ConfigError(
+        f"no frame size '{name}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
+        f"and any from {SMALLEST}B to {LARGEST}B will do"
+    )

@@ -1,5 +1,6 @@
-"""Loading of YAML files into frozen types. An error is one sentence with file, line and the path inside the file."""
+"""Loading of YAML and JSON files into frozen types. An error is one sentence with file, line and path inside it."""
 
+import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,14 +41,52 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
     return _validated(path, *_read(path), model)
 
 
-def _read(path: Path) -> tuple[yaml.Node | None, Any]:
-    """The nodes of a file, which know their lines, and what it says."""
+def load_json(path: Path, model: type[Model]) -> Model:
+    """The same for a JSON file. Its types are JSON's: the text "2" is no number.
+
+    Raises:
+        ConfigError: The file is missing, is no JSON, has a key twice, or does not fit the model.
+    """
+    text = text_of(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}: no valid JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: no valid JSON: {error}") from error
+    try:
+        # JSON is YAML, whose reader knows lines, but for tabs. Between the tokens of JSON a blank says the same.
+        root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+        _refuse_repeated_keys(path, root, (), set())
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    try:
+        return model.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise ConfigError(_sentence(path, root, error, model)) from error
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def text_of(path: Path) -> str:
+    """What is in a text file.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+def _read(path: Path) -> tuple[yaml.Node | None, Any]:
+    """The nodes of a file, which know their lines, and what it says."""
+    text = text_of(path)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         _refuse_repeated_keys(path, root, (), set())

@@ -157,6 +157,9 @@ class NextHop(Frozen):
     prefix: str
     address: str
     mac: str
+    also: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    """More prefixes that are behind it: networks to which NFs before have translated source addresses. Answers to
+    translated packets are sent there."""
 
 
 class NfInterface(Frozen):
@@ -171,12 +174,13 @@ class NfInterface(Frozen):
 
 
 class NfPlan(Frozen):
-    """One network function."""
+    """One network function, or what one instance has of a network function that all instances share."""
 
     name: str
-    """`nf-{instance}-{node}`."""
+    """`nf-{instance}-{node}`; `nf-0-{node}` for one that is shared. Then each instance has a row of that name, with the
+    instance's own interfaces."""
     id: int
-    """Counts from 1 over all instances."""
+    """Counts from 1 over the nodes of all instances."""
     instance: int
     node: int
     size: NfSize
@@ -185,6 +189,8 @@ class NfPlan(Frozen):
     """Towards TG port 1."""
     right: NfInterface
     """Towards TG port 2."""
+    translates_to: str | None = Field(default=None, exclude_if=_is_empty)
+    """The network that an NF of kind linux_nat translates source addresses to on the way forward, one to one."""
 
 
 class Flow(Frozen):
@@ -202,6 +208,9 @@ class Flow(Frozen):
     destination_ip: str
     vlan: int | None = None
     """The tag of its frames on the generator's cables."""
+    answers_to: str | None = Field(default=None, exclude_if=_is_empty)
+    """The address that answers to the other direction go to, where an NF translates that direction's sources; None
+    where that is the destination."""
 
 
 class Hop(Frozen):
@@ -245,6 +254,14 @@ class Plan(Frozen):
     def ports(self, owner: str) -> tuple[Port, ...]:
         """All ports of one owner."""
         return tuple(port for link in self.links for port in (link.a, link.b) if port.owner == owner)
+
+    @property
+    def nfs(self) -> tuple[NfPlan, ...]:
+        """Network functions, each once: of a shared one the first instance's row."""
+        found: dict[str, NfPlan] = {}
+        for function in self.functions:
+            found.setdefault(function.name, function)
+        return tuple(found.values())
 
     def function(self, name: str) -> NfPlan:
         """The NF of that name."""

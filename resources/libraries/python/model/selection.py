@@ -78,9 +78,7 @@ def parse_selection(
     return Selection(
         service_types=tuple(_one_of(word, ServiceType, "service type") for word in _words(service_types)),
         points=_points(cells),
-        nf_sizes=tuple(
-            tuple(_one_of(size, NfSize, "NF size") for size in word.split("+")) for word in _words(nf_sizes)
-        ),
+        nf_sizes=tuple(parse_sizes(word) for word in _words(nf_sizes)),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
         frames=parse_frames(frames),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
@@ -103,6 +101,15 @@ def parse_kinds(word: str) -> tuple[NfKind, ...]:
         ConfigError: There is no such kind.
     """
     return tuple(_one_of(kind, NfKind, "NF kind") for kind in word.split("+")) if word else ()
+
+
+def parse_sizes(word: str) -> tuple[NfSize, ...]:
+    """Read the sizes of a service's NFs: `1c` for all, or `1c+0.5c`, one for each.
+
+    Raises:
+        ConfigError: There is no such size.
+    """
+    return tuple(_one_of(size, NfSize, "NF size") for size in word.split("+"))
 
 
 def _words(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from resources.libraries.python.model.base import Frozen
 class Generator(Frozen):
     """The traffic generator of a TG node."""
 
-    driver: Literal["auto", "xdp", "ring", "trex", "sim"]
+    driver: Literal["auto", "xdp", "ring", "trex", "ditg", "sim"]
     """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
     cores: Annotated[int, Field(ge=1, le=64)] = 1
     """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
@@ -46,6 +46,13 @@ class Vm(Frozen):
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+class Firewall(Frozen):
+    """What an NF of kind linux_firewall does."""
+
+    rules: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """That every packet is looked up in, of either direction: none matches but the last one, which lets it pass."""
 
 
 class Ovs(Frozen):

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.sizing_checks import check_deployment
+from resources.libraries.python.model.workload import Positive, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Flavor(Frozen):
@@ -67,6 +68,11 @@ class Component(Frozen):
     most_instances: Annotated[int, Field(ge=1, le=100)] = 1
     install: str | None = None
     """Script that brings an instance up, instead of that of the service; relative to the file."""
+
+    @property
+    def ceiling(self) -> int:
+        """The most instances that it can have."""
+        return max(self.instances, self.most_instances)
 
 
 class Servers(Frozen):
@@ -124,51 +130,40 @@ class DeploymentSpec(Frozen):
         """
         return next(row for row in self.components if row.name == name)
 
+    def vcpus(self, size: Size) -> float:
+        """Of all instances of a size, without what is not sized."""
+        total = sum(share.instances * self.flavors[share.flavor].vcpus for share in size.components.values())
+        return round(total, 6)  # three times 0.1 is 0.3
 
-class Range(Frozen):
-    """Offered loads, lowest and highest, in the workload's own unit."""
+    def memory_mb(self, size: Size) -> int:
+        """Of all instances of a size."""
+        return sum(share.instances * self.flavors[share.flavor].memory_mb for share in size.components.values())
 
-    min: Positive
-    max: Positive
+    def smallest(self) -> Size:
+        """The smallest flavor and the first number of instances everywhere."""
+        return Size(
+            components={row.name: Share(flavor=row.flavors[0], instances=row.instances) for row in self.components}
+        )
+
+    def lacking(self, size: Size) -> str | None:
+        """Why the resources are not enough for a size, as in `needs 7 vCPUs, 6 are there`; None where they are."""
+        there = self.resources
+        fixed = f" and {self.fixed_vcpus:g} for what is not sized" if self.fixed_vcpus else ""
+        if there.vcpus is not None and round(self.vcpus(size) + self.fixed_vcpus, 6) > there.vcpus:
+            return f"needs {self.vcpus(size):g} vCPUs{fixed}, {there.vcpus:g} are there"
+        if there.memory_mb is not None and self.memory_mb(size) > there.memory_mb:
+            return f"needs {self.memory_mb(size)} MB of memory, {there.memory_mb} are there"
+        return None
+
+    def words(self, flavor: str) -> str:
+        """A flavor with its numbers."""
+        row = self.flavors[flavor]
+        return f"'{flavor}' ({row.vcpus:g} vCPUs, {row.memory_mb} MB)"
 
     @model_validator(mode="after")
-    def _upward(self) -> Self:
-        if self.max < self.min:
-            raise ValueError(f"the range goes up to {self.max:g}, but starts at {self.min:g}")
+    def _consistent(self) -> Self:
+        check_deployment(self)
         return self
-
-
-class Stop(Frozen):
-    """When a size needs no higher load."""
-
-    below: Annotated[float, Field(gt=0, le=1)]
-    """Share of the offered load: stop when the mean indicator is less."""
-    loads: Annotated[int, Field(ge=1)] = 1
-    """So many loads one after the other."""
-
-
-class WorkloadSpec(Frozen):
-    """What is offered to a size."""
-
-    range: Range
-    increase: Positive
-    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    stop: Stop | None = None
-    generator: str
-    """Script that offers a load and prints the performance indicator; relative to the file."""
-    duration_s: Positive = 300.0
-    threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """Capacity is the highest offered load whose indicator is at least this share of it."""
-    workload: Positive | None = None
-    """Directed search ends when a size carries this."""
-    unit: str = "calls/s"
-    within_s: Positive = 60.0
-    """How much longer than `duration_s` the script may take."""
-
-    def loads(self) -> tuple[float, ...]:
-        """All offered loads, lowest first."""
-        count = int((self.range.max - self.range.min) / self.increase + 1e-9) + 1
-        return tuple(self.range.min + index * self.increase for index in range(count))
 
 
 class Use(Frozen):
@@ -199,6 +194,13 @@ class Offered(Frozen):
         """Indicator over load."""
         return self.mean / self.load
 
+    def by_component(self) -> dict[str, list[Use]]:
+        """What the instances of each component used."""
+        found: dict[str, list[Use]] = {}
+        for instance, use in self.use.items():
+            found.setdefault(instance.rpartition("-")[0], []).append(use)
+        return found
+
 
 class Sized(Frozen):
     """One size, measured."""
@@ -215,8 +217,10 @@ class Sized(Frozen):
     """The highest load of the range was carried: the capacity is at least that."""
     bottleneck: str | None = None
     """The busiest component at the capacity."""
+    overload_from: float | None = None
+    """Lowest load at which repetitions differ clearly more than at all loads below it: a sign of overload."""
     failed: str | None = None
-    """Why it could not be measured."""
+    """Why it could not be measured to its end; what was offered until then is kept."""
     deploy_s: float | None = None
     carried_over: bool = False
     """Measured by the run that this one resumed."""
@@ -236,6 +240,8 @@ class Sizing(Frozen):
     stopped: Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
     planned: int | None
     """Sizes that were planned before the search; None where it finds its way."""
+    notes: tuple[str, ...] = ()
+    """Sentences: components that do not scale, what scaling out costs, loads that do not fit the picture."""
 
     def named(self) -> Mapping[str, Sized]:
         """By name."""

@@ -19,6 +19,9 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Protocol(StrEnum):
     """What the packets of a load are."""
 
+    IP = "IP"
+    """IPv4 packets of protocol 61 (any host internal protocol), with nothing behind the IP header that a network
+    function looks at: what our own generators send."""
     UDP = "UDP"
     TCP = "TCP"
     ICMP = "ICMP"
@@ -89,6 +92,11 @@ CpuUse = Mapping[str, tuple[float, ...]]
 vCPU, as `top` shows it."""
 
 
+def _is_empty(value: object) -> bool:
+    """Left out of the JSON where nobody knows."""
+    return not value
+
+
 class SweepSample(Frozen):
     """One second of a load: a row of S_allsamples."""
 
@@ -106,6 +114,9 @@ class SweepSample(Frozen):
     """Mean one-way delay; None where it was not measured."""
     cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """See CpuUse."""
+    busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As `cpu`, with the time in which a data thread had work and another owner's thread had the CPU. At 1.0 it cannot
+    do more, however little it runs. Empty where the world does not tell."""
 
 
 class SweepPoint(Frozen):
@@ -125,6 +136,8 @@ class SweepPoint(Frozen):
     delay_s: float | None
     cpu: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """See CpuUse."""
+    busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As of SweepSample."""
     flagged: str | None = None
     """Why this point is not what was asked for; None where it is."""
 

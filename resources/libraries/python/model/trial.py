@@ -6,6 +6,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.sweep import Protocol
 
 
 class Direction(StrEnum):
@@ -30,7 +31,11 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate."""
+    """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate, sweep."""
+    protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
+    """What the packets are; None for what the generator sends as a rule."""
+    on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
+    """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
 
 class Interval(Frozen):

@@ -10,10 +10,10 @@ from itertools import chain
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.plan import CoreMap, ThreadRole
-from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 
 QUEUES_OF_AN_NF = 2
-"""One for each of its two interfaces."""
+"""One for each of its two interfaces; a shared one has two interfaces for each instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,13 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
         if thread.role is ThreadRole.DATA and thread.owner != GENERATOR:
             by_cpu.setdefault(thread.cpu, []).append(thread.owner)
             threads[thread.owner] += 1
-    sizes = {cell.size_of(node): threads[f"nf-1-{node}"] for node in range(1, cell.nf_nodes + 1)}
+    spreads = {
+        _title(cell, node): Spread(
+            QUEUES_OF_AN_NF * (cell.nf_chains if node in cell.shared_nodes else 1),
+            threads[nf_name(cell.holder(1, node), node)],
+        )
+        for node in range(1, cell.nf_nodes + 1)
+    }
     siblings = [[by_cpu[cpu] for cpu in core if cpu in by_cpu] for core in cores.physical]
     busy = [owners for owners in siblings if len(owners) > 1]
     # Where threads take turns on a logical CPU, being siblings is the lesser matter and is not told.
@@ -118,12 +124,17 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
     load = [len(owners) for owners in by_cpu.values()]
     return Balance(
         vswitch=Spread(vswitch_ports(cell, one_cable=one_cable), threads[VSWITCH]),
-        nfs=tuple((size.value, Spread(QUEUES_OF_AN_NF, count)) for size, count in sizes.items()),
+        nfs=tuple(spreads.items()),
         sibling_nfs=sum(len(set(chain.from_iterable(owners))) > 1 for owners in apart),
         sibling_data=len(apart),
         least_threads=min(load, default=0),
         most_threads=max(load, default=0),
     )
+
+
+def _title(cell: Cell, node: int) -> str:
+    """The size of an NF, and whether instances share it."""
+    return f"{cell.size_of(node).value}{' shared' if node in cell.shared_nodes else ''}"
 
 
 def _words(spread: Spread) -> str:

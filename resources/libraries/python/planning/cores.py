@@ -40,9 +40,9 @@ class Demand:
 
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
     """Count the physical cores of a cell."""
-    per_node = [cell.size_of(node) for node in range(1, cell.nf_nodes + 1)]
-    halves = per_node.count(NfSize.HALF) * cell.nf_chains
-    whole = sum(int(size.cores) for size in per_node if size is not NfSize.HALF) * cell.nf_chains
+    counts = [(cell.size_of(node), cell.count_of(node)) for node in range(1, cell.nf_nodes + 1)]
+    halves = sum(count for size, count in counts if size is NfSize.HALF)
+    whole = sum(int(size.cores) * count for size, count in counts if size is not NfSize.HALF)
     return Demand(
         system=sharing.system_cores,
         generator=generator_cores,
@@ -173,7 +173,7 @@ def _threads(cell: Cell, places: _Places, sharing: Sizes, dut: int) -> Iterator[
     yield Thread(owner=vswitch, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
     yield from _data(vswitch, [cpu for core in places.vswitch_data for cpu in core])
     data = _nf_data(cell, places.nf_data)
-    for offset, (instance, node) in enumerate(_nfs(cell)):
+    for offset, (instance, node) in enumerate(cell.nfs()):
         owner = nf_name(instance, nodes_before + node)
         main = places.nf_main[offset % len(places.nf_main)]
         turn = (offset // len(places.nf_main)) % sharing.nf_mains_per_core
@@ -186,12 +186,6 @@ def _data(owner: str, cpus: list[int]) -> Iterator[Thread]:
         yield Thread(owner=owner, role=ThreadRole.DATA, index=index, cpu=cpu)
 
 
-def _nfs(cell: Cell) -> Iterator[tuple[int, int]]:
-    for instance in range(1, cell.nf_chains + 1):
-        for node in range(1, cell.nf_nodes + 1):
-            yield instance, node
-
-
 def _nf_data(cell: Cell, cores: tuple[Core, ...]) -> list[list[int]]:
     """Logical CPUs of each NF's data threads, in order of NFs.
 
@@ -199,7 +193,7 @@ def _nf_data(cell: Cell, cores: tuple[Core, ...]) -> list[list[int]]:
     order, as CSIT does.
     """
     row = iter(cores)
-    sizes = [cell.size_of(node) for _, node in _nfs(cell)]
+    sizes = [cell.size_of(node) for _, node in cell.nfs()]
     shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
     shared: list[Core] = []
     halves = 0

@@ -8,7 +8,6 @@ from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.names import (
     GENERATOR,
     nf_interface,
-    nf_name,
     segment_name,
     vswitch_interface,
     vswitch_name,
@@ -114,12 +113,12 @@ class Links:
                 yield Link(instance=instance, **ends, medium=medium)
 
     def _nf_port(self, instance: int, node: int, side: int) -> Port:
-        name = nf_name(instance, node)
+        name = self._service.name(instance, node)
         return Port(
             owner=name,
             interface=nf_interface(instance, node, side),
             mac=self._service.nf_mac(instance, node, side),
-            data_thread=self._rx.nf(name, side),
+            data_thread=self._rx.nf(name, instance, node, side),
         )
 
     def _to_vswitch(self, kind: NfKind) -> Medium:
@@ -138,6 +137,7 @@ class _RxPlacement:
     """Ports to data threads, round-robin per owner in the order of the service; ports of one NIC have one place."""
 
     def __init__(self, service: Service, cores: CoreMap) -> None:
+        self._service = service
         self._cores = cores
         self._edges = service.edges
         self._crossings = len(service.crossings(1, 1))
@@ -159,9 +159,10 @@ class _RxPlacement:
             position += (instance - 1) * (2 + self._crossings)
         return position % len(self._cores.cpus(vswitch_name(dut)))
 
-    def nf(self, name: str, side: int) -> int:
-        """Data thread of an NF's side 1 or 2."""
-        return (side - 1) % len(self._cores.cpus(name))
+    def nf(self, name: str, instance: int, node: int, side: int) -> int:
+        """Data thread of an NF's side 1 or 2; a shared NF has two sides for each instance."""
+        before = 2 * (instance - 1) if self._service.is_shared(node) else 0
+        return (before + side - 1) % len(self._cores.cpus(name))
 
     def generator(self, instance: int, port: int) -> int:
         """Data thread of the generator's port 1 or 2."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
-from resources.libraries.python.model.topology import TgNode, Topology, World
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.cores import allocate, demand, impossible
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.reasons import Limit, Reason

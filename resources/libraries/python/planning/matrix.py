@@ -18,7 +18,7 @@ from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
 from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
-from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS
+from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def candidates(
             yield Candidate(cell, reasons, None, None)
             continue
         # The service type decides about links, not about cores: three types share a map.
-        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc)
+        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes)
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         yield Candidate(cell, reasons, maps[key], balance(cell, maps[key], one_cable=one_cable))
@@ -95,8 +95,8 @@ def _reasons(
         yield Reason(limit=Limit.DISCRIMINATOR, text=cannot)
     if lack := too_few_cables(topology, cell.nf_chains):
         yield Reason(limit=Limit.LINKS, text=lack[0], needs=cell.nf_chains, there=lack[1])
-    functions = len(topology.duts) * cell.nf_count
-    if cell.nf_chains > MOST_INSTANCES or functions > MOST_NFS:
+    functions = len(topology.duts) * cell.nf_chains * cell.nf_nodes
+    if too_many(cell, len(topology.duts)):
         text = (
             f"needs addresses for {cell.nf_chains} instances and {functions} NFs, "
             f"there are {MOST_INSTANCES} and {MOST_NFS}"
@@ -111,8 +111,8 @@ def core_usage(cell: Cell) -> float:
 
     A half is a core shared with something else. `2 + 1.5 S N` for vSwitch-1c NF-1c, `2 + S N` for NF-0.5c.
     """
-    sizes = [cell.size_of(node).cores for node in range(1, cell.nf_nodes + 1)]
-    return 1 + cell.vs_dtc + cell.nf_chains * (sum(sizes) + 0.5 * cell.nf_nodes)
+    nodes = range(1, cell.nf_nodes + 1)
+    return 1 + cell.vs_dtc + sum(cell.count_of(node) * (cell.size_of(node).cores + 0.5) for node in nodes)
 
 
 def core_usage_draft(cell: Cell) -> int:

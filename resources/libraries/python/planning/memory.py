@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
 from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
-from resources.libraries.python.model.topology import DutNode, Topology
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
@@ -71,23 +72,23 @@ class Need:
         return Need(self.ordinary_mb + self.either_mb, self.hugepages_mb)
 
 
-_TOTAL = Need()
-
-
 def need(topology: Topology, cell: Cell) -> Need:
     """Memory that a cell takes, the host's own share not counted."""
     dut = topology.dut
-    nodes = range(1, 2 if len(cell.nf_kinds) <= 1 else cell.nf_nodes + 1)  # one kind for all, or one for each
-    kinds = [dut.kind_of(cell.service_type, cell.kind_of(node)) for node in nodes]
-    each = [_of_nf(topology, cell.service_type, kind) for kind in kinds]
-    one_instance = each[0].times(cell.nf_nodes) if len(each) == 1 else sum(each, _TOTAL)
-    return _of_vswitch(topology) + one_instance.times(cell.nf_chains)
+    if len(cell.nf_kinds) <= 1:  # one kind for all: as fast as planning a thousand cells has to be
+        kind = dut.kind_of(cell.service_type, cell.kind_of(1))
+        return _of_vswitch(topology) + _of_nf(topology, cell.service_type, kind).times(cell.nf_count)
+    total = _of_vswitch(topology)
+    for node in range(1, cell.nf_nodes + 1):
+        kind = dut.kind_of(cell.service_type, cell.kind_of(node))
+        total += _of_nf(topology, cell.service_type, kind).times(cell.count_of(node))
+    return total
 
 
 def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -> Need:
     needs = Need()  # where the testbed has no such NF, which is a reason of its own
     match kind:
-        case NfKind.LINUX_ROUTER:
+        case NfKind.LINUX_ROUTER | NfKind.LINUX_FIREWALL | NfKind.LINUX_NAT:
             needs = Need(NAMESPACE_MB)
         case NfKind.TESTPMD:
             # Started without huge pages, which ports of the kernel do not need.

@@ -10,6 +10,8 @@ _INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "vpp": "mif", "sim": "
 """What the vSwitch's interfaces towards containers are, by vSwitch driver."""
 _APPLICATION_WORDS = {
     NfKind.LINUX_ROUTER: "lnxip4",
+    NfKind.LINUX_FIREWALL: "lnxfw",
+    NfKind.LINUX_NAT: "lnxnat",
     NfKind.TESTPMD: "testpmd",
     NfKind.QEMU: "lnxip4",
     NfKind.VPP: "vppip4",
@@ -30,7 +32,7 @@ def is_vswitch(owner: str) -> bool:
 
 
 def nf_name(instance: int, node: int) -> str:
-    """Name of an NF; instances and nodes count from 1."""
+    """Name of an NF; instances and nodes count from 1. Instance 0 is an NF that all instances share."""
     return f"nf-{instance}-{node}"
 
 
@@ -61,7 +63,8 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     """CSIT's suite id, such as `eth-l2bd-4ch-16mif-8dcr2t-vppip4`.
 
     It says 4 chains, 16 vSwitch interfaces towards NFs, 8 containers with 2 data threads each. Pipelines count only
-    the interfaces at their edges. A service of different NFs names its sizes instead of the thread count.
+    the interfaces at their edges. A service of different NFs names its sizes instead of the thread count. Nodes that
+    instances share are at the end, `-shared1+3`; the number of NFs counts each of those once.
     """
     pipeline = cell.service_type.is_pipeline
     interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
@@ -74,8 +77,13 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
-        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}"
+        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}{_shared(cell)}"
     )
+
+
+def _shared(cell: Cell) -> str:
+    """Which nodes instances share, at the end of a suite id: `-shared1+3`; empty for none."""
+    return f"-shared{'+'.join(map(str, cell.shared_nodes))}" if cell.shared_nodes else ""
 
 
 def test_name(suite: str, cell: Cell, frame: Frame, test_type: TestType) -> str:
@@ -97,6 +105,7 @@ def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tup
         f"{cell.nf_count}{'VM' if vm else 'DCR'}{'' if mixed else f'{threads_per_nf}T'}",
         f"{cell.vs_dtc}C",
         f"NF_{cell.size_name.upper()}",
+        *(["SHARED_NFS"] if cell.shared_nodes else []),
         suite,
     )
 

@@ -1,7 +1,7 @@
 """From a topology and a cell to a Plan."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
@@ -12,7 +12,7 @@ from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.reasons import sentence
-from resources.libraries.python.planning.wiring import wire
+from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, wire
 
 
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
@@ -34,8 +34,29 @@ def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
     return tuple(kind for kind in row if kind is not None)
 
 
+def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> dict[str, str]:
+    """Names of drivers by role, of all that a testbed offers only those kinds of containers that a cell has.
+
+    So figures of a firewall and of a router are not taken for those of one system.
+
+    Args:
+        topology: The testbed.
+        cell: What is measured.
+        drivers: Of the world.
+    """
+    own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
+    return {**drivers, **own}
+
+
+def _containers(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
+    """Kinds of a cell's containers, each once; the testbed's default where a cell has none, or none that is there."""
+    asked = (topology.dut.kind_of(ServiceType.CSC, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
+    kinds = () if cell.service_type is ServiceType.VSC else dict.fromkeys(kind for kind in asked if kind is not None)
+    return tuple(kinds) or topology.dut.containers[:1]
+
+
 def no_such_kind(topology: Topology, cell: Cell) -> str | None:
-    """Say which kind of NF a testbed lacks for a cell; None when it has all."""
+    """Say which kind of NF a testbed lacks for a cell, or cannot share; None when it has all."""
     name, dut = topology.metadata.name, topology.dut
     if cell.service_type is ServiceType.VSC and dut.vms is None:
         return f"testbed {name} has no driver for VMs"
@@ -44,10 +65,15 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
             has = (dut.vms,) if cell.service_type is ServiceType.VSC else dut.containers
             lacks = f"testbed {name} has no NFs of kind {cell.kind_of(node)} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(filter(None, has))}"
+    for node in cell.shared_nodes:
+        kind = dut.kind_of(cell.service_type, cell.kind_of(node))
+        if kind is not None and not kind.is_shareable:
+            can = ", ".join(kind for kind in NfKind if kind.is_shareable)
+            return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
     return None
 
 
-def make_plan(topology: Topology, cell: Cell, layout: Layouts) -> Plan:
+def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int = SOURCES_PER_FLOW) -> Plan:
     """Derive everything.
 
     Args:
@@ -55,6 +81,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts) -> Plan:
         cell: What is asked for.
         layout: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that are
             not named are taken from the topology.
+        sources: Source addresses of each flow.
 
     Raises:
         ConfigError: The CPUs of a node of a lab are neither given nor listed.
@@ -63,7 +90,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts) -> Plan:
     dut, layouts = topology.dut, layouts_of(topology, layout)
     check(topology, cell.nf_chains)
     core_map = place(topology, cell, layouts)
-    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch, edges_of(topology))
+    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch, edges_of(topology), sources=sources)
     threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     short = shortages(topology, cell, layouts)

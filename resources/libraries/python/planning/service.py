@@ -1,6 +1,7 @@
 """Numbers, names and addresses of one cell: derived here, and put together in `wiring`.
 
-Instance j sends forward from 10.j.0.1.. to 20.j.0.1 and back; NF to NF links use 100.64.0.0/10 (RFC 6598). On a
+Instance j sends forward from 10.j.0.1.. to 20.j.0.1 and back; NF to NF links use 100.64.0.0/10 (RFC 6598).
+A NAT at node n sends on from (29 + n).j.0.0/16, with the last two bytes of the source. On a
 testbed of two DUTs the NFs of the second continue the node numbers of the first, so that a service is one row of NFs
 wherever they are.
 """
@@ -21,6 +22,8 @@ from resources.libraries.python.planning.names import (
     vswitch_name,
 )
 
+_FIRST_TRANSLATED, _TRANSLATED_NETWORKS = 30, 64
+"""First bytes of the networks that NFs translate source addresses to: 30 to 93, by node."""
 _LINK_NETWORK = int(IPv4Address("100.64.0.0"))
 
 Place = tuple[str, str]
@@ -62,9 +65,30 @@ class Service:
         """How large a node is."""
         return self.cell.size_of(self.in_cell(node))
 
+    def is_shared(self, node: int) -> bool:
+        """Whether a node is one NF for all instances."""
+        return self.in_cell(node) in self.cell.shared_nodes
+
+    def name(self, instance: int, node: int) -> str:
+        """Name of the NF at a node of an instance; the same for all instances where they share it."""
+        return nf_name(self.cell.holder(instance, self.in_cell(node)), node)
+
     def number(self, instance: int, node: int) -> int:
-        """Number of an NF, counting from 1 over all instances."""
+        """Number of a node of an instance, counting from 1 over all instances."""
         return (instance - 1) * self.nodes + node
+
+    def translates_to(self, instance: int, node: int) -> str | None:
+        """The network that a node translates an instance's source addresses to; None where it leaves them."""
+        if self.kind(node) is not NfKind.LINUX_NAT:
+            return None
+        return f"{_FIRST_TRANSLATED + (node - 1) % _TRANSLATED_NETWORKS}.{instance}.0.0/16"
+
+    def translated_before(self, instance: int, node: int) -> tuple[str, ...]:
+        """Networks that nodes before a node translate an instance's source addresses to."""
+        if NfKind.LINUX_NAT not in self.kinds:
+            return ()
+        networks = (self.translates_to(instance, before) for before in range(1, node))
+        return tuple(dict.fromkeys(network for network in networks if network is not None))
 
     def crossings(self, instance: int, dut: int) -> list[str]:
         """Interfaces of a DUT's vSwitch towards the NFs of an instance, in forward direction."""
@@ -90,7 +114,7 @@ class Service:
                 for side in (1, 2):
                     towards = vswitch_interface(instance, node, side)
                     here = [(vswitch, towards)] if towards in crossings else []
-                    own = (nf_name(instance, node), nf_interface(instance, node, side))
+                    own = (self.name(instance, node), nf_interface(instance, node, side))
                     yield from [*here, own] if side == 1 else [own, *here]
             yield self.edge(vswitch, instance, 2 * dut)
         yield self.edge(GENERATOR, instance, 2)

@@ -3,11 +3,13 @@
 A snake (CSC, VSC) crosses the vSwitch between any two NFs: N+1 segments per service instance. A pipeline (CSP) crosses
 it at the edges only: 2 segments, and N-1 links from NF to NF. Every instance has its own segments and its own subnets,
 and but for instances that share a cable by MAC address its own ports too, so no packet can reach another instance by
-accident. On a testbed of two DUTs a packet goes through the same service on each: TG, DUT1, DUT2, TG.
+accident. NFs of a pipeline that instances share have interfaces for each instance, and send packets on by subnet:
+a split and a merge. On a testbed of two DUTs a packet goes through the same service on each: TG, DUT1, DUT2, TG.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfKind
@@ -25,13 +27,15 @@ from resources.libraries.python.model.plan import (
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links, segments
-from resources.libraries.python.planning.names import GENERATOR, nf_interface, nf_name, vswitch_name
+from resources.libraries.python.planning.names import GENERATOR, nf_interface, vswitch_name
 from resources.libraries.python.planning.service import Service
 
 SOURCES_PER_FLOW = 254
 """Source addresses of a flow, as in CSIT's density profiles."""
 MOST_INSTANCES = 254
 """Bounded by the second byte of the instances' subnets."""
+MOST_SOURCES = 0xFFFE
+"""Bounded by the two last bytes of the instances' subnets."""
 MOST_NFS = 0xFFFF
 """Bounded by two bytes of the NFs' MAC addresses; NFs of both DUTs together."""
 
@@ -50,7 +54,29 @@ class Wiring:
 _ON_ONE_MACHINE = Edges()
 
 
-def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind], vswitch: str, edges: Edges = _ON_ONE_MACHINE) -> Wiring:
+def too_many(cell: Cell, duts: int) -> str | None:
+    """Say what the address plan lacks for a cell; None where it holds it.
+
+    A shared NF has addresses for each instance, so it counts as often as there are instances.
+    """
+    functions = duts * cell.nf_chains * cell.nf_nodes
+    if cell.nf_chains <= MOST_INSTANCES and functions <= MOST_NFS:
+        return None
+    return (
+        f"{cell.nf_chains} service instances with {functions} NFs, but the address plan holds "
+        f"{MOST_INSTANCES} instances and {MOST_NFS} NFs"
+    )
+
+
+def wire(
+    cell: Cell,
+    cores: CoreMap,
+    kinds: Sequence[NfKind],
+    vswitch: str,
+    edges: Edges = _ON_ONE_MACHINE,
+    *,
+    sources: int = SOURCES_PER_FLOW,
+) -> Wiring:
     """Connect a cell.
 
     Args:
@@ -59,24 +85,25 @@ def wire(cell: Cell, cores: CoreMap, kinds: Sequence[NfKind], vswitch: str, edge
         kinds: What each NF of an instance is.
         vswitch: Driver of the vSwitch, which decides with the NFs' kinds what links are made of.
         edges: Cables of the testbed; by default virtual links on one machine.
+        sources: Source addresses of each flow.
 
     Raises:
-        PlanError: More instances or NFs than the address plan holds.
+        PlanError: More instances, NFs or sources than the address plan holds.
     """
     service = Service(cell, kinds, edges)
-    functions = edges.duts * cell.nf_count
-    if cell.nf_chains > MOST_INSTANCES or functions > MOST_NFS:
-        raise PlanError(
-            f"{cell.nf_chains} service instances with {functions} NFs, but the address plan holds "
-            f"{MOST_INSTANCES} instances and {MOST_NFS} NFs"
-        )
+    if reason := too_many(cell, edges.duts):
+        raise PlanError(reason)
+    if not 1 <= sources <= MOST_SOURCES:
+        raise PlanError(f"{sources} source addresses for a flow; the address plan holds 1 to {MOST_SOURCES}")
     return Wiring(
         links=tuple(Links(service, cores, vswitch).all()),
         segments=tuple(segments(service)),
         functions=tuple(
             _function(service, instance, node) for instance in service.instances for node in range(1, service.nodes + 1)
         ),
-        flows=tuple(_flow(service, instance, direction) for instance in service.instances for direction in Direction),
+        flows=tuple(
+            _flow(service, instance, direction, sources) for instance in service.instances for direction in Direction
+        ),
         paths=tuple(_path(service, instance, direction) for instance in service.instances for direction in Direction),
     )
 
@@ -94,11 +121,12 @@ def _function(service: Service, instance: int, node: int) -> NfPlan:
                 prefix=f"{10 if side == 1 else 20}.{instance}.0.0/16",
                 address=service.link_address(instance, hop, far_end),
                 mac=service.mac_of(instance, neighbour, 3 - side),
+                also=service.translated_before(instance, node) if side == 1 else (),
             ),
         )
 
     return NfPlan(
-        name=nf_name(instance, node),
+        name=service.name(instance, node),
         id=service.number(instance, node),
         instance=instance,
         node=node,
@@ -106,10 +134,11 @@ def _function(service: Service, instance: int, node: int) -> NfPlan:
         kind=service.kind(node),
         left=towards(node - 1, 1),
         right=towards(node + 1, 2),
+        translates_to=service.translates_to(instance, node),
     )
 
 
-def _flow(service: Service, instance: int, direction: Direction) -> Flow:
+def _flow(service: Service, instance: int, direction: Direction, sources: int) -> Flow:
     forward = direction is Direction.FORWARD
     tx_port, rx_port = (1, 2) if forward else (2, 1)
     source, destination = (10, 20) if forward else (20, 10)
@@ -122,10 +151,17 @@ def _flow(service: Service, instance: int, direction: Direction) -> Flow:
         source_mac=service.generator_mac(instance, tx_port),
         destination_mac=service.nf_mac(instance, *entry),
         source_ip=f"{source}.{instance}.0.1",
-        sources=SOURCES_PER_FLOW,
+        sources=sources,
         destination_ip=f"{destination}.{instance}.0.1",
         vlan=service.edges.vlan(instance),
+        answers_to=None if forward else _seen_from_the_right(service, instance),
     )
+
+
+def _seen_from_the_right(service: Service, instance: int) -> str | None:
+    """The first source address of the forward direction as the last NAT writes it; None where there is none."""
+    networks = service.translated_before(instance, service.nodes + 1)
+    return str(IPv4Network(networks[-1])[1]) if networks else None
 
 
 def _path(service: Service, instance: int, direction: Direction) -> Path:

@@ -1,12 +1,9 @@
 """The journal of a run: a line of JSON per event, on disk before the run goes on.
 
-A write that is cut short, by a kill, a power cut or a full disk, can tear the last line only. A torn line is never
-joined with the next one, and whoever reads the journal is told of it; what it was to say has not happened.
+Whoever reads the journal is told of a torn line; what it was to say has not happened.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +12,14 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.recording.journal_events import EVENTS, AnyEvent, CellQuarantined, Event, TestFinished
+from resources.libraries.python.recording.lines import Lines
 
 JOURNAL_FILE = "journal.jsonl"
 Ended = TestFinished | CellQuarantined
 _WITH_RECORD: dict[str, type[Ended]] = {"finished": TestFinished, "quarantined": CellQuarantined}
 """Lines whose large part, the record, is validated only when it is needed."""
-
-
-class JournalFull(RunStopped):
-    """The journal cannot take another line: no space, or the disk fails. All earlier lines are intact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = -1
+        self._file = Lines(path)
         self._lines = 0
 
     def __enter__(self) -> Self:
@@ -56,29 +50,15 @@ class Journal:
         Raises:
             CsitError: Another process writes it, or it cannot be written.
         """
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            _sync_folder(self.path.parent)
-        except OSError as error:
-            raise CsitError(f"{self.path}: cannot be written: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise CsitError(f"{self.path}: the run that writes this journal is still going on") from error
-        self._descriptor = descriptor
+        self._file.open()
         self._lines = max((item.line for item in read(self.path)), default=0)
-        if not self._ends_a_line():
-            self._write(b"\n")  # a torn line stays where it is, alone
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it; the lock goes with it."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file.close()
 
     @property
     def next_line(self) -> int:
@@ -91,25 +71,8 @@ class Journal:
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
         """
-        self._write(event.model_dump_json().encode() + b"\n")
+        self._file.append(event.model_dump_json())
         self._lines += 1
-
-    def _ends_a_line(self) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        return size == 0 or os.pread(self._descriptor, 1, size - 1) == b"\n"
-
-    def _write(self, data: bytes) -> None:
-        size = os.fstat(self._descriptor).st_size
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._descriptor, left) :]
-            os.fsync(self._descriptor)
-        except OSError as error:
-            os.ftruncate(self._descriptor, size)  # needs no space
-            raise JournalFull(
-                f"{self.path}: cannot be written: {error.strerror}; mend that, then resume the run"
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +145,3 @@ def ended_at(path: Path, offset: int) -> Ended:
         raise CsitError(f"{path}: a record cannot be read any more: {where}: {first['msg']}") from error
     assert isinstance(ended, Ended)  # noqa: S101 - nobody gives other offsets
     return ended
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put a new file's name on disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

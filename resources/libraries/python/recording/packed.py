@@ -12,12 +12,16 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, Result
 from resources.libraries.python.planning.names import GENERATOR
 
 HEAVY = frozenset({"plan", "trials", "latency", "affinity", "itemized", "located", "environment"})
 """Keys of a result that are packed."""
+HEAVY_OF_CHARACTERIZATION = frozenset({"plan", "environment", "sweep", "sizing"})
+"""Keys of the record of a characterization that are packed."""
 _LARGEST_BYTES = 256 * 1024 * 1024
 """A real record unpacks to some 100 kB, one of a hundred instances and thousands of trials to some 10 MB; one that
 unpacks to more than this is an attack on memory."""
@@ -98,10 +102,19 @@ def _real_cores(plan: Plan | None) -> float | None:
 
 def pack(result: Result) -> str:
     """One JSON object on one line: the light keys, `counted` and `packed`."""
-    light = result.model_dump_json(exclude=set(HEAVY))
-    heavy = zlib.compress(result.model_dump_json(include=set(HEAVY)).encode(), 6)
     figures = json.dumps(asdict(counted(result)), separators=(",", ":"))
-    return f'{light[:-1]},"counted":{figures},"packed":"{base64.b64encode(heavy).decode()}"}}'
+    return _packed(result, HEAVY, f',"counted":{figures}')
+
+
+def pack_characterization(record: Characterization) -> str:
+    """The same of a characterization: the light keys and `packed`."""
+    return _packed(record, HEAVY_OF_CHARACTERIZATION)
+
+
+def _packed(record: Frozen, heavy: frozenset[str], more: str = "") -> str:
+    light = record.model_dump_json(exclude=set(heavy))
+    packed = zlib.compress(record.model_dump_json(include=set(heavy)).encode(), 6)
+    return f'{light[:-1]}{more},"packed":"{base64.b64encode(packed).decode()}"}}'
 
 
 def unpack(packed: str | bytes) -> bytes:
@@ -139,7 +152,8 @@ def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
         return text, None
     heavy = unpack(data.pop("packed"))
     figures = data.pop("counted", None)
-    if not heavy.startswith(b"{") or HEAVY & data.keys():
+    packed = HEAVY_OF_CHARACTERIZATION if "record" in data else HEAVY
+    if not heavy.startswith(b"{") or packed & data.keys():
         raise NotUnpacked("its packed part is not that of a record")
     digest = figures.get("digest") if isinstance(figures, dict) else None
     return json.dumps(data).encode()[:-1] + b"," + heavy[1:], digest if isinstance(digest, str) else None

@@ -2,14 +2,21 @@
 
 import os
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Result
 
 RESULTS_FOLDER = "results"
+TABLES_FOLDER = "characterization"
+_Record = TypeVar("_Record", bound=Frozen)
 
 
 def write_result(result: Result, folder: Path) -> Path:
@@ -19,17 +26,34 @@ def write_result(result: Result, folder: Path) -> Path:
         RunStopped: The folder cannot be written (no space, no permission).
         CsitError: What was read back is no valid result.
     """
-    path = folder / RESULTS_FOLDER / f"{_file_name(result)}.json"
-    text = result.model_dump_json()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(path, text)
-    except OSError as error:
-        path.with_suffix(".part").unlink(missing_ok=True)
-        raise RunStopped(
-            f"{path}: the result cannot be written: {error.strerror or error}; mend that, then resume the run"
-        ) from error
-    return _validated(path, result)
+    # As CSIT writes it, service type in front.
+    return _write(result, folder, f"{result.cell.service_type}-{result.test_name}")
+
+
+def write_characterization(record: Characterization, folder: Path) -> Path:
+    """The same for the record of a characterization test.
+
+    Raises:
+        RunStopped, CsitError: As for a result.
+    """
+    return _write(record, folder, f"{record.kind}-{record.test_name}")
+
+
+def write_tables(test_name: str, tables: Mapping[str, str], folder: Path) -> Path:
+    """Write CSV files to `folder/characterization/<test>/`; return that folder.
+
+    Args:
+        test_name: Of Robot.
+        tables: Name of each to its text.
+        folder: Of the run.
+
+    Raises:
+        RunStopped: The folder cannot be written.
+    """
+    place = folder / TABLES_FOLDER / _safe(test_name)
+    for name, text in tables.items():
+        _on_disk(place / name, text)
+    return place
 
 
 def check_folder(folder: Path, bytes_needed: int) -> None:
@@ -51,23 +75,41 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
         raise CsitError(f"{folder}: {space / 1e6:.1f} MB of space for results, {bytes_needed / 1e6:.1f} MB needed")
 
 
-def _file_name(result: Result) -> str:
-    """The test's name as CSIT writes it, service type in front, safe for any file system."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{result.cell.service_type}-{result.test_name}")
+def _write(record: _Record, folder: Path, name: str) -> Path:
+    path = folder / RESULTS_FOLDER / f"{_safe(name)}.json"
+    _on_disk(path, record.model_dump_json())
+    return _validated(path, record)
+
+
+def _safe(name: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)
+
+
+def _on_disk(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(path, text)
+    except OSError as error:
+        with suppress(OSError):
+            path.with_suffix(".part").unlink()
+        raise RunStopped(
+            f"{path}: the result cannot be written: {error.strerror or error}; mend that, then resume the run"
+        ) from error
 
 
 def _write_whole(path: Path, text: str) -> None:
     part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8") as file:
+    with part.open("w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
 
 
-def _validated(path: Path, written: Result) -> Path:
+def _validated(path: Path, written: _Record) -> Path:
     try:
-        read = Result.model_validate_json(path.read_text(encoding="utf-8"))
+        read = type(written).model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
         raise CsitError(f"{path}: what was written is no valid result: {error}") from error
     if read != written:

@@ -105,6 +105,7 @@ def facts(**changes: Any) -> Facts:
             "vpp": {"there": True, "version": "25.06", "problem": None},
             "qemu": {"there": True, "version": "8.2.2", "problem": None},
             "ovs": program,
+            "nft": {"there": True, "version": "1.0.6", "problem": None},
         },
         "leftovers": {
             "in_use": False,

@@ -129,6 +129,14 @@ def test_one_thing_is_wrong_and_one_line_says_so(changes: dict[str, Any], said: 
     assert "; " in line, "it does not say how to mend it"
 
 
+@pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "wish")])
+def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, level: str) -> None:
+    topology = two_nodes(dut={"containers": kinds.split(",")})
+    (line,) = of_dut(topology, programs={"nft": {"there": False}})
+    assert line == f"{level} nodes.DUT1: nftables: nft is not there; apt-get install nftables"
+    assert of_dut(topology) == []
+
+
 def test_processors_that_are_not_those_of_the_file() -> None:
     rows = facts().machine.cpu.rows
     (offline,) = of_dut(**cpu(rows=[row for row in rows if row[0] not in (5, 13)]))

@@ -6,7 +6,8 @@ from typing import Self
 
 from resources.libraries.python.drivers.connection.pool import Connections
 from resources.libraries.python.drivers.node.reservation import Node
-from resources.libraries.python.model.topology import DutNode, TgNode, Topology, World
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.roles.connection import Connection
 
 

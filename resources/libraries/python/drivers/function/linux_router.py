@@ -1,10 +1,9 @@
 """Network functions as Linux routers, a network namespace each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.messages import add_address, add_neighbour, add_route
-from resources.libraries.python.drivers.host.netlink import Request
+from resources.libraries.python.drivers.host.routing import route
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan
 
@@ -21,7 +20,7 @@ class LinuxRouters:
         """
         self._functions = functions
         self._fabric = fabric
-        self._owners = tuple(function.name for function in functions)
+        self._owners = tuple(dict.fromkeys(function.name for function in functions))
 
     def start(self) -> None:
         """Give every NF its addresses, neighbours and routes.
@@ -29,16 +28,7 @@ class LinuxRouters:
         Raises:
             CommandFailed: The kernel refused.
         """
-        for function in self._functions:
-            self._fabric.change(function.name, self._requests(function))
-
-    def _requests(self, function: NfPlan) -> Iterator[Request]:
-        for interface in (function.left, function.right):
-            name, index, hop = interface.name, self._fabric.index(interface.name), interface.route
-            yield add_address(name, index, interface.address)
-            # Known before any packet needs it, and for ever: no ARP in a measurement.
-            yield add_neighbour(name, index, hop.address, hop.mac)
-            yield add_route(name, index, hop.prefix, hop.address)
+        route(self._functions, self._fabric)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run."""

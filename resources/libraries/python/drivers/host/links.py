@@ -30,7 +30,7 @@ _BRIDGE: Settings = {
 
 def settings(owner: str, kind: NfKind | None) -> Settings:
     """Settings of an owner's namespace; only where the NF is the namespace itself does the namespace route."""
-    return _BRIDGE if is_vswitch(owner) else _ROUTER if kind is NfKind.LINUX_ROUTER else _QUIET
+    return _BRIDGE if is_vswitch(owner) else _ROUTER if kind is not None and kind.is_namespace else _QUIET
 
 
 def device_mac(port: Port) -> str:

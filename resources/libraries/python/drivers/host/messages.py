@@ -209,3 +209,11 @@ def read_counters(row: bytes) -> tuple[int, InterfaceCounters]:
     table = next(data for kind, data in attributes(row, 12) if kind == _IFLA_STATS_LINK_64)
     rx, tx, _, _, _, _, rx_dropped, tx_dropped = _STATS.unpack_from(table)
     return index, InterfaceCounters(rx, tx, rx_dropped, tx_dropped)
+
+
+def read_octets(row: bytes) -> tuple[int, int]:
+    """Decode one row of a RTM_GETSTATS dump as interface index and bytes received and sent together, L2."""
+    index = struct.unpack_from("=i", row, 4)[0]
+    table = next(data for kind, data in attributes(row, 12) if kind == _IFLA_STATS_LINK_64)
+    _, _, received, sent, *_ = _STATS.unpack_from(table)
+    return index, received + sent

@@ -9,7 +9,6 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Self
 
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host import record as records
-from resources.libraries.python.drivers.host.adopted import Adopted
+from resources.libraries.python.drivers.host.claims import Claims
 from resources.libraries.python.drivers.host.giving_back import give_back
+from resources.libraries.python.drivers.host.group_ending import end_and_remove
 from resources.libraries.python.drivers.host.messages import delete_ports
 from resources.libraries.python.drivers.host.netlink import GONE, Netlink
-from resources.libraries.python.drivers.host.nic_driver import Binding
 from resources.libraries.python.drivers.host.processes import process, user
 from resources.libraries.python.drivers.host.record import Record
 from resources.libraries.python.errors import CsitError, InUse
@@ -31,8 +30,11 @@ DIRECTORY = Path("/run/csit-density")
 _log = logging.getLogger(__name__)
 
 
-class MachineLock:
-    """The right to change this machine's network. A context manager; one holder per machine."""
+class MachineLock(Claims):
+    """The right to change this machine's network, and the record of what was made by it.
+
+    A context manager; one holder per machine.
+    """
 
     def __init__(self, directory: Path = DIRECTORY, settings_root: Path = Path("/proc/sys")) -> None:
         """Prepare. Nothing happens before `with`.
@@ -41,10 +43,10 @@ class MachineLock:
             directory: Where lock and record are; another one for tests.
             settings_root: Where kernel settings are; another one for tests.
         """
+        super().__init__(directory / "owner.json")
         self._directory = directory
         self._settings_root = settings_root
         self._descriptor = -1
-        self._record: Record | None = None
         self._inherited: Record | None = None
 
     def __enter__(self) -> Self:
@@ -75,6 +77,7 @@ class MachineLock:
             since=datetime.now(UTC).isoformat(timespec="seconds"),
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
+            groups=self._inherited.groups if self._inherited else (),
             settings=self._inherited.settings if self._inherited else {},
             ports=self._inherited.ports if self._inherited else (),
             bindings=self._inherited.bindings if self._inherited else (),
@@ -92,61 +95,6 @@ class MachineLock:
         self._record = None
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self._forget_lock()
-
-    def claim_namespaces(self, names: Iterable[str]) -> None:
-        """Say before making them that these are ours.
-
-        Raises:
-            CsitError: One is there already.
-        """
-        record, names = self._held(), tuple(names)
-        for name in names:
-            if name in record.namespaces or namespaces.inode(name) is not None:
-                whose = "left by an earlier run" if name in record.namespaces else f"not ours; `ip netns del {name}`"
-                raise CsitError(f"there is a network namespace {name} already, {whose}")
-        self._change(namespaces={**record.namespaces, **dict.fromkeys(names)})
-
-    def confirm_namespaces(self, names: Iterable[str]) -> None:
-        """Say after making them which ones exactly they are."""
-        self._change(namespaces={**self._held().namespaces, **{name: namespaces.inode(name) for name in names}})
-
-    def release_namespaces(self, names: Iterable[str]) -> None:
-        """Say after removing them that they are gone."""
-        gone = set(names)
-        self._change(namespaces={name: inode for name, inode in self._held().namespaces.items() if name not in gone})
-
-    def claim_process(self, pid: int) -> None:
-        """Say that a worker process is ours, so that it is killed if it outlives this run."""
-        self._change(workers=(*self._held().workers, process(pid)))
-
-    def release_process(self, pid: int) -> None:
-        """Say that a worker process has ended."""
-        self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
-
-    def claim_ports(self, ports: Iterable[Adopted]) -> None:
-        """Say before they are moved which physical ports are taken into use, and what they are like.
-
-        Raises:
-            CsitError: One is in use.
-        """
-        ports, known = tuple(ports), {(port.home, port.device) for port in self._held().ports}
-        for port in ports:
-            if (port.home, port.device) in known:
-                raise CsitError(f"{port} is in use, or left by an earlier run")
-        self._change(ports=(*self._held().ports, *ports))
-
-    def release_ports(self, ports: Iterable[Adopted]) -> None:
-        """Say that ports are at home again."""
-        home = tuple(ports)
-        self._change(ports=tuple(port for port in self._held().ports if port not in home))
-
-    def claim_binding(self, binding: Binding) -> None:
-        """Say before it is done that a PCI device gets another driver."""
-        self._change(bindings=(*self._held().bindings, binding))
-
-    def release_binding(self, binding: Binding) -> None:
-        """Say that a PCI device has its own driver again."""
-        self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
 
     def folder(self, name: str) -> Path:
         """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
@@ -213,6 +161,7 @@ class MachineLock:
         return [
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
             *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
+            *(f"control group {folder}" for folder in record.groups if folder.exists()),
             *(f"{port} in use as {port.interface}" for port in record.ports),
             *(f"{binding}" for binding in record.bindings),
         ]
@@ -235,6 +184,8 @@ class MachineLock:
         """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was."""
         commands = {each: each.command_now() for each in record.workers}
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
+        removed += end_and_remove(record.groups)
+        self.release_groups(record.groups)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         for binding in record.bindings:
             removed += binding.restore()
@@ -252,24 +203,8 @@ class MachineLock:
         self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
         return removed
 
-    @property
-    def _path(self) -> Path:
-        return self._directory / "owner.json"
-
-    def _held(self) -> Record:
-        if self._record is None:
-            raise CsitError("the machine lock is not held")
-        return self._record
-
     def _read(self) -> Record | None:
         return records.read(self._path)
-
-    def _change(self, **changes: object) -> None:
-        self._record = self._held().model_copy(update=changes)
-        self._write()
-
-    def _write(self) -> None:
-        records.write(self._path, self._held())
 
     def _forget_lock(self) -> None:
         if self._descriptor >= 0:

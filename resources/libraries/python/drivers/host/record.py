@@ -22,6 +22,8 @@ class Record(Frozen):
     namespaces: dict[str, int | None] = Field(default_factory=dict)
     """Name to inode; None from the moment of the claim until it is made."""
     workers: tuple[Process, ...] = ()
+    groups: tuple[Path, ...] = ()
+    """Folders of control groups."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
     ports: tuple[Adopted, ...] = ()
@@ -32,7 +34,7 @@ class Record(Frozen):
     @property
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
-        return not (self.namespaces or self.workers or self.ports or self.bindings)
+        return not (self.namespaces or self.workers or self.groups or self.ports or self.bindings)
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"

@@ -167,6 +167,7 @@ class Programs(Frozen):
     vpp: Program | None
     qemu: Program
     ovs: Program
+    nft: Program
 
 
 class Owner(Frozen):

@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.node.facts import Facts
 from resources.libraries.python.drivers.node.sent import leftovers, machine, ports, programs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import NfKind
-from resources.libraries.python.model.topology import DutNode, TgNode
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.roles.connection import Connection
 
 DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest

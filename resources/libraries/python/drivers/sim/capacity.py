@@ -1,6 +1,6 @@
 """Capacity of a simulated cell, calibrated on published figures.
 
-    capacity = min(vSwitch, instances x slowest NF)
+    capacity = min(vSwitch, over the nodes of a service: number of NFs there x NF)
     vSwitch  = cores^0.9 / (crossing(N) x crowding(S) x copying(frame))
 
 with S service instances of N NFs. `crossing` is the vSwitch's time per packet in microseconds: the two crossings at
@@ -10,22 +10,33 @@ own: published figures are 10 % below those of two. Microseconds, crowding and t
 by least squares of relative errors to CSIT-1904's 64B NDR with one vSwitch core (slides "NF service density", IETF 105
 BMWG; 126 cells). Mean absolute relative error 2.4 %, 11.6 % at worst (VSC 1R10C).
 
-Assumed, not fitted: the exponent 0.9 of the cores (a bit less than linear), NFs scaling alike, and the cost of copying
-larger frames at each crossing. With 10GE ports larger frames are bounded by line rate long before.
+Assumed, not fitted: the exponent 0.9 of the cores (a bit less than linear), NFs scaling alike, what NFs of the kernel
+forward, and the cost of copying larger frames at each crossing. With 10GE ports larger frames are bounded by line rate
+long before.
 """
 
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType
+from collections.abc import Mapping
+
+from resources.libraries.python.model.cell import Cell, Frame, NfKind, ServiceType
 
 _CORES_EXPONENT = 0.9
 _HALF_CORE_NF_PPS = 5.97e6
 """What one half-core NF forwards; a core is two halves."""
+_OF_THE_KERNEL_PPS = {NfKind.LINUX_ROUTER: 0.6e6, NfKind.LINUX_NAT: 0.45e6, NfKind.LINUX_FIREWALL: 0.3e6}
+"""The same of NFs of the kernel. Assumed: the fewer, the more is done to each packet."""
 _COPY_BYTES = 4000.0
 """Bytes beyond 64 that cost as much as the rest of a crossing."""
 
 
-def capacity_pps(cell: Cell, frame: Frame) -> float:
+ScalesTo = Mapping[NfKind, float]
+"""Data cores beyond which an NF of a kind gets no faster."""
+_WITHOUT_END: ScalesTo = {}
+
+
+def capacity_pps(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> float:
     """Packets per second that a cell forwards, aggregate of all instances and both directions."""
-    return min(vswitch_pps(cell, frame), *(nfs_pps(cell, node) for node in range(1, cell.nf_nodes + 1)))
+    nodes = range(1, cell.nf_nodes + 1)
+    return min(vswitch_pps(cell, frame), *(nfs_pps(cell, node, scales_to) for node in nodes))
 
 
 def vswitch_pps(cell: Cell, frame: Frame) -> float:
@@ -34,15 +45,24 @@ def vswitch_pps(cell: Cell, frame: Frame) -> float:
     return float(float(cell.vs_dtc) ** _CORES_EXPONENT / crossing_us * 1e6)
 
 
-def nfs_pps(cell: Cell, node: int) -> float:
-    """What the NFs at place `node` (1-based) of all instances forward together."""
-    return float(cell.nf_chains * _HALF_CORE_NF_PPS * (cell.size_of(node).cores / 0.5) ** _CORES_EXPONENT)
+def nfs_pps(cell: Cell, node: int, scales_to: ScalesTo = _WITHOUT_END) -> float:
+    """What the NFs at place `node` (1-based) of all instances forward together; one NF where they share it."""
+    kind = cell.kind_of(node) or NfKind.SIM
+    half_pps = _OF_THE_KERNEL_PPS.get(kind, _HALF_CORE_NF_PPS)
+    halves = used_cores(cell, node, scales_to) / 0.5
+    return float(cell.count_of(node) * half_pps * halves**_CORES_EXPONENT)
 
 
-def limiting_node(cell: Cell, frame: Frame) -> int | None:
+def used_cores(cell: Cell, node: int, scales_to: ScalesTo) -> float:
+    """Data cores of an NF that have work; the others idle whatever the load."""
+    cores = cell.size_of(node).cores
+    return min(cores, scales_to.get(cell.kind_of(node) or NfKind.SIM, cores))
+
+
+def limiting_node(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> int | None:
     """The truth about what limits a cell: the place of the slowest NF, or None where it is the vSwitch."""
-    node = min(range(1, cell.nf_nodes + 1), key=lambda each: nfs_pps(cell, each))
-    return node if nfs_pps(cell, node) < vswitch_pps(cell, frame) else None
+    node = min(range(1, cell.nf_nodes + 1), key=lambda each: nfs_pps(cell, each, scales_to))
+    return node if nfs_pps(cell, node, scales_to) < vswitch_pps(cell, frame) else None
 
 
 def _crossing_us(cell: Cell) -> float:

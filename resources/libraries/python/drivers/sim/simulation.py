@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.topology import Topology
 
 OVERHEAD_BYTES = 20
@@ -43,6 +44,10 @@ class Simulation(Frozen):
     """Virtual time of a trial besides sending."""
     capacity_scale: Annotated[float, Field(gt=0)] = 1.0
     """Factor on the calibrated capacity of every cell."""
+    scales_to: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict, exclude_if=lambda kinds: not kinds
+    )
+    """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
     noise: Share = 0.02
     """noisy: standard deviation of the capacity from trial to trial, relative."""
     stall_hz: Annotated[float, Field(ge=0)] = 0.05

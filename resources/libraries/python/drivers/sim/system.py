@@ -2,21 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf
 from random import Random
 
 from resources.libraries.python.drivers.sim.abort import forward
-from resources.libraries.python.drivers.sim.capacity import capacity_pps, limiting_node, nfs_pps, vswitch_pps
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.latency import FlowShape, flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.drivers.sim.truth import Truth
 from resources.libraries.python.drivers.sim.work import Work
 from resources.libraries.python.model.cell import Frame, TestType
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Flow, Path, Plan
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
-from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _DIRECTIONS = 2
 _LATENCY_SPREAD = 0.02
@@ -69,7 +68,8 @@ class SimulatedSystem:
         """Owners that have been started; packets end where they meet another."""
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}"
         self._rngs: dict[str, Random] = {}
-        self._work = Work(plan)
+        self._truth = Truth(plan, simulation)
+        self._work = Work(plan, self._truth.idle())
         self._loaded = False
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
         paths = {(path.instance, path.direction): path for path in plan.paths}
@@ -89,7 +89,7 @@ class SimulatedSystem:
 
     def capacity_pps(self, frame: Frame) -> float:
         """The truth: aggregate packets per second that the cell can forward."""
-        return self.simulation.capacity_scale * capacity_pps(self.plan.cell, frame)
+        return self._truth.capacity_pps(frame)
 
     def model(self, frame: Frame) -> Model:
         """The system under test, which knows the truth for any loss ratio."""
@@ -97,12 +97,7 @@ class SimulatedSystem:
 
     def limit_owners(self, frame: Frame) -> frozenset[str]:
         """The truth: whose loss it is when more is offered than the cell can forward."""
-        if self.simulation.limited_by is not None:
-            return frozenset({self.simulation.limited_by})
-        node = limiting_node(self.plan.cell, frame)
-        if node is None:
-            return frozenset({VSWITCH})
-        return frozenset(nf_name(instance, node) for instance in range(1, self.plan.cell.nf_chains + 1))
+        return self._truth.limit_owners(frame)
 
     def run(self, trial: Trial) -> TrialResult:
         """Run one trial."""
@@ -119,7 +114,7 @@ class SimulatedSystem:
         weights = [state.loss_weight * _crosses(state.path, owners) for state in self._flows]
         lost_each = _split(sent - received, weights, sent_each)
         self._loaded |= trial.purpose in {"search", "mrr"}
-        for owner, rate_pps in self._rates(trial.frame, owners).items():
+        for owner, rate_pps in self._truth.rates(trial.frame, self.maximum_pps(trial.frame)).items():
             self._work.add(owner, load_pps / rate_pps, done.duration_s)
         counts = []
         for state, sent_here, lost_here in zip(self._flows, sent_each, lost_each, strict=True):
@@ -169,15 +164,6 @@ class SimulatedSystem:
     def moved(self) -> frozenset[str]:
         """Interfaces whose data threads have left their planned CPU."""
         return frozenset(self.simulation.moved if self._loaded else ())
-
-    def _rates(self, frame: Frame, limit: frozenset[str]) -> dict[str, float]:
-        """What each owner could forward, aggregate pps; endless for one that drops without being busy."""
-        cell, scale = self.plan.cell, self.simulation.capacity_scale
-        rates = {GENERATOR: self.maximum_pps(frame), VSWITCH: scale * vswitch_pps(cell, frame)}
-        rates |= {function.name: scale * nfs_pps(cell, function.node) for function in self.plan.functions}
-        if self.simulation.limited_by is not None:
-            rates = {owner: 2 * rate_pps for owner, rate_pps in rates.items()}
-        return rates | dict.fromkeys(limit, inf if self.simulation.drops_inside else self.capacity_pps(frame))
 
     def _limit_hop(self, path: Path, owners: frozenset[str]) -> int:
         """Index of the first hop that does not count what the limit loses.

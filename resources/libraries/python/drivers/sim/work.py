@@ -1,6 +1,7 @@
 """How busy simulated data threads are: in proportion to the load, all the time at their limit."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from resources.libraries.python.model.counters import CpuTime, Sample, ThreadTime
 from resources.libraries.python.model.plan import Plan
@@ -8,9 +9,14 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 
 class Work:
-    """Accounts of all data threads of a plan, each of which serves its ports for equal times."""
+    """Accounts of all data threads of a plan, each of which serves its ports for equal times.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: Has the threads and their CPUs.
+        idle: By owner the share of its data threads, the last ones, that never have work.
+    """
+
+    def __init__(self, plan: Plan, idle: Mapping[str, float]) -> None:
         owners = (GENERATOR, VSWITCH, *(function.name for function in plan.functions))
         # A generator on a machine of its own has no CPUs here.
         self._cpus = {owner: cpus for owner in owners if (cpus := plan.cores.cpus(owner))}
@@ -18,6 +24,9 @@ class Work:
         self._ports = [port for port in ports if port.owner in self._cpus]
         self._served = Counter((port.owner, port.data_thread) for port in self._ports)
         self._busy_s = dict.fromkeys(self._cpus, 0.0)
+        self._working = {
+            owner: max(1, round(len(cpus) * (1 - idle.get(owner, 0.0)))) for owner, cpus in self._cpus.items()
+        }
 
     def add(self, owner: str, share: float, duration_s: float) -> None:
         """Let an owner's data threads work for a share of some time, at most for all of it."""
@@ -28,9 +37,12 @@ class Work:
         """All accounts since the beginning."""
         threads: dict[str, ThreadTime] = {}
         cpus: dict[int, CpuTime] = {}
+        for owner, row in self._cpus.items():
+            for index, cpu in enumerate(row):  # also of threads that serve no port: others hand packets to them
+                busy_s = self._busy_s[owner] if index < self._working[owner] else 0.0
+                cpus[cpu] = CpuTime(0, round(busy_s * 1e9), 0, 0)
         for port in self._ports:
-            busy_s = self._busy_s[port.owner]
+            busy_s = self._busy_s[port.owner] if port.data_thread < self._working[port.owner] else 0.0
             share_ns = busy_s / self._served[port.owner, port.data_thread] * 1e9
             threads[port.interface] = ThreadTime(running_ns=round(share_ns), waiting_ns=0)
-            cpus[self._cpus[port.owner][port.data_thread]] = CpuTime(0, round(busy_s * 1e9), 0, 0)
         return Sample(threads=threads, cpus=cpus)

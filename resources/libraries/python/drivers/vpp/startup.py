@@ -6,8 +6,8 @@ from typing import Literal
 
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.placement import Placement
-from resources.libraries.python.drivers.vpp.templates import render
 from resources.libraries.python.model.settings import Vpp
+from resources.libraries.python.rendering import render
 
 RxMode = Literal["polling", "interrupt", "adaptive"]
 _SLEEP_US = 100

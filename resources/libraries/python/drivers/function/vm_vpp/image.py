@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.function.vm.image import Image, alone
 from resources.libraries.python.drivers.function.vm.init import READY
 from resources.libraries.python.drivers.function.vm_vpp.libraries import libraries
 from resources.libraries.python.drivers.vpp.installation import program
-from resources.libraries.python.drivers.vpp.templates import render
+from resources.libraries.python.rendering import render
 
 FOLDER = Path("/run/vpp")
 """Of VPP in the guest."""

@@ -15,8 +15,8 @@ from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, Port
-from resources.libraries.python.model.topology import DutNode
 from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
 
 _log = logging.getLogger(__name__)

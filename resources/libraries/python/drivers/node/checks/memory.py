@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
-from resources.libraries.python.model.topology import DutNode, Topology
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import Need, need
 
 TREX_DPDK_MB = 1024

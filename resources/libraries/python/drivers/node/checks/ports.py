@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.checks.memory import uses_dpdk
 from resources.libraries.python.drivers.node.facts import Facts, PortFacts, Ports
-from resources.libraries.python.model.topology import Interface, Topology
+from resources.libraries.python.model.nodes import Interface
+from resources.libraries.python.model.topology import Topology
 
 USER_SPACE_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 

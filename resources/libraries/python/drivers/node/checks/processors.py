@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Cpu, Facts
 from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.topology import DutNode, Topology, World
+from resources.libraries.python.model.topology import Topology, World
 
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:

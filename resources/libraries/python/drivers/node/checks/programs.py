@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, Level, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts, Program
 from resources.libraries.python.drivers.node.gathering import needs_vpp
-from resources.libraries.python.model.topology import DutNode, TgNode, Topology, World
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.topology import Topology, World
 
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
@@ -53,6 +55,12 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
         )
     if needs_vpp(node):
         yield _engine(f"{place}.vpp.engine", node, facts)
+    filtering = [kind for kind in node.containers if kind in (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT)]
+    if filtering and world is World.LAB:
+        found = _installed(place, "nftables", facts.programs.nft, "nft", "apt-get install nftables")
+        # Runs go on without NFs that are there on request only.
+        on_request = found.level is Level.PROBLEM and node.containers[0] not in filtering
+        yield found.model_copy(update={"level": Level.WISH}) if on_request else found
     if node.vms is not None and world is World.LAB:
         yield _installed(place, "QEMU", facts.programs.qemu, "qemu-system-x86_64", "apt-get install qemu-system-x86")
         yield _kvm(place, node, facts)

@@ -34,6 +34,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "trex": _trex(Path(trex)) if trex else None,
         "vpp": _program(str(Path(vpp) / "bin/vpp"), r"vpp v?(\S+)") if vpp else None,
         "qemu": _program("qemu-system-x86_64", r"version (\S+)"),
+        "nft": _program("nft", r"nftables v(\S+)"),
         "ovs": _program("ovs-vswitchd", r"(\d[\w.]+)\s*$"),
     }
 

@@ -1,0 +1,110 @@
+"""Lines of the tables that `profile` prints."""
+
+from collections.abc import Iterator, Sequence
+
+from csit_utils.commands.tables import Line
+from csit_utils.report.units import DASH, digits3
+from resources.libraries.python.model.profile import Metric, Prediction, Profile
+from resources.libraries.python.profiling.flavors import Answer, Step
+from resources.libraries.python.profiling.tables import functions_of
+from resources.libraries.python.profiling.words import UNITS, function_in_words, highest_in_words
+
+FUNCTIONS = ("service", "break-point", "metric", "region", "function", "standard error", "relative error", "points")
+FUNCTIONS_LEFT = ("service", "metric", "region", "function")
+ANSWERS = ("service", "vCPUs", "break-point", "used there", "within bounds up to", "limited by", "carries it", "gain")
+ANSWERS_LEFT = ("service", "limited by", "carries it")
+PREDICTED = (
+    "rate", *(f"{metric} {what}" for metric in UNITS for what in ("predicted", "measured")), "model"
+)  # fmt: skip
+PREDICTED_LEFT = ("model",)
+
+
+def function_lines(profile: Profile) -> Iterator[Line]:
+    """A line per function; a service without any has none."""
+    at = profile.break_point
+    for metric, region, fit in functions_of(profile):
+        texts = (
+            profile.name,
+            _with_unit(at.rate if at else None, "Gbit/s"),
+            metric.value,
+            region if at else "all",
+            function_in_words(fit),
+            f"{fit.standard_error:.3g} {UNITS[metric]}",
+            DASH if fit.relative_error is None else f"{100 * fit.relative_error:.3g} %",
+            str(fit.points),
+        )
+        raw = {
+            "service": profile.name,
+            "break_point_gbps": at.rate if at else None,
+            "saturates_first": at.vnf if at else None,
+            "metric": metric.value,
+            "region": region,
+            "function": fit.function,
+            "formula": fit.formula,
+            **{name: fit.coefficients.get(name) for name in "abcdg"},
+            "standard_error": fit.standard_error,
+            "relative_error": fit.relative_error,
+            "points": fit.points,
+            "first_rate_gbps": fit.first_rate,
+            "last_rate_gbps": fit.last_rate,
+        }
+        yield Line(texts, raw)
+
+
+def answer_line(answer: Answer, steps: Sequence[Step]) -> Line:
+    """What one flavor carries, and what it gains over the next smaller one."""
+    flavor, highest = answer.flavor, answer.highest
+    at = flavor.profile.break_point
+    step = next((step for step in steps if step.larger is flavor), None)
+    carries = {None: DASH, True: "yes", False: "no"}[answer.carries]
+    limit = highest.limited_by.value if highest.limited_by else ""
+    texts = (
+        flavor.name,
+        str(flavor.vcpus),
+        _with_unit(at.rate if at else None, "Gbit/s"),
+        DASH if at is None else f"{at.cpus_used:.2f} CPUs",
+        highest_in_words(highest),
+        limit if highest.known else f"{limit} (unknown above)",
+        carries,
+        DASH if step is None or step.gain is None else f"{100 * step.gain:+.1f} %",
+    )
+    raw = {
+        "service": flavor.name,
+        "vcpus": flavor.vcpus,
+        "break_point_gbps": at.rate if at else None,
+        "cpus_used": at.cpus_used if at else None,
+        "from_gbps": highest.from_rate,
+        "highest_gbps": highest.rate,
+        "limited_by": limit or None,
+        "limit_known": highest.known,
+        "carries": answer.carries,
+        "gain": step.gain if step else None,
+        "scales": step.scales if step else None,
+    }
+    return Line(texts, raw, "green" if answer.carries else "")
+
+
+def prediction_lines(prediction: Prediction) -> Iterator[Line]:
+    """A line per rate."""
+    for point in prediction.points:
+        pairs = [(metric, each.get(metric)) for metric in UNITS for each in (point.predicted, point.measured)]
+        keys = [f"{metric}_{what}" for metric in UNITS for what in ("predicted", "measured")]
+        texts = (
+            _with_unit(point.rate, "Gbit/s"),
+            *(_with_unit(value, UNITS[metric]) for metric, value in pairs),
+            prediction.model,
+        )
+        raw = {
+            "chain": prediction.chain,
+            "model": prediction.model,
+            "rate_gbps": point.rate,
+            **{f"{key}_{_KEYS[metric]}": value for key, (metric, value) in zip(keys, pairs, strict=True)},
+        }
+        yield Line(texts, raw)
+
+
+_KEYS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return DASH if value is None else f"{digits3(value)} {unit}"

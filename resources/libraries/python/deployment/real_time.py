@@ -1,0 +1,38 @@
+"""The machine's own time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class RealTime:
+    """Fulfils `Passing`."""
+
+    def now(self) -> float:
+        """See Passing."""
+        return time.monotonic()
+
+    @contextmanager
+    def every(self, seconds: float, tick: Callable[[], None]) -> Iterator[None]:
+        """See Passing. Ticks keep to a raster: a late one does not shift the others."""
+        over = threading.Event()
+        errors: list[BaseException] = []
+        begin = self.now()
+
+        def run() -> None:
+            try:
+                while not over.wait(seconds - (self.now() - begin) % seconds):
+                    tick()
+            except BaseException as error:  # thread boundary: raised where the context ends
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name="ticks", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        if errors:
+            raise errors[0]

@@ -1,0 +1,1 @@
+"""Network functions of nftables: Linux routers that filter or translate what they forward."""

@@ -1,0 +1,94 @@
+"""What the kernel does to packets that an NF forwards, in the language of `nft`: pure, from the plan.
+
+Each ruleset counts the packets that went through it, so that it can be told from one that packets pass by.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from resources.libraries.python.model.plan import NfPlan
+
+TABLE = "csit"
+_NO_SENDER = int(IPv4Address("198.18.0.0"))
+"""198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """One kind of NF."""
+
+    about: str
+    """For a person, with its numbers."""
+    counter: str
+    """Counts every packet that is forwarded."""
+    text: Callable[[Sequence[NfPlan]], str]
+    """The commands for one NF. Shared by instances, it is one row of the plan for each."""
+
+
+def firewall(rules: int) -> Ruleset:
+    """Look every packet up in all rules, one after the other; the last one accepts it, and nothing else does.
+
+    Args:
+        rules: How many, at least 1.
+    """
+
+    def text(_: Sequence[NfPlan]) -> str:
+        # Single rules on purpose: a set would be looked up at once, whatever its size.
+        senders = (IPv4Address(_NO_SENDER + number) for number in range(1, rules))
+        lines = (f"ip saddr {sender} counter drop" for sender in senders)
+        return _table(
+            "counter accepted { }",
+            _chain(
+                "forward", "filter hook forward priority filter; policy drop;", *lines, "counter name accepted accept"
+            ),
+        )
+
+    return Ruleset(f"{rules} rules for every packet of either direction", "accepted", text)
+
+
+def nat() -> Ruleset:
+    """Translate source addresses on the way forward, one to one; track packets of both directions.
+
+    One to one, because packets of a flow may be of a protocol without ports, of which many senders cannot have one
+    address. Without ports packets of both directions are between the same addresses, and the connection tracker would
+    take those of one for answers to the other, which it does not translate. So such packets from the right have a zone
+    of their own, but for answers to translated ones. Where there are ports, the tracker tells what is an answer.
+    """
+
+    def text(row: Sequence[NfPlan]) -> str:
+        left, right = (", ".join(f'"{name}"' for name in names) for names in zip(*map(_sides, row), strict=True))
+        networks = ", ".join(str(each.translates_to) for each in row)
+        no_ports = "meta l4proto != { tcp, udp, icmp }"
+        tracked = "ct state new,established counter name tracked"
+        return _table(
+            "counter tracked { }",
+            "counter translated { }",
+            _chain(
+                "zones", "filter hook prerouting priority raw; policy accept;",
+                f"iifname {{ {right} }} {no_ports} ip daddr != {{ {networks} }} ct zone set 1",
+            ),
+            _chain(
+                "translate", "nat hook postrouting priority srcnat; policy accept;",
+                *(f'oifname "{each.right.name}" snat prefix to {each.translates_to}' for each in row),
+            ),
+            _chain(
+                "proof", "filter hook postrouting priority 300; policy accept;",
+                f"oifname {{ {left}, {right} }} {tracked}",
+                f"oifname {{ {right} }} ct status snat counter name translated",
+            ),
+        )  # fmt: skip
+
+    return Ruleset("source addresses translated one to one on the way forward", "tracked", text)
+
+
+def _sides(function: NfPlan) -> tuple[str, str]:
+    return function.left.name, function.right.name
+
+
+def _table(*parts: str) -> str:
+    return "\n".join((f"table ip {TABLE} {{", *parts, "}\n"))
+
+
+def _chain(name: str, hook: str, *rules: str) -> str:
+    return "\n".join((f"chain {name} {{", f"type {hook}", *rules, "}"))

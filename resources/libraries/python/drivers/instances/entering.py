@@ -1,0 +1,25 @@
+"""Enters control groups and becomes another program: `entering.py GROUP... -- PROGRAM ARGUMENT...`.
+
+Started as a script of its own, with nothing of the project: a process can only enter groups as a whole, so it must be
+the new one that does it, before it becomes what is to be limited.
+"""
+
+import os
+import sys
+
+
+def main(words: list[str]) -> None:
+    """Enter and become."""
+    end = words.index("--")
+    for door in words[:end]:
+        with open(door, "w", encoding="ascii") as file:  # noqa: PTH123 - pathlib takes longer to load than all of this
+            file.write(str(os.getpid()))
+    program = words[end + 1 :]
+    try:
+        os.execv(program[0], program)  # noqa: S606 - an argument vector
+    except OSError as error:
+        sys.exit(f"{program[0]} cannot be run: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

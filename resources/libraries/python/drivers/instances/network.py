@@ -1,0 +1,133 @@
+"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for everybody else."""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv4Network
+
+from pyroute2.netlink.rtnl import RTM_GETSTATS
+
+from resources.libraries.python.drivers.host import messages, namespaces
+from resources.libraries.python.drivers.host.links import settings
+from resources.libraries.python.drivers.host.namespaces import Namespace, name_of
+from resources.libraries.python.drivers.host.netlink import GONE
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.model.sizing import DeploymentSpec, Size
+from resources.libraries.python.planning.names import VSWITCH
+
+BRIDGE = "service-bridge"
+LOADER = "service-load"
+"""Who offers the load. No instance has such a name: those end with a number."""
+INTERFACE = "eth0"
+_NETWORK = IPv4Network("198.18.0.0/16")
+"""Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""
+_FIRST_INDEX = 100
+_LOOPBACK_INDEX = 1
+_MTU = 1500
+
+
+def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
+    """Address of every instance by its name, `<component>-<number>`, components and numbers in order."""
+    return {
+        f"{component.name}-{number}": _NETWORK[256 * place + number]
+        for place, component in enumerate(spec.components, 1)
+        for number in range(1, size.components[component.name].instances + 1)
+    }
+
+
+class ServiceNetwork:
+    """Namespaces of all instances, of the bridge and of who offers the load."""
+
+    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock) -> None:
+        """Prepare; nothing is made before `start`.
+
+        Args:
+            instances: Address by name.
+            machine: The machine's lock, held.
+        """
+        self.addresses = {**instances, LOADER: _NETWORK[256 * 255 + 1]}
+        self._machine = machine
+        self._owners = (BRIDGE, *self.addresses)
+        self._bridge: Namespace | None = None
+        self._claimed = False
+        self._index: dict[int, str] = {}
+        """Of the bridge's members, to who is behind them."""
+
+    def start(self) -> None:
+        """Make everything and bring it up.
+
+        Raises:
+            CsitError: A namespace is there already, or the kernel refused something.
+            Unsupported: Namespaces cannot be made here.
+        """
+        self._machine.claim_namespaces(map(name_of, self._owners))
+        self._claimed = True
+        aside(self._make)
+        self._machine.confirm_namespaces(map(name_of, self._owners))
+
+    def _make(self) -> None:
+        wanted = [(name_of(owner), settings(VSWITCH if owner == BRIDGE else owner, None)) for owner in self._owners]
+        made = dict(zip(self._owners, namespaces.create(wanted), strict=True))
+        self._bridge = made.pop(BRIDGE)
+        try:
+            # Indexes differ also from end to end: the kernel takes two alike for a physical port and waits for it.
+            first = _FIRST_INDEX + 1
+            self._bridge.netlink.do([messages.bridge("br0", _FIRST_INDEX), messages.set_up("br0", _FIRST_INDEX)])
+            for near, (owner, namespace) in enumerate(made.items(), first):
+                self._index[near] = owner
+                self._join(near, near + len(made), owner, namespace)
+        finally:
+            for namespace in made.values():
+                namespace.close()
+
+    def _join(self, near: int, far: int, owner: str, namespace: Namespace) -> None:
+        assert self._bridge is not None  # noqa: S101 - made by the caller
+        member = f"member{near}"
+        self._bridge.netlink.do(
+            [
+                messages.veth_pair((member, near, _mac(near)), (INTERFACE, far, _mac(far)), namespace.descriptor, _MTU),
+                messages.enslave(member, near, "br0", _FIRST_INDEX),
+                messages.set_up(member, near),
+            ]
+        )
+        namespace.netlink.do(
+            [
+                messages.set_up("lo", _LOOPBACK_INDEX),
+                messages.add_address(INTERFACE, far, f"{self.addresses[owner]}/{_NETWORK.prefixlen}"),
+                messages.set_up(INTERFACE, far),
+            ]
+        )
+
+    def octets(self) -> dict[str, int]:
+        """Bytes that everybody has sent and received, L2; empty before `start`."""
+        if self._bridge is None:
+            return {}
+        rows = self._bridge.netlink.dump(RTM_GETSTATS, messages.GET_COUNTERS, "read the counters of the service")
+        read = map(messages.read_octets, rows)
+        return {self._index[index]: count for index, count in read if index in self._index}
+
+    def stop(self) -> None:
+        """Remove everything. Safe to call after a failure; what uses the network must have ended.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        if not self._claimed:
+            return
+        if self._bridge is not None:
+            self._bridge.netlink.do([messages.delete_ports()], tolerate=GONE)
+            self._bridge.close()
+            self._bridge = None
+        _remove(self._owners)
+        self._machine.release_namespaces(map(name_of, self._owners))
+        self._claimed = False
+
+
+def _remove(owners: Iterable[str]) -> None:
+    for owner in owners:
+        if namespaces.inode(name_of(owner)) is not None:
+            namespaces.remove(name_of(owner))
+
+
+def _mac(index: int) -> str:
+    """A locally administered MAC that no other interface of the service has."""
+    return ":".join(f"{byte:02x}" for byte in (0x02, 0xC5, *index.to_bytes(4, "big")))

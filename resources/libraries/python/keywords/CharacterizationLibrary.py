@@ -1,0 +1,210 @@
+"""Keywords of the characterization suites: services under a row of loads, their profiles, predictions of chains."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from robot.api import SkipExecution, logger
+from robot.api.deco import keyword, library
+
+from resources.libraries.python.deployment.characterize import ServiceSweep
+from resources.libraries.python.errors import CsitError, PlanError
+from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.console import human_time
+from resources.libraries.python.keywords.running import skipping, variable
+from resources.libraries.python.keywords.sweep_choices import (
+    SweepRow,
+    asked_sweep,
+    generator_chosen,
+    rerun_of_sweep,
+    shelf,
+)
+from resources.libraries.python.keywords.sweep_progress import SweepProgress
+from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.profiling.words import errors_in_words, profile_in_words
+from resources.libraries.python.recording.shelf import Shelf
+from resources.libraries.python.search.sweep import duration_s, loads
+
+_EACH_SECOND_S = 0.1
+"""What a second of load takes beyond itself: preparing, settling and reading of counters."""
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class CharacterizationLibrary:
+    """Measures services under a row of loads.
+
+    A service is a network function alone, a chain of them, or branches between shared ones. A test describes its
+    sweep, deploys the service, verifies that packets arrive, runs the sweep, profiles the service, and is closed, which
+    removes the service and writes the record.
+    """
+
+    def __init__(self) -> None:
+        self._testbed = Testbed()
+        self._keeper = CharacterizationKeeper()
+        self._progress = SweepProgress()
+        self._shelf: Shelf | None = None
+        self._service: ServiceSweep | None = None
+
+    # -- testbed ------------------------------------------------------------------------------------------------------
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
+
+        The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Fails in one sentence
+        when a choice is wrong, the machine lacks something, somebody else uses it, or there is no space for results.
+        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
+
+        | Suite Setup | Open Testbed |
+        """
+        if not self._testbed.enter():
+            return
+        topology = generator_chosen(variable)
+        earlier = shelf(variable, topology)
+        if self._shelf is None or not self._shelf.is_of(topology.world, topology.metadata.name):
+            self._shelf = earlier
+        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
+        self._testbed.open(topology)
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
+
+        | Suite Teardown | Close Testbed |
+        """
+        if not self._testbed.leave():
+            return
+        with ExitStack() as steps:
+            steps.callback(self._keeper.close)
+            self._testbed.close()
+
+    # -- phases of a test ---------------------------------------------------------------------------------------------
+
+    @keyword
+    def describe_sweep(  # noqa: PLR0917 - a row of a Robot table
+        self,
+        name: str,
+        nf_kinds: str,
+        nf_sizes: str = "1c",
+        branches: str = "1",
+        shared_nodes: str = "",
+        frame: str = "",
+        flows: str = "",
+        protocol: str = "",
+        rates: str = "",
+        duration: str = "",
+        bursts: str = "",
+    ) -> None:
+        """Say what the test measures: a service, and what is sent through it. Skips the test where it does not fit.
+
+        ``nf_kinds`` are the network functions in the order of the chain, such as ``linux_router+linux_firewall``, and
+        ``nf_sizes`` their flavors: 0.5c, 1c or 2c for all, or one for each. With ``branches`` there are so many chains
+        beside each other; ``shared_nodes`` are one for all branches: ``1+3`` of three is a split and merge.
+
+        ``rates`` are packets per second of each flow, one way: ``10000-200000/10000`` (first-last/step) or ``auto``,
+        twelve steps up to 1.6 times what the service forwards in a short test. ``duration`` is in seconds, of
+        each load. ``bursts`` are one load that comes and goes instead: ``on 2 off 1 at 50000``, or ``at 1.2x`` for a
+        multiple of what the service forwards.
+
+        What is not given is as the variables ``FRAME``, ``FLOWS``, ``PROTOCOL``, ``SWEEP_RATES`` and ``SWEEP_DURATION``
+        say. Traffic goes both ways.
+
+        | Describe Sweep | firewall | linux_firewall | rates=10000-200000/10000 | frame=512B |
+        """
+        self._keeper.check()
+        topology, world, environment = self._testbed.opened()
+        row = SweepRow(
+            name, nf_kinds, nf_sizes, branches, shared_nodes, frame, flows, protocol, rates, duration, bursts
+        )
+        asked = asked_sweep(variable, topology, row)
+        service = ServiceSweep(topology, world, asked, environment, self._progress.load)
+        service.draft.rerun = rerun_of_sweep(variable)
+        try:
+            skipping(service.plan)
+        except PlanError as error:
+            raise SkipExecution(str(error)) from error
+        self._progress.test(asked.name, simulated=service.draft.simulation is not None)
+        self._service = service
+
+    @keyword
+    def deploy_service(self) -> None:
+        """Bring the service to life; where its data threads run is read back.
+
+        | Deploy Service |
+        """
+        logger.info(f"deployed in {skipping(self._running.deploy):.3f} s")
+
+    @keyword
+    def verify_traffic(self) -> None:
+        """Send at a low rate and fail unless packets arrive for every branch and direction.
+
+        The message names the last hop that saw them.
+
+        | Verify Traffic |
+        """
+        skipping(self._running.verify_traffic)
+
+    @keyword
+    def run_sweep(self) -> None:
+        """Run all loads, lowest first, and sample throughput, loss, delay and CPUs every second.
+
+        A load that the generator could not offer is flagged and the sweep goes on.
+
+        | Run Sweep |
+        """
+        service = self._running
+        spec = skipping(service.spec)
+        row = loads(spec)
+        expected = human_time(duration_s(spec, each_second_s=_EACH_SECOND_S))
+        first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
+        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {spec.flows} flows each way, {expected}"
+        logger.info(text)
+        self._progress.begins(text)
+        found = skipping(lambda: service.sweep(spec))
+        for point in found.points:
+            logger.info(f"{point.rate_pps:.0f} pps: " + (point.flagged or "as asked"))
+
+    @keyword
+    def profile_service(self) -> None:
+        """Find the load that saturates the service, and the functions that describe it below and above.
+
+        | Run Sweep |
+        | Profile Service |
+        """
+        for line in profile_in_words(self._running.profile()):
+            logger.info(line)
+
+    @keyword
+    def predict_chain(self, *parts: str) -> None:
+        """Predict the chain that was swept from profiles of its parts alone, and compare with what was measured.
+
+        ``parts`` are names of services in the order of the chain, measured with the same frame before: in this run, or
+        in an earlier one whose results are below the folder that the variable ``PROFILES`` names.
+
+        | Predict Chain | router | firewall |
+        """
+        if self._shelf is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        for line in errors_in_words(self._running.predict(parts, self._shelf)):
+            logger.info(line)
+
+    @keyword
+    def close_test(self, status: str, message: str) -> None:
+        """Remove the service and write the record of the test and its CSV files, also where the test has failed.
+
+        Use it as test teardown; a failed removal fails the test.
+
+        | Test Teardown | Close Test | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        if self._service is None:
+            return
+        service, self._service = self._service, None
+        record = self._keeper.end_test(service.draft, service.remove, status, message)
+        if self._shelf is not None and record.passed:
+            self._shelf.put(record)
+        self._progress.done(record)
+
+    @property
+    def _running(self) -> ServiceSweep:
+        if self._service is None:
+            raise CsitError("no test is described; Describe Sweep comes first")
+        return self._service

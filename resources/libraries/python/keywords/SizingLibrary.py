@@ -1,0 +1,138 @@
+"""Keywords of the sizing suites: which deployment size of a service carries a workload."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+from robot.api import SkipExecution, logger
+from robot.api.deco import keyword, library
+
+from resources.libraries.python.deployment.service_sizing import ServiceSizing
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.choices import chosen_topology, rerun_of, resumed_folder
+from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.running import skipping, variable
+from resources.libraries.python.keywords.sizing_progress import SizingProgress, cost_in_words
+from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.writer import write_tables
+
+_SPECS = Path(__file__).parents[4] / "tests" / "characterization" / "specs"
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class SizingLibrary:
+    """Measures services of several components in different deployment sizes.
+
+    Service and workload are described by two JSON files and by scripts that these name.
+    """
+
+    def __init__(self) -> None:
+        self._testbed = Testbed()
+        self._keeper = CharacterizationKeeper()
+        self._progress = SizingProgress()
+        self._sizing: ServiceSizing | None = None
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
+
+        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
+
+        | Suite Setup | Open Testbed |
+        """
+        if not self._testbed.enter():
+            return
+        topology = chosen_topology(variable)
+        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
+        self._testbed.open(topology)
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
+
+        | Suite Teardown | Close Testbed |
+        """
+        if not self._testbed.leave():
+            return
+        with ExitStack() as steps:
+            steps.callback(self._keeper.close)
+            self._testbed.close()
+
+    @keyword
+    def describe_sizing(self, deployment: str, workload: str, only_in: Literal["sim", "local", "any"] = "any") -> None:
+        """Load both specifications and tell what the sizing will cost. Nothing is deployed yet.
+
+        Paths are relative to the present folder, or to ``tests/characterization/specs``. In another world than
+        ``only_in`` the test is skipped: a service that is only simulated cannot be deployed, and the other way round.
+
+        | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
+        """
+        topology, world, environment = self._testbed.opened()
+        if only_in not in {"any", topology.world}:
+            raise SkipExecution(
+                f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
+            )
+        self._keeper.check()
+        sizing = ServiceSizing(topology, world, environment, (_found(deployment), _found(workload)))
+        sizing.draft.rerun = rerun_of(variable, topology, {})
+        cost = sizing.cost()
+        logger.info(cost_in_words(cost))
+        self._progress.begins(sizing.asked.deployment.vnf_name, cost, simulated=topology.world is World.SIM)
+        self._sizing = sizing
+
+    @keyword
+    def search_size(self) -> None:
+        """Deploy one size after the other and offer the workload to it, until the search has its answer.
+
+        Where the variable ``RESUME`` names the folder of a run that was cut short, sizes that its journal has are not
+        measured again.
+
+        | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
+        | Search Size |
+        """
+        running, test = self._running, str(variable("TEST NAME"))
+        folder = write_tables(test, {}, Path(str(variable("OUTPUT DIR"))))
+        resumed = resumed_folder(variable)
+        earlier = write_tables(test, {}, resumed) if resumed is not None else None
+
+        def report(sentence: str) -> None:
+            logger.info(sentence)
+            self._progress.says(sentence)
+
+        try:
+            skipping(lambda: running.run(folder, earlier, report))
+        except RunStopped as error:
+            raise EndOfRun(str(error)) from error
+        logger.info(f"traces, tables and journal: {folder}")
+
+    @keyword
+    def close_sizing(self, status: str, message: str) -> None:
+        """Write the record of the test, also where it has failed. Use it as test teardown.
+
+        | Test Teardown | Close Sizing | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        if self._sizing is None:
+            return
+        sizing, self._sizing = self._sizing, None
+        # Every size has been removed before the next one: nothing is deployed any more.
+        self._progress.done(self._keeper.end_test(sizing.draft, lambda: None, status, message))
+
+    @property
+    def _running(self) -> ServiceSizing:
+        if self._sizing is None:
+            raise CsitError("no test is described; Describe Sizing comes first")
+        return self._sizing
+
+
+def _found(path: str) -> Path:
+    """A specification's file.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    for candidate in (Path(path), _SPECS / path):
+        if candidate.is_file():
+            return candidate.absolute()
+    raise ConfigError(f"{path}: there is no such specification, neither here nor in {_SPECS}")

@@ -1,0 +1,61 @@
+"""What is offered to every size of a service. Field names are those of NFV-VITAL, see `sizing`."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.sizing_checks import check_workload
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Range(Frozen):
+    """Offered loads, lowest and highest, in the workload's own unit."""
+
+    min: Positive
+    max: Positive
+
+    @model_validator(mode="after")
+    def _upward(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"the range goes up to {self.max:g}, but starts at {self.min:g}")
+        return self
+
+
+class Stop(Frozen):
+    """When a size needs no higher load."""
+
+    below: Annotated[float, Field(gt=0, le=1)]
+    """Share of the offered load: stop when the mean indicator is less."""
+    loads: Annotated[int, Field(ge=1)] = 1
+    """So many loads one after the other."""
+
+
+class WorkloadSpec(Frozen):
+    """What is offered to a size."""
+
+    range: Range
+    increase: Positive
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    stop: Stop | None = None
+    generator: str
+    """Script that offers a load and prints the performance indicator; relative to the file."""
+    duration_s: Positive = 300.0
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """Capacity is the highest offered load whose indicator is at least this share of it."""
+    workload: Positive | None = None
+    """Directed search ends when a size carries this."""
+    unit: str = "calls/s"
+    within_s: Positive = 60.0
+    """How much longer than `duration_s` the script may take."""
+
+    def loads(self) -> tuple[float, ...]:
+        """All offered loads, lowest first."""
+        count = int((self.range.max - self.range.min) / self.increase + 1e-9) + 1
+        return tuple(self.range.min + index * self.increase for index in range(count))
+
+    @model_validator(mode="after")
+    def _answers_something(self) -> Self:
+        check_workload(self)
+        return self

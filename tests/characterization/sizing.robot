@@ -1,0 +1,55 @@
+*** Settings ***
+Documentation       Which deployment size of a service carries how much: instances of its components with limited CPU
+...                 and memory, under a load that grows until the service falls behind.
+...
+...                 Service and workload are described in `specs/`, with the scripts that deploy and load them.
+...                 Clearwater and Snort are simulated; the SIP service and the HTTP proxy are real, and need their
+...                 programs on the machine. `-v RESUME:results/20260101-120000` goes on with a run that was cut short.
+Resource            ../../resources/libraries/robot/sizing.resource
+Suite Setup         Open Testbed
+Suite Teardown      Close Testbed
+Test Template       Service Should Be Sized
+Test Teardown       Close Sizing    ${TEST STATUS}    ${TEST MESSAGE}
+Test Tags           SIZING
+
+
+*** Test Cases ***    DEPLOYMENT                         WORKLOAD                      ONLY IN
+Clearwater
+    [Documentation]    Directed search within 6 vCPUs.
+    [Tags]    CLEARWATER
+    clearwater/deployment.json    clearwater/workload.json    sim
+
+Clearwater With Invite Calls
+    [Documentation]    The same with calls of four times the work.
+    [Tags]    CLEARWATER
+    clearwater/deployment.json    clearwater/invite.json    sim
+
+Clearwater Up And Out
+    [Documentation]    Larger instances against more instances.
+    [Tags]    CLEARWATER
+    clearwater/scaling.json    clearwater/quick.json    sim
+
+Snort
+    [Documentation]    More vCPUs than a program with one thread can use.
+    [Tags]    IDS
+    snort/deployment.json    snort/workload.json    sim
+
+SIP Service
+    [Documentation]    Directed search: edge proxy, registrar and subscriber database under registrations.
+    [Tags]    SIP
+    sip-service/deployment.json    sip-service/reg-dereg.json    local
+
+HTTP Proxy
+    [Documentation]    Given sizes, with one proxy or two.
+    [Tags]    HTTP
+    http-proxy/deployment.json    http-proxy/requests.json    local
+
+HTTP Proxy Without Core Pinning
+    [Documentation]    One size, its instances on any CPU.
+    [Tags]    HTTP    PINNING
+    http-proxy/unpinned.json    http-proxy/requests.json    local
+
+HTTP Proxy With Core Pinning
+    [Documentation]    The same size, each instance on CPUs of its own.
+    [Tags]    HTTP    PINNING
+    http-proxy/pinned.json    http-proxy/requests.json    local

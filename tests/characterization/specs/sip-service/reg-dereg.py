@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Offers calls of the scenario beside it to the edge proxies; prints the rate of calls that succeeded.
+
+The indicator is the SCR: successful calls per second, over the offered time without its first second, in which calls
+are under way and none can have ended.
+"""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+SUBSCRIBERS = 1000
+LEAST_OFFERED = 0.95
+"""Of the asked rate: below it the indicator would tell of the generator and not of the service."""
+BEGUN_WITHIN_S = 10.0
+DRAINED_WITHIN_S = 2.0
+Row = tuple[float, int, int]
+"""Seconds since the start, calls that were begun, calls that succeeded."""
+
+
+def seconds(text: str) -> float:
+    """A time of the statistics, hours:minutes:seconds with a part of a second after the last colon or dot."""
+    hours, minutes, rest = text.replace(".", ":").split(":", 2)
+    whole, _, part = rest.partition(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(f"{whole}.{part or 0}")
+
+
+def rows(path: Path) -> list[Row]:
+    """The statistics so far, one row per second; a row that is being written is left out."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="ascii")
+    table = csv.DictReader(text[: text.rfind("\n") + 1].splitlines(), delimiter=";")
+    return [
+        (seconds(row["ElapsedTime(C)"]), int(row["TotalCallCreated"]), int(row["SuccessfulCall(C)"])) for row in table
+    ]
+
+
+def start(edge: str, number: int, rate: float, address: str, folder: Path) -> subprocess.Popen[bytes]:
+    """One generator that offers its part of the rate to one edge."""
+    return subprocess.Popen(
+        [
+            "sipp", f"{edge}:5060", "-sf", str(Path(__file__).with_name("reg-dereg.xml")),
+            "-inf", str(folder / "subscribers.csv"), "-i", address, "-p", str(5060 + number),
+            # Calls that are still open are no reason to begin fewer.
+            "-r", f"{rate:g}", "-l", "1000000", "-skip_rlimit", "-nostdin",
+            "-trace_stat", "-stf", str(folder / f"statistics-{number}.csv"), "-fd", "1",
+        ],
+        cwd=folder, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def until(duration_s: float, statistics: Path, process: subprocess.Popen[bytes]) -> list[Row]:
+    """Wait until the statistics cover a time."""
+    deadline = time.monotonic() + duration_s + BEGUN_WITHIN_S
+    while time.monotonic() < deadline:
+        table = rows(statistics)
+        if table and table[-1][0] >= duration_s - 0.05:
+            return table
+        if process.poll() is not None:
+            sys.exit(f"the generator ended with {process.returncode} in the middle of the load")
+        time.sleep(0.05)
+    sys.exit(f"the generator wrote no statistics of {duration_s:g} s in {duration_s + BEGUN_WITHIN_S:g} s")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let calls that are open come to their end, for a while: what is queued is not the next load's burden."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGUSR1)
+        try:
+            process.wait(DRAINED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    """Offer, read, report."""
+    load, duration_s = float(os.environ["CSIT_LOAD"]), float(os.environ["CSIT_DURATION_S"])
+    edges, folder = os.environ["CSIT_ADDRESSES_EDGE"].split(), Path(os.environ["CSIT_FOLDER"])
+    if duration_s < 2:
+        sys.exit(f"calls need at least 2 s, duration_s is {duration_s:g}")
+    # The keyword as a whole is a field: it takes no other fields as its arguments.
+    users = [
+        f"user{number};[authentication username=user{number} password=password{number}]\n"
+        for number in range(SUBSCRIBERS)
+    ]
+    (folder / "subscribers.csv").write_text("SEQUENTIAL\n" + "".join(users), encoding="ascii")
+    for old in folder.glob("statistics-*.csv"):
+        old.unlink()
+    succeeded, begun = 0.0, 0.0
+    with ExitStack() as processes:
+        started = []
+        for number, edge in enumerate(edges):
+            process = start(edge, number, load / len(edges), os.environ["CSIT_ADDRESS"], folder)
+            processes.callback(end, process)
+            started.append(process)
+        for number, process in enumerate(started):
+            table = until(duration_s, folder / f"statistics-{number}.csv", process)
+            first = next(row for row in table if row[0] >= 0.95)
+            span_s = table[-1][0] - first[0]
+            begun += (table[-1][1] - first[1]) / span_s
+            succeeded += (table[-1][2] - first[2]) / span_s
+    if begun < LEAST_OFFERED * load:
+        sys.exit(f"{begun:.1f} of {load:g} calls/s were offered: the generator is at its limit")
+    print(f"offered {begun:.1f} calls/s")
+    print(f"indicator {succeeded:.2f}")
+
+
+if __name__ == "__main__":
+    main()

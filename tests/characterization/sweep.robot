@@ -1,0 +1,34 @@
+*** Settings ***
+Documentation       Network functions alone, under loads from the lowest to well above what they can forward:
+...                 throughput, loss, delay and CPU every second, the load that saturates them, and functions of the
+...                 input rate.
+...
+...                 Flavors are data cores (1c, 2c). A flavor that does not fit on the testbed is skipped.
+Resource            ../../resources/libraries/robot/characterization.resource
+Suite Setup         Open Testbed
+Suite Teardown      Close Testbed
+Test Template       Service Should Be Profiled
+Test Teardown       Close Test    ${TEST STATUS}    ${TEST MESSAGE}
+Test Tags           SWEEP
+
+
+*** Test Cases ***    NAME             KINDS          SIZE    FRAME
+Firewall
+    [Tags]    FIREWALL    1C
+    firewall    ${FIREWALL}    1c    ${FRAME}
+
+Firewall With 2 Cores
+    [Tags]    FIREWALL    2C
+    firewall-2c    ${FIREWALL}    2c    ${FRAME}
+
+Firewall With 512B
+    [Tags]    FIREWALL    1C    512B
+    firewall    ${FIREWALL}    1c    512B
+
+Firewall With 1518B
+    [Tags]    FIREWALL    1C    1518B
+    firewall    ${FIREWALL}    1c    1518B
+
+Address Translation
+    [Tags]    NAT    1C
+    nat    ${NAT}    1c    ${FRAME}

@@ -1,0 +1,89 @@
+"""D-ITG's flows through a real router: counted, timed, and nothing left of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.generator.ditg.requirements import missing
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.sweep import Protocol
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.planning.plan import make_plan
+from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.integration.user_space import cell, prepared, processes
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
+]
+LOAD_PPS = 1000.0
+"""Both ways; what D-ITG sends on a busy machine too."""
+
+
+def with_ditg() -> Topology:
+    """The testbed `local`, with another generator."""
+    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "ditg"})})
+    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
+
+
+@contextmanager
+def running(*kinds: NfKind) -> Iterator[Deployment]:
+    before, others = network_state(), processes("ITG")
+    topology, asked = with_ditg(), cell("CSP", 2, max(1, len(kinds)), kinds)
+    plan = make_plan(topology, asked, discover(), sources=2)
+    with prepared(topology, asked, plan) as parts, Deployment(plan, parts) as deployment:
+        yield deployment
+    assert processes("ITG") == others
+    wait_for_network_state(before)
+    assert not (DIRECTORY / "run" / "ditg").exists()
+
+
+def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() -> None:
+    with running() as deployment:
+        for protocol in (Protocol.UDP, Protocol.TCP, Protocol.ICMP):
+            trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=protocol, purpose="sweep")
+            result = deployment.measure(trial)
+            assert {flow.instance for flow in result.flows} == {1, 2}
+            assert all(flow.sent > 0 for flow in result.flows), result
+            assert result.received >= 0.99 * result.sent, result
+            assert result.interface_sent == result.sent
+            assert result.offered_pps >= 0.5 * LOAD_PPS, result  # it cannot be told more on a busy machine
+            assert len(result.intervals) == 1, result
+            timed = protocol is not Protocol.ICMP
+            assert [each.delay_ns is not None for each in result.intervals] == [timed], result
+            # A round trip through two bridges and a router takes microseconds, and on a busy machine milliseconds.
+            assert all(1e3 < each.p50_ns < 1e8 for each in result.latency if each.p50_ns is not None), result
+        assert deployment.problems() == ()
+        assert "D-ITG 2" in deployment.facts()["generator"]["generator"]
+
+
+@pytest.mark.skipif(bool(list(nft_missing())), reason="; ".join(map(str, nft_missing())))
+def test_answers_come_back_through_a_nat() -> None:
+    """The receiver sees other addresses than the sender has, and the routers behind know where these are."""
+    with running(NfKind.LINUX_NAT, NfKind.LINUX_ROUTER) as deployment:
+        trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, purpose="sweep")
+        result = deployment.measure(trial)
+        assert result.received >= 0.99 * result.sent, result
+        assert {(each.instance, each.direction) for each in result.latency if each.mean_ns} == {
+            (flow.instance, flow.direction) for flow in deployment.plan.flows
+        }, result
+        assert deployment.problems() == ()
+
+
+def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
+    topology, asked = with_ditg(), cell("CSP", 1, 1)
+    with (
+        pytest.raises(Unsupported, match="at most 64 for a service instance, and the plan has"),
+        prepared(topology, asked),
+    ):
+        pass

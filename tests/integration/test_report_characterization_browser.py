@@ -1,0 +1,204 @@
+"""Pages of profiles, chains, bursts and sizings in a real browser."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.report.characterized import views
+from csit_utils.report.quality_form import plain
+from csit_utils.report.shown import Shown
+from csit_utils.report.site import write_site
+from csit_utils.report.units import DASH
+from resources.libraries.python.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.profiling.curves import CURVES
+from resources.libraries.python.profiling.flavors import Flavor, answers
+from resources.libraries.python.profiling.using import Bounds, highest_rate
+from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.unit.csit_utils.characterized import dataset_of, one_of_each
+
+pytestmark = IN_CHROMIUM
+
+PAGES = ("index", "profiles", "chains", "bursts", "sizings")
+BOUNDS = (
+    Bounds(0.5, 1.0),
+    Bounds(0.0, None),
+    Bounds(None, 0.06),
+    Bounds(5.0, 100.0),
+    Bounds(None, 0.001),
+    Bounds(None, None),
+)
+CELLS = (
+    "[...document.querySelectorAll('tr[data-profile]')].map((row) =>"
+    " [row.querySelector('.highest').dataset.v, row.querySelector('.limited').textContent,"
+    " row.querySelector('.carries').textContent])"
+)
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    return Shown(InMemory(dataset_of(*one_of_each(), *one_of_each(simulated=True, testbed="sim", world="sim"))))
+
+
+@pytest.fixture(scope="module")
+def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of measured and simulated characterizations."""
+    return write_site(shown, tmp_path_factory.mktemp("characterized")).parent
+
+
+def profiles_of(shown: Shown) -> list[tuple[int, Profile]]:
+    """Each with its vCPUs, in the order of the table."""
+    found = []
+    for view in views(shown.contents.characterizations):
+        if view.record.kind in ("sweep", "chain") and view.record.profile and view.record.sweep:
+            found.append((sum(vnf.vcpus for vnf in view.record.sweep.vnfs), view.record.profile))
+    return found
+
+
+def fill(browser: Browser, loss: float | None, delay: float | None, rate: float | None = None) -> None:
+    """Fill the form as a reader does."""
+    for name, value in (("loss", loss), ("delay", delay), ("rate", rate)):
+        browser.value(
+            f"{{ const box = document.forms.quality.elements['{name}'];"
+            f" box.value = '{'' if value is None else value}';"
+            " box.dispatchEvent(new Event('input', { bubbles: true })); }"
+        )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
+    browser.events.clear()
+    browser.look(width, 800, dark=dark)
+    for name in PAGES:
+        browser.open(site / f"{name}.html")
+        browser.show_all()
+        assert browser.value("document.documentElement.scrollWidth") <= width, name
+    assert browser.complaints() == []
+
+
+def test_a_point_a_function_and_the_saturation_tell_of_themselves(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "profiles.html")
+    plot = "document.querySelector('figure.plot[data-figure$=-throughput] .canvas')"
+    browser.value(f"{plot}.scrollIntoView({{ block: 'center' }})")
+    browser.wait(f"{plot}.querySelector('svg.main-svg')")
+    mean = f"{plot}.querySelectorAll('.scatterlayer .trace')[1].querySelectorAll('path.point')[3]"
+    box = browser.value(f"{mean}.getBoundingClientRect().toJSON()")
+    for step in (9, 0):
+        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
+        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.wait(f"{plot}.querySelector('.hoverlayer .hovertext')")
+    said = browser.value(f"{plot}.querySelector('.hoverlayer').textContent")
+    assert "input 0.0" in said and "pps)" in said and "throughput 0.0" in said
+    label = browser.value(
+        f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect').getBoundingClientRect().toJSON()"
+    )
+    for step in (30, 0):
+        x, y = label["x"] + label["width"] / 2, label["y"] + label["height"] / 2 - step
+        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.wait(f"{plot}.querySelector('.hoverlayer').textContent.includes('uses all of its CPUs')")
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_the_form_answers_as_the_profiling_does(browser: Browser, site: Path, shown: Shown, bounds: Bounds) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "profiles.html")
+    rate = 0.11
+    fill(browser, bounds.loss_percent, bounds.delay_ms, rate)
+    found = profiles_of(shown)
+    lines = browser.value(CELLS)
+    assert len(lines) == len(found) == 10
+    for (raw, limited, carries), (vcpus, profile) in zip(lines, found, strict=True):
+        (answer,) = answers([Flavor("x", vcpus, profile)], bounds, rate)
+        best = answer.highest
+        assert (float(raw) if raw else None) == (pytest.approx(best.rate * 1e9, rel=1e-5) if best.rate else None)
+        assert limited.split()[0] == (best.limited_by.value if best.limited_by else DASH)
+        assert carries == {True: "yes", False: "no", None: "unknown"}[answer.carries]
+    text = browser.value("document.querySelector('.quality-best').textContent")
+    able = [vcpus for line, (vcpus, _) in zip(lines, found, strict=True) if line[2] == "yes"]
+    assert (f"fewest vCPUs ({min(able)})" in text) if able else ("Nothing here" in text)
+
+
+def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, site: Path) -> None:
+    browser.open(site / "profiles.html")
+    for curve in CURVES:
+        names = ("a", "b", "c") if curve.name != "excess" else ("d", "g")
+        values = dict(zip(names, (0.02, 0.3, 1.5) if curve.name != "excess" else (0.4, 0.1), strict=False))
+        if curve.name == "hyperbola with a pole":
+            values["c"] = 3.0
+        profile = one_metric(curve.name, values, Metric.LOSS if curve.only is Metric.LOSS else Metric.DELAY)
+        for bound in (0.1, 0.4, 2.0, 30.0):
+            bounds = Bounds(loss_percent=bound, delay_ms=bound)
+            best = highest_rate(profile, bounds)
+            found = browser.value(
+                f"csit.highestRate({json.dumps(plain(profile))}, [['loss', {bound}], ['delay', {bound}]])"
+            )
+            assert found["rate"] == (pytest.approx(best.rate, rel=2e-6) if best.rate else None), curve.name
+            assert found["limitedBy"] == (best.limited_by.value if best.limited_by else None), curve.name
+
+
+def one_metric(name: str, coefficients: dict[str, float], metric: Metric) -> Profile:
+    """One curve of a metric up to 0.9 Gbit/s, saturated from 1 on with a straight line; the other metric is zero."""
+    below, above = fit(name, coefficients, 0.1, 0.9), fit("linear", {"a": 1.0, "b": 5.0}, 1.0, 2.0)
+    nothing = fit("constant", {"a": 0.0}, 0.1, 0.9), fit("constant", {"a": 0.0}, 1.0, 2.0)
+    metrics = tuple(
+        MetricProfile(
+            metric=each, nonsat=below if each is metric else nothing[0], sat=above if each is metric else nothing[1]
+        )
+        for each in (Metric.LOSS, Metric.DELAY)
+    )
+    point = BreakPoint(rate=1.0, vnf="x", cpus_used=1, cpus_there=1, reason="")
+    return Profile(name=name, break_point=point, metrics=metrics)
+
+
+def fit(name: str, coefficients: dict[str, float], first: float, last: float) -> Fit:
+    return Fit(
+        function=name, formula="", coefficients=coefficients, standard_error=0, relative_error=0, points=5,
+        first_rate=first, last_rate=last,
+    )  # fmt: skip
+
+
+def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: Shown) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "profiles.html", "#within=0,0.06,")
+    first = browser.value(CELLS)[0]
+    best = highest_rate(profiles_of(shown)[0][1], Bounds(0.0, 0.06))
+    assert best.rate is not None
+    assert float(first[0]) == pytest.approx(best.rate * 1e9, rel=1e-5)
+    assert first[2] == DASH, "no rate was asked for"
+    fill(browser, 0.1, 2)
+    assert browser.value("location.hash") == "#within=0.1,2,"
+
+
+def test_links_lead_from_the_overview_to_every_section(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "index.html")
+    places = browser.value(
+        "[...document.querySelectorAll('#overview-characterizations a')].map((link) => link.getAttribute('href'))"
+    )
+    assert len(places) == 14
+    for place in (places[0], places[4], places[-1]):
+        file, anchor = place.split("#")
+        browser.open(site / file, f"#{anchor}")
+        top = browser.value(f"document.getElementById('{anchor}').getBoundingClientRect().top")
+        assert -5 <= top < 500, place
+    chain = next(place for place in places if "chains" in place)
+    browser.open(site / "chains.html", f"#{chain.split('#')[1]}")
+    profile = browser.value(
+        "document.querySelector('.part section:nth-of-type(2) a[href*=profiles]').getAttribute('href')"
+    )
+    assert profile.endswith("-profile")
+    browser.open(site / "profiles.html", f"#{profile.split('#')[1]}")
+    assert browser.value(f"document.getElementById('{profile.split('#')[1]}') !== null")
+
+
+def test_tables_are_saved_with_raw_numbers(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "sizings.html")
+    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
+    browser.value("document.querySelectorAll('.saves button')[0].click()")
+    name, text = browser.value("window.taken")[:2]
+    assert name == "sizings.csv"
+    assert text.splitlines()[0] == "service,mode,core pinning,sizes,best size,vCPUs,capacity,ended"
+    assert ",500.0," in text

@@ -1,0 +1,118 @@
+"""The sizing suite: Clearwater on the simulated testbed, the SIP service with real calls on this machine."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.drivers.instances.requirements import missing
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.sizing import Sizing
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.services import groups, missing_for_instances
+
+SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
+LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
+
+
+def records(output: Path) -> dict[str, Characterization]:
+    """By name of the test."""
+    rows = [
+        Characterization.model_validate_json(path.read_text(encoding="utf-8"))
+        for path in (output / "results").glob("*.json")
+    ]
+    return {row.test_name: row for row in rows}
+
+
+def sizing_of(record: Characterization) -> Sizing:
+    assert record.sizing is not None
+    return record.sizing
+
+
+def suite(folder: Path, deployment: dict[str, Any], workload: dict[str, Any]) -> Path:
+    """The suite with specifications of the test's own; scripts are the service's."""
+    specs = folder / "specs"
+    shutil.copytree(SPECS / "sip-service", specs)
+    (specs / "deployment.json").write_text(json.dumps(deployment))
+    (specs / "reg-dereg.json").write_text(json.dumps(workload))
+    path = folder / "sizing.robot"
+    text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    path.write_text(text.replace("sip-service/", f"{specs}/"))
+    return path
+
+
+@pytest.mark.parallel
+def test_clearwater_takes_the_published_way_and_a_resumed_run_measures_nothing_again(tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    done = run_robot(first, *SIM, "-t", "Clearwater", sources=[SUITE])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "clearwater: at most 4 sizes, at most 19 loads on each, each 10 times" in done.stdout
+    assert "3 sizes, best bn1s-sp1m-hs1m, 600 calls/s (simulated) [resources exhausted]" in done.stdout
+    record = records(first)["Clearwater"]
+    found = sizing_of(record)
+    assert record.simulated
+    assert [row.name for row in found.sizes] == ["bn1s-sp1s-hs1s", "bn1s-sp1m-hs1s", "bn1s-sp1m-hs1m"]
+    assert [row.capacity for row in found.sizes] == [350.0, found.sizes[1].capacity, 600.0]
+    traces = first / "characterization" / "Clearwater"
+    assert len(list(traces.glob("bn*/*.csv"))) == 9
+    with (traces / "sizing.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == sum(len(row.offered) for row in found.sizes)
+
+    done = run_robot(again, *SIM, "-t", "Clearwater", "-v", f"RESUME:{first}", sources=[SUITE])
+    assert done.returncode == 0, done.stdout + done.stderr
+    resumed = sizing_of(records(again)["Clearwater"])
+    assert [row.carried_over for row in resumed.sizes] == [True] * 3
+    assert [row.offered for row in resumed.sizes] == [row.offered for row in found.sizes]
+
+
+@pytest.mark.parallel
+def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
+    done = run_robot(tmp_path, *SIM, "-i", "SIPORHTTP", sources=[SUITE])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 passed, 0 failed, 4 skipped" in done.stdout
+    assert "is for the world local, sim is sim" in done.stdout
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()
+)
+def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
+    """Two sizes, few loads: what is looked at is that calls are real and that the search follows what it measured."""
+    before = network_state(), groups()
+    deployment = json.loads((SPECS / "sip-service" / "deployment.json").read_text(encoding="utf-8"))
+    workload = json.loads((SPECS / "sip-service" / "reg-dereg.json").read_text(encoding="utf-8"))
+    deployment["resources"]["vcpus"] = 0.2
+    # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
+    workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 3}
+    path = suite(tmp_path, deployment, workload)
+    done = run_robot(tmp_path / "out", *LOCAL, "-i", "SIP", sources=[path])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before[0])
+    assert groups() == before[1]
+    record = records(tmp_path / "out")["SIP Service"]
+    found = sizing_of(record)
+    assert not record.simulated
+    assert found.stopped == "resources exhausted"
+    assert len(found.sizes) == 2
+    for size in found.sizes:
+        low, high = size.offered[0], size.offered[-1]
+        assert size.capacity is not None
+        assert low.ratio > 0.9
+        assert high.ratio < 0.9
+        # A call is three requests: each is looked up in the database, and passes two servers.
+        requests_per_s = 3 * low.mean
+        for instance, use in low.use.items():
+            assert (use.network_bps or 0) > requests_per_s * 8 * 100, instance
+            assert 0 < (use.cpu or 0) < 1.3, instance
+        assert {use.memory is not None and 0 < use.memory < 1 for use in low.use.values()} == {True}
+    busiest = found.sizes[0].bottleneck
+    assert busiest in {"edge", "registrar"}
+    assert found.sizes[1].size.components[busiest].flavor == "medium"
+    assert "kamailio" in record.facts["service"]["registrar"]
+    assert record.facts["service"]["instances"].startswith("network namespaces with control groups")

@@ -1,0 +1,170 @@
+"""The characterization suites on the simulated testbed, whose truth is known: what they find, and what they write."""
+
+import csv
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.recording.schema import characterization_schema
+from tests.integration.robot_runs import PROJECT, run_robot
+
+pytestmark = pytest.mark.parallel
+
+SUITES = PROJECT / "tests" / "characterization"
+TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
+SIM = ("-v", f"TOPOLOGY:{TOPOLOGY}", "--log", "NONE", "--report", "NONE")
+OURS = [SUITES / name for name in ("bursts.robot", "chain.robot", "sweep.robot")]
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps")
+    done = run_robot(folder, *SIM, sources=OURS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def records(output: Path) -> dict[str, Characterization]:
+    """By name of the test, from output.xml alone."""
+    dataset = load([output / "output.xml"])
+    assert (dataset.problems, dataset.recorded, dataset.unrecorded) == ([], [], [])
+    return {item.record.test_name: item.record for item in dataset.characterizations}
+
+
+def truth_gbps(record: Characterization) -> float:
+    """What the simulated service can forward, one way."""
+    assert record.plan is not None
+    assert record.sweep is not None
+    simulation = simulation_of(load_topology(TOPOLOGY))
+    frame = record.sweep.spec.frame
+    system = SimulatedSystem(record.plan, simulation, VirtualClock(), TestType.MRR)
+    return system.capacity_pps(frame) / 2 * frame.mean_bytes * 8 / 1e9
+
+
+def test_every_test_is_a_record_that_says_simulated_and_fits_the_schema(
+    output: Path, records: dict[str, Characterization]
+) -> None:
+    assert len(records) == 11
+    assert all(record.simulated and record.passed and record.world == "sim" for record in records.values())
+    files = [path.read_text(encoding="utf-8") for path in (output / "results").glob("*.json")]
+    assert len(files) == 11
+    validator = jsonschema.Draft202012Validator(characterization_schema())
+    for text in files:
+        validator.validate(json.loads(text))
+        read = Characterization.model_validate_json(text)
+        assert records[read.test_name] == read, "packed in output.xml and plain in its file are the same"
+
+
+def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, Characterization]) -> None:
+    profiled = [record for record in records.values() if record.profile is not None]
+    assert len(profiled) == 9
+    for record in profiled:
+        assert record.profile is not None
+        assert record.sweep is not None
+        first, second, *_ = record.sweep.points
+        step_gbps = (second.input_bps - first.input_bps) / 1e9
+        assert record.profile.break_point is not None, record.test_name
+        assert abs(record.profile.break_point.rate - truth_gbps(record)) <= step_gbps, record.test_name
+
+
+def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, Characterization]) -> None:
+    record = records["Router And Firewall"]
+    assert record.kind == "chain"
+    (prediction,) = record.predictions
+    assert (prediction.parts, prediction.model) == (("router", "firewall"), "hungriest")
+    assert prediction.errors[Metric.THROUGHPUT] < 0.05
+    assert prediction.errors[Metric.LOSS] < 3.0
+    assert len(prediction.points) == 12
+
+
+def test_branches_halve_what_each_firewall_does(records: dict[str, Characterization]) -> None:
+    alone, split = records["Firewall Alone"].sweep, records["Two Branches Between Two Routers"].sweep
+    assert alone is not None
+    assert split is not None
+    assert [vnf.name for vnf in split.vnfs] == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-2-2"]
+    per_pps = alone.points[0].cpu["nf-1-1"][0] / alone.points[0].input_pps
+    half = split.points[0].cpu["nf-1-2"][0] / split.points[0].input_pps
+    assert half == pytest.approx(per_pps / 2, rel=0.05)
+
+
+def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, Characterization]) -> None:
+    record = records["Bursts Above Saturation"]
+    assert (record.kind, record.profile) == ("bursts", None)
+    assert record.sweep is not None
+    assert record.sweep.points == ()
+    on = [sample.rate_pps > 0 for sample in record.sweep.samples]
+    assert on == [True, True, True, False, False] * 2
+    assert all((sample.input_pps > 0) == (sample.rate_pps > 0) for sample in record.sweep.samples)
+    assert all((sample.loss_ratio or 0) > 0.1 for sample in record.sweep.samples if sample.rate_pps)
+
+
+def test_tables_lie_beside_the_records(output: Path, records: dict[str, Characterization]) -> None:
+    folder = output / "characterization" / "Router_And_Firewall"
+    tables = {
+        path.name: list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in folder.iterdir()
+    }
+    sweep = records["Router And Firewall"].sweep
+    assert sweep is not None
+    assert set(tables) == {"S_allsamples.csv", "S_statistics.csv", "coefficients.csv", "predictions.csv"}
+    assert len(tables["S_allsamples.csv"]) == len(sweep.samples) == 24
+    rows = tables["S_statistics.csv"]
+    assert [float(row["input_pps"]) for row in rows] == pytest.approx([point.input_pps for point in sweep.points])
+    assert float(rows[-1]["nf-1-2_cpu_percent"]) == pytest.approx(200, abs=1), "two data threads, both busy"
+    bursts = output / "characterization" / "Bursts_Below_Saturation"
+    assert [path.name for path in bursts.iterdir()] == ["S_allsamples.csv"]
+
+
+def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path) -> None:
+    options = ("--test", "Router And Firewall", "-v", f"PROFILES:{output}")
+    done = run_robot(tmp_path, *SIM, *options, sources=[SUITES / "chain.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (item,) = load([tmp_path / "output.xml"]).characterizations
+    assert item.record.predictions[0].parts == ("router", "firewall")
+
+
+def test_bad_input_is_told_and_what_does_not_fit_is_skipped(tmp_path: Path) -> None:
+    kinds = ("-v", "FIREWALL:testpmd", "-v", "NAT:iptables", "--test", "Firewall", "--test", "Address Translation")
+    done = run_robot(tmp_path, *SIM, *kinds, sources=[SUITES / "sweep.robot"])
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 tests, 0 passed, 1 failed, 1 skipped" in done.stdout
+    assert "testbed sim has no NFs of kind testpmd for a CSP" in done.stdout
+    assert "no NF kind 'iptables'; there are linux_router" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_chain_without_profiles_of_its_parts_keeps_what_was_measured(tmp_path: Path) -> None:
+    done = run_robot(tmp_path, *SIM, "--test", "Router And Firewall", sources=[SUITES / "chain.robot"])
+    assert done.returncode == 1
+    assert "there is no profile of 'router' with 64B frames on testbed sim (there are: none)" in done.stdout
+    (item,) = load([tmp_path / "output.xml"]).characterizations
+    assert not item.record.passed
+    assert item.record.sweep is not None
+    assert len(item.record.sweep.points) == 12
+    assert item.record.profile is not None
+
+
+def test_rates_beyond_the_generator_are_flagged_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.yaml"
+    slow.write_text(TOPOLOGY.read_text(encoding="utf-8").replace("  seed: 1", "  seed: 1\n  generator_max_pps: 576"))
+    rates = ("-v", "SWEEP_RATES:200-1000/400", "--test", "Firewall", "-v", f"TOPOLOGY:{slow}")
+    done = run_robot(tmp_path / "out", *SIM, *rates, sources=[SUITES / "sweep.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
+    assert item.record.sweep is not None
+    flags = [point.flagged for point in item.record.sweep.points]
+    assert flags[0] is None
+    assert flags[2] is not None
+    assert flags[2].startswith("the generator offered 288 of 1000 pps")
+    assert any("2 of 3 loads were not those that were asked for" in line for line in item.record.warnings)

@@ -1,0 +1,54 @@
+"""A sweep with real packets: a firewall alone, and bursts; nothing is left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.model.characterization import Characterization
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+
+pytestmark = pytest.mark.root
+
+SUITES = PROJECT / "tests" / "characterization"
+LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
+
+
+def records(output: Path) -> dict[str, Characterization]:
+    return {item.record.test_name: item.record for item in load([output / "output.xml"]).characterizations}
+
+
+def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
+    before = network_state()
+    # A tenth of what one core forwards, and far more than it can: both ends hold on a loaded machine as well.
+    options = ("-v", "SWEEP_RATES:5000-405000/80000", "-v", "SWEEP_DURATION:1")
+    tests = ("--test", "Firewall", "--test", "Bursts Below Saturation")
+    sources = [SUITES / "sweep.robot", SUITES / "bursts.robot"]
+    done = run_robot(tmp_path, *LOCAL, *options, *tests, sources=sources)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    found = records(tmp_path)
+
+    firewall = found["Firewall"]
+    assert not firewall.simulated
+    assert firewall.sweep is not None
+    low, *_, high = firewall.sweep.points
+    assert low.loss_ratio is not None
+    assert high.loss_ratio is not None
+    assert low.loss_ratio < 0.1
+    assert high.loss_ratio > 0.3
+    assert low.sender_pps == pytest.approx(low.input_pps, rel=0.05), "the interface has seen what the generator counted"
+    assert low.delay_s is not None
+    assert high.delay_s is not None
+    assert 1e-6 < low.delay_s < high.delay_s < 10
+    assert 0 < low.cpu["nf-1-1"][0] < high.busy["nf-1-1"][0] <= 1
+    assert high.busy["nf-1-1"][0] > 0.9, "far above what it forwards it has work all the time"
+    assert firewall.profile is not None
+
+    bursts = found["Bursts Below Saturation"]
+    assert bursts.sweep is not None
+    on = [sample for sample in bursts.sweep.samples if sample.rate_pps]
+    off = [sample for sample in bursts.sweep.samples if not sample.rate_pps]
+    assert (len(on), len(off)) == (6, 4)
+    assert all(sample.input_pps == 0 and sample.delay_s is not None for sample in off), "probes go on"
+    assert min(sample.cpu["nf-1-1"][0] for sample in on) > max(sample.cpu["nf-1-1"][0] for sample in off)

@@ -1,0 +1,138 @@
+"""`profile` as a person calls it, on sweeps of services whose functions are known."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.cli import make_app
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.profiling.tables import csv_text, statistics
+from tests.unit.profiling.synthetic_sweeps import ADVA, growing_to, plain_router, printed_sweep, sweep_of
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps")
+    rates = np.linspace(0.1, 3.5, 35)
+
+    def write(name: str, capacity: float, vcpus: int, used: float, delay_ms: float) -> None:
+        threads = tuple(growing_to(used / vcpus, capacity) for _ in range(vcpus))
+        points = sweep_of(rates, plain_router(capacity, 1, delay_ms), {name: threads}, 0.003, seed=len(name))
+        (folder / f"{name}.csv").write_text(csv_text(statistics(points)), encoding="utf-8")
+
+    (folder / "router").mkdir()
+    (folder / "router" / "S_statistics.csv").write_text(csv_text(statistics(printed_sweep(ADVA, 0.002, 0))), "utf-8")
+    write("one", 1.0, 1, 1.0, 0.2)
+    write("two", 1.9, 2, 2.0, 0.2)
+    write("three", 1.95, 3, 2.0, 0.2)
+    write("firewall", 1.5, 1, 1.0, 0.4)
+    write("chain", 1.5, 1, 1.0, 0.6)
+    return folder
+
+
+def run(*arguments: str | Path) -> Result:
+    done = CliRunner().invoke(make_app(["profile"]), ["profile", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_break_point_and_functions_are_told(files: Path) -> None:
+    done = run(files / "router" / "S_statistics.csv")
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == 1 + 6
+    assert {line[0] for line in lines[1:]} == {"router"}
+    assert ["loss", "sat"] in [line[2:4] for line in lines]
+    assert any(line[4].startswith("excess 100*(1-d/(r-g)), d=1.7") for line in lines)
+    assert done.stderr.startswith("router saturates at 2.538 Gbit/s: router uses all of its CPUs (1.00 of 1)\n")
+
+
+def test_programs_get_raw_numbers(files: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(files / "router" / "S_statistics.csv", "--csv").stdout)))
+    lines = [json.loads(line) for line in run(files / "router" / "S_statistics.csv", "--json").stdout.splitlines()]
+    assert [float(row["standard_error"]) for row in rows] == [line["standard_error"] for line in lines]
+    (loss,) = (line for line in lines if (line["metric"], line["region"]) == ("loss", "nonsat"))
+    assert loss["a"] == pytest.approx(8.503e-17, rel=0.05)
+    assert loss["b"] == pytest.approx(14.95, rel=0.05)
+
+
+def test_the_highest_rate_for_a_loss_and_a_delay(files: Path) -> None:
+    (found,) = map(json.loads, run(files / "firewall.csv", "--loss", "1", "--delay", "2", "--json").stdout.splitlines())
+    assert 1.4 < found["highest_gbps"] < 1.5, "loads are at both, with 0.4 ms and 5.5 ms"
+    assert found["limited_by"] == "delay"
+
+
+def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
+    flavors = [f"{size}={files / size}.csv" for size in ("three", "one", "two")]
+    done = run(*flavors, "--rate", "1.5", "--loss", "1", "--json")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["service"], each["vcpus"], each["carries"], each["scales"]) for each in found] == [
+        ("one", 1, False, None),
+        ("two", 2, True, True),
+        ("three", 3, True, False),
+    ]
+    assert "best for 1.5 Gbit/s: two, with 2 vCPUs" in done.stderr
+    assert "does not scale past 2 vCPUs" in done.stderr
+    assert "none is known to carry 9 Gbit/s" in run(*flavors, "--rate", "9", "--loss", "1").stderr
+
+
+def test_a_chain_is_predicted_and_the_error_told(files: Path) -> None:
+    done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
+    assert len(done.stdout.splitlines()) == 1 + 35
+    assert "chain from two + firewall (throughput and loss of the VNF that saturates first" in done.stderr
+    assert "throughput by 0." in done.stderr
+
+
+def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path) -> None:
+    fire = files / "firewall.csv"
+    branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5", "--json"]
+    (found,) = map(json.loads, run(*branches).stdout.splitlines())
+    assert found["throughput_predicted_gbps"] == pytest.approx(2.5, rel=0.01)
+    shared = [json.loads(line) for line in run(*branches, "--shared-cpus").stdout.splitlines()]
+    assert [line["model"] for line in shared] == ["hungriest", "shared_cpus"]
+    assert shared[1]["throughput_predicted_gbps"] == pytest.approx(1.5, rel=0.05)
+
+
+def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO((files / "three.csv").read_text(encoding="utf-8"))))
+    columns = [name for name in rows[0] if "_vcpu" not in name]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (tmp_path / "sums.csv").write_text(text.getvalue(), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"three used 2\d\d % of a CPU, but has 1 vCPUs; say --vcpus three=N"):
+        run(tmp_path / "sums.csv")
+    assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", "three=3").stderr
+    assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", "3").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "say a S_statistics CSV, or --chain"),
+        (("nowhere.csv",), "nowhere.csv: cannot be read"),
+        (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
+        (("{files}/one.csv", "--rate", "1"), "--rate 1: say what the service must keep there, --loss or --delay"),
+        (("{files}/one.csv", "--loss", "101"), "--loss 101: that is no loss there can be"),
+        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N or SERVICE/VNF=N"),
+        (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: there is no such VNF; there are one"),
+        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares and --shared-cpus are of --chain"),
+        (("--chain", "{files}/one.csv"), "--chain is compared with a measured one (--against) or predicted at a rate"),
+        (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: say 1 numbers above 0"),
+        (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "no --loss and no --delay"),
+    ],
+)
+def test_a_wrong_question_gets_one_sentence(files: Path, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run(*(argument.format(files=files) for argument in arguments))
+    assert message in str(caught.value)
+
+
+def test_help_teaches_by_examples() -> None:
+    text = run("--help").stdout
+    assert "./csit profile --chain router.csv,firewall.csv --against chain.csv" in " ".join(text.split())

@@ -1,0 +1,73 @@
+"""The size command: the plan with its cost, as table and JSON, and nothing else happens."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from csit_utils.cli import make_app
+from resources.libraries.python.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
+CLEARWATER = ROOT / "tests" / "characterization" / "specs" / "clearwater"
+LOCAL = ROOT / "topologies" / "local.yaml"
+
+
+def size(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> str:
+    """What `size` prints."""
+    capsys.readouterr()
+    files = (str(CLEARWATER / deployment), str(CLEARWATER / "workload.json"))
+    make_app(["size"])(["size", *files, *options], standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def objects(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in size(capsys, deployment, "--json", *options).splitlines()]
+
+
+def test_an_exhaustive_plan_has_every_size_and_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    *sizes, summary = objects(capsys, "exhaustive.json", "--deploy", "60")
+    assert [row["size"] for row in sizes][:2] == ["bn1s-sp1s-hs1s", "bn1s-sp1s-hs1m"]
+    assert (sizes[0]["vcpus"], sizes[0]["memory_mb"], sizes[0]["instances"]) == (3, 6144, 3)
+    assert sizes[1]["components"]["homestead"] == {"flavor": "medium", "instances": 1}
+    assert (summary["sizes"], summary["sizes_at_most"], summary["loads"], summary["runs"]) == (11, False, 19, 2090)
+    assert summary["seconds"] == 11 * 3 * 60 + 2090 * 301
+    text = size(capsys, "exhaustive.json")
+    assert "clearwater: 11 sizes.\nEach with at most 19 loads from 200 to 1100 calls/s, 10 x 300 s.\n" in text
+
+
+def test_a_directed_plan_is_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    text = size(capsys, "deployment.json", "-t", str(ROOT / "topologies" / "sim.yaml"))
+    assert "at most 4 of 11 sizes, the smallest first (directed search, up)" in text
+    assert "of a virtual clock" in text
+    assert "fits" not in text
+    assert objects(capsys, "deployment.json")[-1]["at_most"]
+
+
+def test_sizes_that_a_testbed_cannot_have_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    here = yaml.safe_load(LOCAL.read_text(encoding="utf-8"))
+    here["nodes"]["DUT1"] |= {"cpus": [{"cpus": "0-3", "cores": "0-3", "socket": 0, "node": 0}], "oversubscribe": False}
+    here["nodes"]["DUT1"].pop("memory", None)
+    path = tmp_path / "four.yaml"
+    path.write_text(yaml.safe_dump(here), encoding="utf-8")
+    one = (CLEARWATER / "exhaustive.json").read_text(encoding="utf-8").replace('"count": 3', '"count": 1')
+    shutil.copytree(CLEARWATER, tmp_path / "specs")
+    (tmp_path / "specs" / "exhaustive.json").write_text(one, encoding="utf-8")
+    *sizes, _ = objects(capsys, str(tmp_path / "specs" / "exhaustive.json"), "-t", str(path))
+    why_not = {row["size"]: row["why_not"] for row in sizes}
+    assert why_not["bn1s-sp1m-hs1s"] is None
+    assert why_not["bn1s-sp1m-hs1m"] == "3 instances need 5 CPUs of their own, 4 are there"
+
+
+def test_templates_are_written_where_they_are_wanted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert size(capsys, "scaling.json", "--heat", str(tmp_path / "heat")).endswith(f"templates: 6 in {tmp_path}/heat\n")
+    names = {path.stem for path in (tmp_path / "heat").iterdir()}
+    assert names == {row["size"] for row in objects(capsys, "scaling.json")[:-1]}
+
+
+def test_a_wrong_file_is_told_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match=r"workload\.json:2: range: unknown key"):
+        size(capsys, "workload.json")

@@ -1,0 +1,216 @@
+"""Control groups of both versions, on trees of files as the kernel makes them."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.host import cgroups, group_ending
+from resources.libraries.python.drivers.host.cgroups import Controllers, Group, Limits, discover
+from resources.libraries.python.errors import CsitError, Unsupported
+
+FILES = {
+    "cpu": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "-1"},
+    "cpuacct": {"cpuacct.usage": "2500000000"},
+    "memory": {
+        "memory.limit_in_bytes": "9223372036854771712",
+        "memory.usage_in_bytes": "70000",
+        "memory.stat": "cache 30000\ninactive_file 20000\ntotal_inactive_file 25000\n",
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+    },
+    "cpuset": {"cpuset.cpus": "", "cpuset.mems": ""},
+}
+"""What the kernel puts into a new group of version 1."""
+UNIFIED = {
+    "cpu.max": "max 100000",
+    "cpu.stat": "usage_usec 1250000\nuser_usec 1000000\n",
+    "memory.max": "max",
+    "memory.current": "90000",
+    "memory.stat": "anon 1\ninactive_file 40000\n",
+    "memory.events": "low 0\noom 2\noom_kill 1\n",
+    "cpuset.cpus": "",
+}
+Machine = Callable[[], Controllers]
+
+
+def group_files(folder: Path) -> dict[str, str]:
+    controllers = FILES if (folder.parent.name in FILES or "," in folder.parent.name) else {}
+    here = {
+        name: text for row in controllers for name, text in (FILES[row].items() if row in folder.parent.name else ())
+    }
+    return {"cgroup.procs": "", **(here or UNIFIED)}
+
+
+@pytest.fixture(autouse=True)
+def _kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is made in a hierarchy has its files at once, and is removed with them."""
+    mkdir, rmdir = Path.mkdir, Path.rmdir
+
+    def make(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        mkdir(self, mode, parents, exist_ok)
+        if self.name.startswith("csit-"):
+            for name, text in group_files(self).items():
+                (self / name).write_text(text)
+
+    def remove(self: Path) -> None:
+        for file in self.iterdir() if self.exists() else ():
+            file.unlink()
+        rmdir(self)
+
+    monkeypatch.setattr(Path, "mkdir", make)
+    monkeypatch.setattr(Path, "rmdir", remove)
+
+
+def first(root: Path, *, together: bool = False) -> Controllers:
+    """A machine with version 1, and a second hierarchy without controllers as systemd mounts it."""
+    names = ["cpu,cpuacct", "memory", "cpuset"] if together else [*FILES]
+    for name in names:
+        (root / name).mkdir()
+    (root / "cpuset" / "cpuset.cpus").write_text("0-1\n")
+    (root / "cpuset" / "cpuset.mems").write_text("0\n")
+    (root / "unified").mkdir()
+    (root / "unified" / "cgroup.controllers").write_text("\n")
+    rows = [f"cgroup {root}/{name} cgroup rw,relatime,{name} 0 0" for name in names]
+    table = root / "mounts"
+    table.write_text("\n".join(["proc /proc proc rw 0 0", f"cgroup2 {root}/unified cgroup2 rw 0 0", *rows]))
+    return discover(table)
+
+
+def second(root: Path, controllers: str = "cpuset cpu io memory pids") -> Controllers:
+    """A machine with version 2."""
+    (root / "cgroup.controllers").write_text(controllers)
+    (root / "cgroup.subtree_control").write_text("memory pids")
+    table = root / "mounts"
+    table.write_text(f"cgroup2 {root} cgroup2 rw,nosuid 0 0\n")
+    return discover(table)
+
+
+def test_version_1_is_found_beside_a_second_hierarchy_without_controllers(tmp_path: Path) -> None:
+    found = first(tmp_path)
+    assert found.version == 1
+    assert found.roots == {name: tmp_path / name for name in FILES}
+
+
+def test_controllers_that_are_mounted_together_share_a_folder(tmp_path: Path) -> None:
+    found = first(tmp_path, together=True)
+    assert {path.parent.name for path in found.folders("csit-a-1")} == {"cpu,cpuacct", "memory", "cpuset"}
+    assert len(found.folders("csit-a-1")) == 3
+
+
+def test_version_2_is_one_folder(tmp_path: Path) -> None:
+    found = second(tmp_path)
+    assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "csit-a-1",))
+
+
+def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"cpu, cpuacct, memory is mounted; in a container, start it with"):
+        second(tmp_path, controllers="pids")
+
+
+def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
+    group = Group(first(tmp_path), "csit-edge-1")
+    group.make(Limits(0.25, 64 << 20, frozenset({1})))
+    said = {name: (tmp_path / row / "csit-edge-1" / name).read_text() for row in FILES for name in FILES[row]}
+    assert said["cpu.cfs_quota_us"] == "25000"
+    assert said["cpu.cfs_period_us"] == "100000"
+    assert said["memory.limit_in_bytes"] == str(64 << 20)
+    assert said["cpuset.cpus"] == "1"
+    assert said["cpuset.mems"] == "0\n", "a group of version 1 takes no process before it has memory nodes"
+
+
+def test_a_group_of_version_1_that_is_not_pinned_has_all_cpus(tmp_path: Path) -> None:
+    Group(first(tmp_path), "csit-edge-1").make(Limits(0.5, 1 << 20))
+    assert (tmp_path / "cpuset" / "csit-edge-1" / "cpuset.cpus").read_text() == "0-1\n"
+
+
+def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, written = second(tmp_path), []
+    write = cgroups._write
+
+    def record(path: Path, value: str) -> None:
+        written.append((path.name, value))
+        if path.name != "cgroup.subtree_control":
+            write(path, value)
+
+    monkeypatch.setattr(cgroups, "_write", record)
+    Group(found, "csit-edge-1").make(Limits(2.0, 1 << 20, frozenset({0, 3})))
+    assert written == [
+        ("cgroup.subtree_control", "+cpu"),
+        ("cgroup.subtree_control", "+cpuset"),
+        ("cpu.max", "200000 100000"),
+        ("memory.max", str(1 << 20)),
+        ("cpuset.cpus", "0,3"),
+    ]
+
+
+@pytest.mark.parametrize(("machine", "cpu_s", "memory"), [(first, 2.5, 50_000), (second, 1.25, 50_000)])
+def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
+    tmp_path: Path, machine: Callable[[Path], Controllers], cpu_s: float, memory: int
+) -> None:
+    group = Group(machine(tmp_path), "csit-edge-1")
+    assert (group.cpu_s(), group.memory_bytes(), group.killed_for_memory()) == (None, None, 0)
+    group.make()
+    assert (group.cpu_s(), group.memory_bytes()) == (cpu_s, memory)
+    assert group.killed_for_memory() == {2.5: 3, 1.25: 1}[cpu_s]
+
+
+@pytest.mark.parametrize("machine", [first, second])
+def test_a_group_goes_with_all_its_folders_and_may_be_gone(
+    tmp_path: Path, machine: Callable[[Path], Controllers]
+) -> None:
+    group = Group(machine(tmp_path), "csit-edge-1")
+    group.make()
+    group.remove()
+    group.remove()
+    assert not list(tmp_path.rglob("csit-*"))
+
+
+def test_a_group_that_is_there_is_not_taken(tmp_path: Path) -> None:
+    found = first(tmp_path)
+    Group(found, "csit-edge-1").make()
+    with pytest.raises(CsitError, match=r"there is a control group .*csit-edge-1 already"):
+        Group(found, "csit-edge-1").make()
+
+
+def test_pinning_without_its_controller_is_refused(tmp_path: Path) -> None:
+    group = Group(second(tmp_path, controllers="cpu memory"), "csit-edge-1")
+    with pytest.raises(Unsupported, match="no control group controller cpuset"):
+        group.make(Limits(1.0, 1 << 20, frozenset({0})))
+
+
+@given(cpus=st.floats(min_value=0.001, max_value=64))
+def test_any_share_becomes_a_quota_that_the_kernel_takes(cpus: float) -> None:
+    quota, period = cgroups.quota_us(cpus)
+    assert quota >= 1_000
+    assert 1_000 <= period <= 1_000_000
+    assert abs(quota / period - cpus) <= 1 / period + 1e-9
+
+
+def test_a_share_that_the_kernel_cannot_give_is_refused() -> None:
+    with pytest.raises(Unsupported, match=r"0\.0005 CPUs cannot be had"):
+        cgroups.quota_us(0.0005)
+
+
+SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+
+
+@pytest.mark.parametrize(("program", "status"), [(SLEEPER, signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
+def test_processes_are_asked_to_end_and_killed_when_they_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
+        monkeypatch.setattr(group_ending, "processes_of", there)
+        killed = group_ending.end([tmp_path], grace_s=0.2)
+    assert process.returncode == -status
+    assert killed == ((process.pid,) if status == signal.SIGKILL else ())

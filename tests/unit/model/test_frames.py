@@ -1,0 +1,24 @@
+"""Frame sizes: by name, or any number of bytes that Ethernet has."""
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.frames import frame
+
+
+def test_a_name_of_the_file_is_that_mix_however_it_is_written() -> None:
+    assert frame("imix") == frame("IMIX")
+    assert frame("IMIX").mean_bytes == pytest.approx(353.83, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["64B", "768B", "1300b", "9018B", "0768B"])
+def test_any_size_has_a_frame(name: str) -> None:
+    made = frame(name)
+    assert made.mean_bytes == made.largest_bytes == int(name[:-1])
+    assert made.name == f"{made.largest_bytes}B"
+
+
+@pytest.mark.parametrize("name", ["63B", "9019B", "B", "768", "-64B", "64.5B", "", "JUMBO", "1e3B"])
+def test_what_is_no_frame_is_refused_with_what_there_is(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"no frame size '{name}'; frames.yaml has 64B, .* any from 64B to 9018B"):
+        frame(name)

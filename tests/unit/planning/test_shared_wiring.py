@@ -1,0 +1,208 @@
+"""NFs that instances share: one set of threads, an interface pair for each instance, a path for each flow."""
+
+from collections import Counter
+from ipaddress import IPv4Address, IPv4Network
+from math import ceil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, NfKind, NfSize, ServiceType
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.selection import parse_selection
+from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.balance import Spread, balance
+from resources.libraries.python.planning.cores import demand
+from resources.libraries.python.planning.matrix import candidates, core_usage
+from resources.libraries.python.planning.memory import need
+from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from tests.unit.planning.labs import lab
+
+AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
+LOCAL = load_topology(AVAILABLE.parent / "local.yaml")
+MACHINE = layout([(cpu, cpu % 400, 0, 0) for cpu in range(800)])
+KINDS = (NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT)
+
+
+@st.composite
+def cells(draw: st.DrawFn) -> Cell:
+    nodes = draw(st.integers(1, 6))
+    return Cell(
+        service_type=ServiceType.CSP,
+        nf_chains=draw(st.integers(1, 6)),
+        nf_nodes=nodes,
+        nf_sizes=tuple(draw(st.lists(st.sampled_from(NfSize), min_size=nodes, max_size=nodes))),
+        nf_kinds=tuple(draw(st.lists(st.sampled_from(KINDS), min_size=nodes, max_size=nodes))),
+        shared_nodes=tuple(sorted(draw(st.sets(st.integers(1, nodes))))),
+    )
+
+
+def planned(cell: Cell) -> Plan:
+    return make_plan(LOCAL, cell, MACHINE)
+
+
+def split_and_merge(*kinds: NfKind) -> Cell:
+    return Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=kinds, shared_nodes=(1, 3))
+
+
+@settings(deadline=None, max_examples=60)  # a busy machine is no error
+@given(cells())
+def test_every_nf_has_its_threads_once_and_the_demand_counts_them(cell: Cell) -> None:
+    plan = planned(cell)
+    names = {function.name for function in plan.functions}
+    assert len(names) == cell.nf_count == len(plan.nfs)
+    threads = [thread for thread in plan.cores.threads if thread.owner in names]
+    assert Counter(t.owner for t in threads if t.role is ThreadRole.MAIN) == dict.fromkeys(names, 1)
+    data = [(t.owner, t.index) for t in threads if t.role is ThreadRole.DATA]
+    assert len(set(data)) == len(data)
+    sizes = [cell.size_of(node) for _, node in cell.nfs()]
+    assert len(data) == sum(int(2 * size.cores) for size in sizes)  # two siblings to a core
+    halves = sizes.count(NfSize.HALF)
+    needs = demand(cell, Sizes(), 1)
+    assert needs.nf_data == sum(int(s.cores) for s in sizes if s is not NfSize.HALF) + ceil(halves / 2)
+    assert needs.nf_main == ceil(cell.nf_count / 2)
+    assert core_usage(cell) == 1 + cell.vs_dtc + sum(size.cores + 0.5 for size in sizes)
+    cpus = [t.cpu for t in plan.cores.threads if t.role is ThreadRole.DATA]
+    assert len(set(cpus)) == len(cpus)  # nothing is shared that has room
+
+
+@settings(deadline=None, max_examples=60)
+@given(cells())
+def test_no_interface_address_or_mac_is_there_twice(cell: Cell) -> None:
+    plan = planned(cell)
+    ports = [port for link in plan.links for port in (link.a, link.b)]
+    sides = [side for function in plan.functions for side in (function.left, function.right)]
+    for row in ([p.interface for p in ports], [p.mac for p in ports], [s.address for s in sides]):
+        assert len(set(row)) == len(row)
+    of_nfs = {port.interface: port.owner for port in ports if port.owner.startswith("nf-")}
+    assert of_nfs == {side.name: f.name for f in plan.functions for side in (f.left, f.right)}
+    for function in plan.nfs:
+        own, threads = plan.ports(function.name), len(plan.cores.cpus(function.name))
+        used = Counter(port.data_thread for port in own)
+        assert set(used) <= set(range(threads))
+        assert max(used.values()) - min(used.get(index, 0) for index in range(min(threads, len(own)))) <= 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(cells())
+def test_routes_lead_every_flow_through_its_own_branch_to_the_other_end(cell: Cell) -> None:
+    """As a kernel does it: in the namespace of the owner the destination alone decides where a packet leaves."""
+    plan = planned(cell)
+    owner_of_mac = {port.mac: port for link in plan.links for port in (link.a, link.b)}
+    ends = {frozenset((link.a.interface, link.b.interface)) for link in plan.links}
+    paths = {(path.instance, path.direction): path for path in plan.paths}
+    for flow in plan.flows:
+        hops = [(hop.owner, hop.interface) for hop in paths[flow.instance, flow.direction].hops]
+        mac, seen = flow.destination_mac, list[tuple[str, str]]()
+        while (port := owner_of_mac[mac]).owner != "generator":
+            sides = [s for f in plan.functions if f.name == port.owner for s in (f.left, f.right)]
+            (out,) = (s for s in sides if IPv4Address(flow.destination_ip) in IPv4Network(s.route.prefix))
+            seen += [(port.owner, port.interface), (port.owner, out.name)]
+            mac = out.route.mac
+        assert port.interface == flow.rx_interface
+        assert [hop for hop in hops if hop[0].startswith("nf-")] == seen
+        assert {hop[0] for hop in seen} == {
+            f"nf-{cell.holder(flow.instance, node)}-{node}" for node in range(1, cell.nf_nodes + 1)
+        }
+        for out_hop, in_hop in zip(hops[::2], hops[1::2], strict=True):
+            assert frozenset((out_hop[1], in_hop[1])) in ends
+
+
+@settings(deadline=None, max_examples=60)
+@given(cells())
+def test_answers_to_translated_packets_have_a_way_back(cell: Cell) -> None:
+    plan = planned(cell)
+    for function in plan.functions:
+        before = [
+            each.translates_to
+            for each in plan.functions
+            if each.instance == function.instance and each.node < function.node and each.translates_to
+        ]
+        assert list(function.left.route.also) == before
+        assert function.right.route.also == ()
+        assert (function.translates_to is not None) is (function.kind is NfKind.LINUX_NAT)
+    for flow in plan.flows:
+        networks = [each.translates_to for each in plan.functions if each.instance == flow.instance]
+        seen = [network for network in networks if network]
+        if flow.direction is Direction.FORWARD or not seen:
+            assert flow.answers_to is None
+        else:
+            assert flow.answers_to == seen[-1].replace("0.0/16", "0.1")
+    networks = [function.translates_to for function in plan.functions if function.translates_to]
+    assert len(set(networks)) == len(networks)
+
+
+def test_a_split_and_merge_is_told_apart_from_other_cells_of_four_nfs() -> None:
+    plan = planned(split_and_merge(NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_ROUTER))
+    assert [nf.name for nf in plan.nfs] == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-2-2"]
+    assert plan.suite_id == "eth-l2bd-2pl-4veth-4dcr2t-lnxip4+lnxfw+lnxip4-shared1+3"
+    assert "SHARED_NFS" in plan.tags
+    assert digest(plan) != digest(planned(split_and_merge().model_copy(update={"shared_nodes": ()})))
+
+
+def test_its_queues_and_its_memory_are_counted_once() -> None:
+    cell = split_and_merge()
+    assert balance(cell, planned(cell).cores).nfs == (("1c shared", Spread(4, 2)), ("1c", Spread(2, 2)))
+    apart = cell.model_copy(update={"shared_nodes": ()})
+    assert need(LOCAL, apart).ordinary_mb - need(LOCAL, cell).ordinary_mb == 2 * 2
+    mixed = split_and_merge(*KINDS)
+    assert need(LOCAL, mixed) == need(LOCAL, cell)
+
+
+@pytest.mark.parametrize(("testbed", "kind"), [("lab-2n-vpp", NfKind.VPP), ("local-ovs", NfKind.TESTPMD)])
+def test_kinds_with_just_two_interfaces_are_refused_in_a_sentence(testbed: str, kind: NfKind) -> None:
+    folder = AVAILABLE if testbed.startswith("lab") else AVAILABLE.parent
+    topology = load_topology(folder / f"{testbed}.yaml")
+    said = (
+        rf"an NF of kind {kind} \(node 1\) cannot be shared by instances: it has two interfaces; linux_router, .* can"
+    )
+    machines: dict[str, object] = dict.fromkeys(topology.nodes, MACHINE)
+    with pytest.raises(PlanError, match=said):
+        make_plan(topology, split_and_merge(kind), machines if topology.ways else MACHINE)  # type: ignore[arg-type]
+
+
+def test_two_duts_have_a_split_and_merge_each() -> None:
+    topology = lab(duts=2, pairs=2, vswitch="linux_bridge", containers="linux_router")
+    plan = make_plan(topology, split_and_merge(), dict.fromkeys(topology.nodes, MACHINE))
+    names = [nf.name for nf in plan.nfs]
+    assert names == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-0-4", "nf-1-5", "nf-0-6", "nf-2-2", "nf-2-5"]
+    assert {plan.machines[name] for name in ("nf-0-1", "nf-1-2", "nf-0-3")} == {"DUT1"}
+    assert {plan.machines[name] for name in ("nf-0-4", "nf-2-5", "nf-0-6")} == {"DUT2"}
+
+
+@pytest.mark.parametrize("sources", [1, 254, 1000])
+def test_the_number_of_sources_can_be_chosen(sources: int) -> None:
+    plan = make_plan(LOCAL, split_and_merge(), MACHINE, sources=sources)
+    assert {flow.sources for flow in plan.flows} == {sources}
+    assert {flow.sources for flow in planned(split_and_merge()).flows} == {254}
+
+
+def test_no_or_too_many_sources_are_refused() -> None:
+    for sources in (0, 65535):
+        with pytest.raises(
+            PlanError, match=f"{sources} source addresses for a flow; the address plan holds 1 to 65534"
+        ):
+            make_plan(LOCAL, split_and_merge(), MACHINE, sources=sources)
+
+
+def test_a_record_names_the_kinds_of_its_cell_and_not_all_that_the_testbed_offers() -> None:
+    offered = {"vswitch": "linux_bridge", "containers": "linux_router, linux_firewall, linux_nat"}
+
+    def told(topology: Topology, kind: str, nf_kinds: str) -> str:
+        (row,) = candidates(
+            topology, MACHINE, parse_selection(service_types=kind, cells="1x2", nf_sizes="1c", nf_kinds=nf_kinds)
+        )
+        return drivers_of(topology, row.cell, offered)["containers"]
+
+    assert told(LOCAL, "CSC", "") == "linux_router"
+    assert told(LOCAL, "VSC", "") == "linux_router"
+    assert told(LOCAL, "CSP", "linux_router+linux_firewall") == "linux_router, linux_firewall"
+    assert told(LOCAL, "CSP", "linux_nat") == "linux_nat"
+    assert drivers_of(LOCAL, split_and_merge(), {"functions": "sim"}) == {"functions": "sim"}

@@ -1,0 +1,42 @@
+"""A VNF that shares its CPUs saturates where it has work all the time, however little it runs."""
+
+from resources.libraries.python.profiling.observed import Observed
+from resources.libraries.python.profiling.saturation import find_break_point
+
+RATES = (0.014, 0.029, 0.043, 0.057, 0.072, 0.086, 0.100, 0.115, 0.129, 0.143)
+RUNNING = (0.168, 0.224, 0.231, 0.235, 0.249, 0.256, 0.267, 0.274, 0.257, 0.250)
+WORKING = (0.174, 0.656, 0.871, 0.934, 0.921, 0.950, 0.965, 0.982, 0.985, 0.988)
+"""Measured: a Linux router on a CPU that it shares with the vSwitch. It lost 4 % at 0.115 Gbit/s and 20 % at 0.129."""
+
+
+def observed(working: tuple[float, ...] = WORKING) -> list[Observed]:
+    rows = zip(RATES, RUNNING, working, strict=True)
+    return [Observed(rate, {}, {"router": (cpu,)}, {"router": (busy,)}) for rate, cpu, busy in rows]
+
+
+def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -> None:
+    point, notes = find_break_point(observed(), {"router": 1})
+    assert point is not None
+    assert (point.rate, point.vnf, point.cpus_used, notes) == (0.115, "router", 0.274, ())
+    assert point.reason == "router has work all the time (0.98 of 1) and gets 0.27 of its CPUs, which it shares"
+
+
+def test_the_hungriest_of_those_that_saturate_together_is_named() -> None:
+    both = [
+        Observed(each.rate, {}, {**each.cpu, "firewall": (1.4 * each.cpu["router"][0],)},
+                 {**each.busy, "firewall": each.busy["router"]})
+        for each in observed()
+    ]  # fmt: skip
+    point, _ = find_break_point(both, {"router": 1, "firewall": 1})
+    assert point is not None
+    assert point.vnf == "firewall"
+
+
+def test_without_a_load_that_keeps_it_busy_there_is_none() -> None:
+    point, _ = find_break_point(observed(tuple(0.9 * busy for busy in WORKING)), {"router": 1})
+    assert point is None
+
+
+def test_what_every_load_saturates_has_no_break_point() -> None:
+    point, _ = find_break_point(observed((0.99,) * len(RATES)), {"router": 1})
+    assert point is None

@@ -1,0 +1,73 @@
+"""Records of characterization tests."""
+
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.profile import Profile
+from resources.libraries.python.model.sweep import Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
+from resources.libraries.python.model.topology import World
+from tests.unit.csit_utils.builders import B64, ENVIRONMENT
+
+SPEC = SweepSpec(rates=Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
+
+
+def sweep(name: str = "firewall") -> Sweep:
+    """Two loads of two seconds each."""
+    rates = (1e4, 2e4)
+    return Sweep(
+        name=name,
+        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.LINUX_FIREWALL,)),
+        spec=SPEC,
+        vnfs=(Vnf(name="nf-1-1", kind=NfKind.LINUX_FIREWALL, vcpus=1, shares_cpus_with=("vswitch",)),),
+        samples=tuple(
+            SweepSample(
+                rate_pps=rate_pps,
+                second=second,
+                input_pps=rate_pps,
+                output_pps=rate_pps,
+                loss_ratio=0.0,
+                delay_s=5e-5,
+                cpu={"nf-1-1": (0.2,)},
+                busy={"nf-1-1": (0.4,)},
+            )
+            for rate_pps in rates
+            for second in range(2)
+        ),
+        points=tuple(
+            SweepPoint(
+                rate_pps=rate_pps,
+                samples=2,
+                input_pps=rate_pps,
+                sender_pps=None,
+                output_pps=rate_pps,
+                input_bps=rate_pps * 512,
+                output_bps=rate_pps * 512,
+                loss_ratio=0.0,
+                delay_s=5e-5,
+                cpu={"nf-1-1": (0.2,)},
+            )
+            for rate_pps in rates
+        ),
+    )
+
+
+def characterization(
+    name: str = "firewall", *, started_at: str = "2026-01-01T00:00:00+00:00", passed: bool = True
+) -> Characterization:
+    """The record of a sweep that was profiled."""
+    return Characterization(
+        kind="sweep",
+        test_id=f"Characterization.Sweep.{name}",
+        test_name=name,
+        tags=("SWEEP",),
+        started_at=started_at,
+        finished_at="2026-01-01T00:01:00+00:00",
+        passed=passed,
+        message="" if passed else "the service fell over",
+        world=World.LOCAL,
+        simulated=False,
+        testbed="local",
+        environment=ENVIRONMENT,
+        drivers={"generator": "auto"},
+        sweep=sweep(name),
+        profile=Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
+    )

@@ -1,0 +1,81 @@
+"""Records of characterizations: written, packed, found again; profiles that later tests use."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.records import is_characterization, parse_characterization
+from resources.libraries.python.errors import ConfigError, RunStopped
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
+from resources.libraries.python.recording.schema import CHARACTERIZATION_FILE, characterization_schema
+from resources.libraries.python.recording.shelf import Shelf
+from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
+from tests.unit.csit_utils import builders
+from tests.unit.recording.characterizations import characterization
+
+
+def test_the_schema_file_is_what_the_model_says() -> None:
+    assert json.loads(CHARACTERIZATION_FILE.read_text(encoding="utf-8")) == characterization_schema()
+
+
+def test_a_record_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
+    made = characterization()
+    path = write_characterization(made, tmp_path)
+    assert path.name == "sweep-firewall.json"
+    text = path.read_text(encoding="utf-8")
+    assert parse_characterization(text, "x") == made
+    jsonschema.Draft202012Validator(characterization_schema()).validate(json.loads(text))
+
+
+def test_a_packed_record_comes_back_as_it_was_and_is_known_by_its_first_key() -> None:
+    made = characterization()
+    short = pack_characterization(made)
+    assert not HEAVY_OF_CHARACTERIZATION & json.loads(short).keys()
+    assert parse_characterization(short, "x") == parse_characterization(short.encode(), "x") == made
+    assert is_characterization(short)
+    assert is_characterization(json.dumps(made.model_dump(mode="json"), indent=1).encode())
+    assert not is_characterization(pack(builders.result(ServiceType.CSC, 1, 1)))
+
+
+def test_a_damaged_record_is_told_with_the_path_inside() -> None:
+    data = json.loads(characterization().model_dump_json())
+    data["sweep"]["points"][1]["output_pps"] = "many"
+    with pytest.raises(ReadError, match=r"here: the record is not valid: sweep\.points\.1\.output_pps: "):
+        parse_characterization(json.dumps(data), "here")
+
+
+def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
+    folder = write_tables("Firewall / 64B", {"S_statistics.csv": "rate_pps\n10\n"}, tmp_path)
+    assert folder == tmp_path / "characterization" / "Firewall_64B"
+    assert (folder / "S_statistics.csv").read_bytes() == b"rate_pps\n10\n"
+    (tmp_path / "full").write_text("", encoding="utf-8")
+    with pytest.raises(RunStopped, match="cannot be written"):
+        write_tables("x", {"a.csv": ""}, tmp_path / "full")
+
+
+def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
+    shelf = Shelf(World.LOCAL, "local")
+    shelf.put(characterization("router"))
+    assert shelf.profile("router", "64B").name == "router"
+    with pytest.raises(
+        ConfigError, match=r"no profile of 'router' with 512B frames on testbed local \(there are: none\)"
+    ):
+        shelf.profile("router", "512B")
+    with pytest.raises(
+        ConfigError, match=r"no profile of 'nat' with 64B frames on testbed local \(there are: router\)"
+    ):
+        shelf.profile("nat", "64B")
+
+
+def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_path: Path) -> None:
+    for night in ("2026-01-03", "2026-01-02"):
+        write_characterization(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
+    write_result(builders.result(ServiceType.CSC, 1, 1), tmp_path / "density")
+    assert Shelf(World.LOCAL, "local", tmp_path).profile("firewall", "64B").notes == ("2026-01-03T00:00:00+00:00",)
+    with pytest.raises(ConfigError, match="on testbed sim"):
+        Shelf(World.SIM, "sim", tmp_path).profile("firewall", "64B")

@@ -1,0 +1,111 @@
+"""What sizes say of each other: no scaling where there is none, what scaling out costs; no verdict without ground."""
+
+from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Use
+from resources.libraries.python.model.workload import WorkloadSpec
+from resources.libraries.python.search.sizing_notes import notes
+from tests.unit.planning.sizing_specs import service
+
+LOAD = WorkloadSpec.model_validate({"range": {"min": 50, "max": 2000}, "increase": 50, "generator": "g"})
+IDS = service(("ids",), ("ids",), resources={}, mode="exhaustive", scaling="hybrid", most=4)
+CLEARWATER = service(resources={}, mode="exhaustive", scaling="hybrid", most=4)
+
+
+def sized(
+    spec: DeploymentSpec, words: str, capacity: float | None, cpu: dict[str, float], *, top: bool = False
+) -> Sized:
+    """A size such as `1m 2s 2s`, and what its components used at the capacity."""
+    flavors = {"s": "small", "m": "medium", "l": "large"}
+    shares = {
+        row.name: Share(flavor=flavors[word[1]], instances=int(word[0]))
+        for row, word in zip(spec.components, words.split(), strict=True)
+    }
+    use = {f"{name}-1": Use(cpu=value, memory=None, network_bps=None) for name, value in cpu.items()}
+    size = Size(components=shares)
+    return Sized(
+        size=size,
+        name=words,
+        vcpus=spec.vcpus(size),
+        memory_mb=spec.memory_mb(size),
+        offered=(Offered(load=capacity or 50, indicators=(1.0,), mean=capacity or 1, stdev=None, use=use),),
+        capacity=capacity,
+        at_top=top,
+        bottleneck=max(cpu, key=lambda name: cpu[name]),
+    )
+
+
+def test_an_ids_with_one_thread_does_not_scale_past_one_vcpu() -> None:
+    sizes = [
+        sized(IDS, "1s", 230, {"ids": 0.98}),
+        sized(IDS, "1m", 240, {"ids": 0.5}),
+        sized(IDS, "1l", 240, {"ids": 0.25}),
+    ]
+    assert notes(IDS, LOAD, sizes) == (
+        "ids does not scale past 1 vCPU: 1m carries 240 calls/s, 1s 230, and of 2 vCPUs 1.00 are used.",
+    )
+
+
+def test_an_ids_with_several_threads_does_not_scale_past_two() -> None:
+    sizes = [
+        sized(IDS, "1s", 300, {"ids": 0.98}),
+        sized(IDS, "1m", 600, {"ids": 0.97}),
+        sized(IDS, "1l", 600, {"ids": 0.625}),
+    ]
+    assert notes(IDS, LOAD, sizes) == (
+        "ids does not scale past 2 vCPUs: 1l carries 600 calls/s, 1m 600, and of 4 vCPUs 2.50 are used.",
+    )
+
+
+def test_no_verdict_where_another_component_is_the_limit() -> None:
+    busy = {"bono": 0.5, "sprout": 0.98, "homestead": 0.9}
+    after = {"bono": 0.5, "sprout": 0.5, "homestead": 0.95}
+    sizes = [sized(CLEARWATER, "1s 1s 1s", 350, busy), sized(CLEARWATER, "1s 1m 1s", 370, after)]
+    assert not notes(CLEARWATER, LOAD, sizes)
+    # Bono grows, which was not busy: nobody expects a gain.
+    other = [
+        sized(CLEARWATER, "1s 1s 1s", 350, busy),
+        sized(CLEARWATER, "1m 1s 1s", 350, {**busy, "sprout": 0.7, "homestead": 0.7}),
+    ]
+    assert not notes(CLEARWATER, LOAD, other)
+
+
+def test_no_verdict_where_cpus_are_used_up_or_the_range_was_too_short() -> None:
+    used = [sized(IDS, "1s", 230, {"ids": 0.98}), sized(IDS, "1m", 230, {"ids": 0.95})]
+    assert not notes(IDS, LOAD, used)
+    short = [sized(IDS, "1s", 2000, {"ids": 0.9}, top=True), sized(IDS, "1m", 2000, {"ids": 0.4}, top=True)]
+    assert not notes(IDS, LOAD, short)
+
+
+def test_scaling_out_is_compared_with_the_same_vcpus_in_fewer_instances() -> None:
+    cpu = {"bono": 0.5, "sprout": 0.8, "homestead": 0.7}
+    sizes = [
+        sized(CLEARWATER, "1s 1s 1s", 350, cpu),
+        sized(CLEARWATER, "1m 1m 1m", 600, cpu),
+        sized(CLEARWATER, "1m 2s 2s", 350, cpu),
+        sized(CLEARWATER, "1m 2s 1m", 650, cpu),
+    ]
+    assert notes(CLEARWATER, LOAD, sizes) == (
+        "1m 2s 2s carries 350 calls/s, 1m 1m 1m with the same vCPUs 600: more instances cost 42 %.",
+        "1m 2s 1m carries 650 calls/s, 1m 1m 1m with the same vCPUs 600: they bring 8 %.",
+    )
+
+
+def test_the_size_for_a_workload_is_the_one_with_the_fewest_vcpus() -> None:
+    asked = LOAD.model_copy(update={"workload": 500.0})
+    sizes = [
+        sized(IDS, "1s", 300, {"ids": 0.98}),
+        sized(IDS, "1l", 900, {"ids": 0.9}),
+        sized(IDS, "1m", 600, {"ids": 0.9}),
+    ]
+    assert notes(IDS, asked, sizes) == ("1m carries 500 calls/s with the fewest vCPUs of all measured, 2.",)
+    assert notes(IDS, asked, sizes[:1]) == ("No measured size carries 500 calls/s.",)
+
+
+def test_a_load_that_is_carried_again_is_told() -> None:
+    one = sized(IDS, "1s", 100, {"ids": 0.9})
+    again = tuple(
+        Offered(load=load, indicators=(mean,), mean=mean, stdev=None)
+        for load, mean in ((100, 100), (150, 90), (200, 190))
+    )
+    assert notes(IDS, LOAD, [one.model_copy(update={"offered": again})]) == (
+        "1s carries 200 calls/s above a load that it does not carry; they do not count.",
+    )
