@@ -1,10 +1,15 @@
-"""How far repeated runs of a cell differ, whether in two bands, and how alike its instances are treated in each."""
+"""How far repeated runs of a cell differ, whether in two bands, and how alike its instances are treated in each.
 
-from collections.abc import Iterable, Sequence
+Runs before and after a step of the trend are told apart: figures of two levels have no spread in common.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, quantiles, stdev
 
 from csit_utils.analysis.cells import Cell, Figure, figures, resolution
+from csit_utils.analysis.steps import Step
 from csit_utils.analysis.twobands import TwoBands, find_two_bands
 from csit_utils.dataset.rows import InstanceRow, TestRow
 
@@ -29,7 +34,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Runs of one cell."""
+    """Runs of one cell at one level."""
 
     cell: Cell
     figures: tuple[Figure, ...]
@@ -40,11 +45,21 @@ class Repeats:
     bands: TwoBands | None
     fairness: tuple[float, ...]
     """Jain's index of the instances in each run that tells it, in the order of time; 1 is equal."""
+    level: int = 1
+    """Which of the cell's levels, the oldest first."""
+    levels: int = 1
+    """How many the cell has: one more than steps."""
 
     @property
     def variation(self) -> float:
         """Coefficient of variation: standard deviation over mean; 0.0 where the mean is 0."""
         return self.stdev_pps / self.mean_pps if self.mean_pps else 0.0
+
+    @property
+    def nights(self) -> tuple[str, str] | None:
+        """The first and the last day, `2026-11-01`; None where no run tells."""
+        days = [each.row.started_at[:10] for each in self.figures if each.row.started_at]
+        return (days[0], days[-1]) if days else None
 
 
 def box(values: Sequence[float]) -> Box:
@@ -57,23 +72,31 @@ def box(values: Sequence[float]) -> Box:
     return Box(len(ordered), inside[0], first, middle, third, inside[-1], beyond)
 
 
-def repeats(rows: Sequence[TestRow], instances: Iterable[InstanceRow] = ()) -> list[Repeats]:
-    """Cells that were measured more than once, those that vary most first.
+def repeats(
+    rows: Sequence[TestRow],
+    instances: Iterable[InstanceRow] = (),
+    steps: Mapping[Cell, Sequence[Step]] | None = None,
+) -> list[Repeats]:
+    """Cells that were measured more than once, those that vary most first; one entry per level.
 
     Args:
         rows: All tests.
         instances: Shares of service instances, for fairness.
+        steps: Of the trends of the cells, where there are any.
     """
     fair = {(row.anchor, row.number): row.fairness for row in instances if row.fairness is not None}
-    found = [
-        _repeats(cell, own, [value for each in own if (value := fair.get((each.row.anchor, cell.metric))) is not None])
-        for cell, own in figures(rows).items()
-        if len(own) > 1
-    ]
+    found = []
+    for cell, every in figures(rows).items():
+        ends = [0, *(step.index for step in (steps or {}).get(cell, ())), len(every)]
+        for level, (begin, end) in enumerate(pairwise(ends), 1):
+            own = every[begin:end]
+            shares = [value for each in own if (value := fair.get((each.row.anchor, cell.metric))) is not None]
+            if len(own) > 1:
+                found.append(_repeats(cell, own, shares, level, len(ends) - 1))
     return sorted(found, key=lambda each: -each.variation)
 
 
-def _repeats(cell: Cell, found: Sequence[Figure], fairness: Sequence[float]) -> Repeats:
+def _repeats(cell: Cell, found: Sequence[Figure], fairness: Sequence[float], level: int, levels: int) -> Repeats:
     values = [each.value_pps for each in found]
     return Repeats(
         cell,
@@ -83,4 +106,6 @@ def _repeats(cell: Cell, found: Sequence[Figure], fairness: Sequence[float]) -> 
         box(values),
         find_two_bands(values, resolution(found, cell.metric)),
         tuple(fairness),
+        level,
+        levels,
     )

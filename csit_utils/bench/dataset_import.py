@@ -1,5 +1,6 @@
 """Import of output.xml files into a dataset, against Robot's own reading of them, and the memory that it takes."""
 
+import gc
 import multiprocessing
 import os
 import shutil
@@ -43,10 +44,14 @@ def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[s
         everyone = os.cpu_count() or 1
         peer, one, all_of_them = [], [], []
         _import(root, files[:1], 1)
+        _remove(root)
         for _ in range(rounds):
             peer.append(_timed(lambda: [ExecutionResult(str(file)) for file in files]))
+            _remove(root)
             one.append(_timed(lambda: _import(root, files, 1)))
+            _remove(root)
             all_of_them.append(_timed(lambda: _import(root, files, everyone)))
+            _remove(root)
         small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
         megabytes = sum(file.stat().st_size for file in files) / 1e6
     ratio = median(peer) / median(all_of_them)
@@ -95,8 +100,13 @@ def _enlarged(path: Path, times: int) -> Path:
     return larger
 
 
-def _import(root: Path, files: list[Path], processes: int) -> None:
+def _remove(root: Path) -> None:
+    """What another import made is no part of the next one."""
     shutil.rmtree(root / "dataset", ignore_errors=True)
+
+
+def _import(root: Path, files: list[Path], processes: int) -> None:
+    """The whole of it, into a dataset that is not there before, and is on disk afterwards."""
     layout = Layout.make(root / "dataset")
     with layout.writing(lambda: None):
         done = [each for each in import_all(layout, files, None, processes) if isinstance(each, Outcome)]
@@ -105,6 +115,7 @@ def _import(root: Path, files: list[Path], processes: int) -> None:
 
 
 def _timed(work: Callable[[], object]) -> float:
+    gc.collect()  # what one side leaves behind is not cleared away in the other's time
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
@@ -122,6 +133,7 @@ def _peak_bytes(root: Path, file: Path) -> int:
 
 
 def _measure_peak(answer: Connection, root: Path, file: Path) -> None:
+    _remove(root)
     before = _most_bytes()
     _import(root, [file], 1)
     answer.send(_most_bytes() - before)

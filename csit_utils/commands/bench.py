@@ -33,6 +33,7 @@ MEASURES = (
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 3.0}),
     Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 3.0}),
     Measure("dataset_import", "csit_utils.bench.dataset_import", "measure", {"rounds": 1, "cells": "1x1", "tests": 20}),
+    Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 10, "cells": "1x1"}),
     Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1}),
 )
 

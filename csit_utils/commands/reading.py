@@ -28,8 +28,12 @@ class _WithProblems(Protocol):
         """What could not be read."""
 
 
-def contents_of(inputs: list[Path]) -> Contents:
+def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Contents:
     """What is in all inputs; of datasets no more is read than is asked for.
+
+    Args:
+        inputs: Files, folders, datasets.
+        characterizations: Whether those are enough, without any test of density.
 
     Raises:
         ConfigError: Nothing at all could be read from them, or a dataset is of newer software.
@@ -39,7 +43,11 @@ def contents_of(inputs: list[Path]) -> Contents:
     if files:
         found.append(InMemory(load(files)))
     joined = found[0] if len(found) == 1 else Joined(*found)
-    if not joined.tests:
+    if not joined.tests and not (characterizations and joined.characterizations):
+        if joined.characterizations and not joined.problems:
+            raise ConfigError(
+                f"{', '.join(map(str, inputs))}: there are characterizations in it, and no tests of density"
+            )
         _refuse(inputs, joined.problems)
     return joined
 
@@ -63,7 +71,7 @@ def read(inputs: list[Path]) -> Dataset:
 
             for item in Stored(Layout(path)).items():
                 dataset.add(item)
-    if not dataset.recorded and not dataset.unrecorded and not dataset.foreign:
+    if not any((dataset.recorded, dataset.unrecorded, dataset.foreign, dataset.characterizations)):
         _refuse(inputs, dataset.problems)
     return dataset
 

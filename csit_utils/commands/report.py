@@ -47,7 +47,11 @@ def report(
         ),
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option("--csv", help="Also write tests, latency, trials and flows as CSV files there.")
+        Path | None,
+        typer.Option(
+            "--csv",
+            help="Also write tests, latency, trials, flows and the tables of characterizations as CSV files there.",
+        ),
     ] = None,
 ) -> None:
     """Write pages with matrices, curves, latency, core maps and every trial. They open without a network.
@@ -63,7 +67,7 @@ def report(
     if details is not None and details not in _DETAILS:
         raise ConfigError(f"--details {details}: it is one of {', '.join(_DETAILS)}")
     published = list(reference_items(reference)) if reference else []
-    found = contents_of(inputs)
+    found = contents_of(inputs, characterizations=True)
     from csit_utils.report.shown import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
     from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
     from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
@@ -86,9 +90,11 @@ def report(
             page = write_site(shown, output, processes=processes, progress=progress)
     typer.echo(str(page))
     if csv is not None:
+        from csit_utils.dataset.characterized_csv import write_characterizations  # noqa: PLC0415 - as above
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above
 
-        for path in write_csv(read(inputs), csv):
+        whole = read(inputs)
+        for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
             typer.echo(str(path))
     tell_problems(found)
 

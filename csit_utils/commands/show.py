@@ -10,20 +10,32 @@ from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 
 def show(
     inputs: INPUTS,
-    why: Annotated[bool, typer.Option("--why", help="Print the evidence of each verdict below its test.")] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Print the evidence of each verdict below its test; of a characterization functions and steps.",
+        ),
+    ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a page to name below the table.")] = None,
 ) -> None:
     """Show cell, frame, NDR, PDR, latency and verdict of every test; soak rate and MRR where there are any.
+
+    Sweeps, chains, bursts and sizings follow, each in a sentence: where it saturates, what it carries.
 
     p99 is the worst 99th percentile of all instances and directions at 50 % of PDR, or of the soak rate. A pipe gets
     tab-separated lines.
 
     Example: python -m csit_utils show results/output.xml
     """
-    found = contents_of(inputs)
-    from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy cost time of every --help
+    found = contents_of(inputs, characterizations=True)
+    from csit_utils.report.characterized import views  # noqa: PLC0415 - numpy costs time of every --help
+    from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy, as above
+    from csit_utils.report.terminal_characterized import print_characterizations  # noqa: PLC0415 - as above
 
-    print_table(found, why=why)
+    if found.tests:
+        print_table(found, why=why)
+    print_characterizations(views(found.characterizations), why=why)
     if page is not None:
         typer.echo(f"Report: {page}")
     tell_problems(found)

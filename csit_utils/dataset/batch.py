@@ -1,9 +1,9 @@
 """Import of many files: those that are known are passed over, output.xml files are read by several processes."""
 
 import hashlib
-import multiprocessing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +14,11 @@ from blake3 import blake3
 
 from csit_utils.dataset.importing import digest_of_source, import_source, json_rows, known_records
 from csit_utils.dataset.inputs import Source, sources
-from csit_utils.dataset.items import Problem, ReadError, RefusedCell
+from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.layout import Import, Layout
 from csit_utils.dataset.load import content_of
-from csit_utils.dataset.staging import Row, stage
+from csit_utils.dataset.sharing import shared
+from csit_utils.dataset.staging import Entry, stage
 
 PARALLEL_BYTES = 32 * 1024 * 1024
 """Less is read sooner by one process than several are started."""
@@ -36,6 +37,10 @@ class Outcome:
     """More for record files, which are taken by folder."""
 
 
+_Staged = Outcome | tuple[str, Import | str]
+"""What could not be read; or a file's name, and what is to be committed of it, or the digest of what is there."""
+
+
 def import_all(layout: Layout, paths: Iterable[Path], label: str | None, processes: int = 1) -> Iterator[Outcome | int]:
     """Import files, folders and archives; the dataset is to be locked by `Layout.writing`.
 
@@ -47,24 +52,31 @@ def import_all(layout: Layout, paths: Iterable[Path], label: str | None, process
     named = list(paths)
     yield sum(1 for path in named for _ in sources(path))
     on_disk: list[Source] = []
-    # A file in an archive can be read as long as the archive is the one at hand.
+    yield from _committed(layout, _staged_alone(layout, named, label, on_disk))
+    yield from _committed(layout, _staged(layout, on_disk, label, processes))
+    every = (each for path in named for each in sources(path) if isinstance(each, Source) and each.is_json)
+    yield from _import_records(layout, every, label)
+
+
+def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_disk: list[Source]) -> Iterator[_Staged]:
+    """Stage what is in archives, which can be read as long as the archive is the one at hand; the rest is put aside."""
     for each in (each for path in named for each in sources(path)):
         if isinstance(each, Problem):
             yield Outcome(each.source, 0, False, (each.text,))
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
-            yield _import(layout, each, label)
-    if processes > 1 and len(on_disk) > 1 and sum(map(_size, on_disk)) > PARALLEL_BYTES:
-        largest_first = sorted(on_disk, key=_size, reverse=True)
-        # Nothing has started a thread yet, and what was imported need not be imported again.
-        with multiprocessing.get_context("fork").Pool(min(processes, len(on_disk))) as pool:
-            work = partial(_import_path, layout.folder, label)
-            yield from pool.imap_unordered(work, [each.path for each in largest_first])
-    else:
-        yield from (_import(layout, each, label) for each in on_disk)
-    every = (each for path in named for each in sources(path) if isinstance(each, Source) and each.is_json)
-    yield from _import_records(layout, every, label)
+            yield _stage(layout, each, label)
+
+
+def _staged(layout: Layout, files: list[Source], label: str | None, processes: int) -> Iterator[_Staged]:
+    """Stage files, by several processes where that is sooner."""
+    if processes == 1 or len(files) < 2 or sum(map(_size, files)) < PARALLEL_BYTES:
+        yield from (_stage(layout, each, label) for each in files)
+        return
+    largest_first = sorted(files, key=_size, reverse=True)
+    work = partial(_stage_path, layout.folder, label)
+    yield from shared(work, [each.path for each in largest_first if each.path is not None], processes)
 
 
 def _size(source: Source) -> int:
@@ -73,27 +85,46 @@ def _size(source: Source) -> int:
     return 0
 
 
-def _import_path(folder: Path, label: str | None, path: Path) -> Outcome:
-    return _import(Layout(folder), next(each for each in sources(path) if isinstance(each, Source)), label)
+def _stage_path(folder: Path, label: str | None, path: Path) -> _Staged:
+    return _stage(Layout(folder), next(each for each in sources(path) if isinstance(each, Source)), label)
 
 
-def _import(layout: Layout, source: Source, label: str | None) -> Outcome:
+def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
     try:
         digest = digest_of_source(source)
-        known = layout.find(digest)
-        if known is None and layout.claim(digest):
-            made = import_source(layout, source, digest, label)
-            layout.commit(made)
-            return _outcome(source, made, known=False)
+        if layout.find(digest) is None and layout.claim(digest):
+            return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
         return Outcome(source.name, 0, False, (f"{source.name}: {error}",))
-    if known is None:
-        return Outcome(source.name, 0, True, ())
-    return _outcome(source, known, known=True)
+    return source.name, digest
 
 
-def _outcome(source: Source, made: Import, *, known: bool) -> Outcome:
-    return Outcome(source.name, made.tests, known, made.problems)
+def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
+    """Commit what is staged while the next file is read: the disk is waited for as long as a tenth of the reading."""
+    known: list[tuple[str, str]] = []
+    under_way: Future[Outcome] | None = None
+    with ThreadPoolExecutor(1) as committer:
+        for each in staged:
+            if under_way is not None:
+                yield under_way.result()
+                under_way = None
+            if isinstance(each, Outcome):
+                yield each
+            elif isinstance(each[1], Import):
+                under_way = committer.submit(_commit, layout, each[0], each[1])
+            else:
+                known.append((each[0], each[1]))
+        if under_way is not None:
+            yield under_way.result()
+    for name, digest in known:
+        # Two files with the same content may have been in hand at once.
+        made = layout.find(digest)
+        yield Outcome(name, made.tests if made else 0, True, made.problems if made else ())
+
+
+def _commit(layout: Layout, name: str, made: Import) -> Outcome:
+    layout.commit(made)
+    return Outcome(name, made.tests, False, made.problems)
 
 
 @dataclass
@@ -101,7 +132,7 @@ class _Folder:
     """Record files of one folder."""
 
     count: int = 0
-    fresh: dict[str, list[Row | RefusedCell | Problem]] = field(default_factory=dict)
+    fresh: dict[str, list[Entry]] = field(default_factory=dict)
     """By digest of the file."""
     problems: list[str] = field(default_factory=list)
 

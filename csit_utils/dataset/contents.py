@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Protocol, TypeVar
 
 from csit_utils.dataset.flatten import (
@@ -11,7 +12,7 @@ from csit_utils.dataset.flatten import (
     rows_of_tests,
     thread_rows,
 )
-from csit_utils.dataset.items import Dataset, Problem, Recorded, RefusedCell
+from csit_utils.dataset.items import Characterized, Dataset, Problem, Recorded, RefusedCell
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed import digest_of
@@ -40,6 +41,14 @@ class Contents(Protocol):
     @property
     def environments(self) -> Mapping[str, Environment]:
         """By digest, as `TestRow.environment` names them."""
+
+    @property
+    def characterizations(self) -> Sequence[Characterized]:
+        """Sweeps, bursts, chains and sizings, which have no row among the tests.
+
+        Raises:
+            ReadError: A record is damaged.
+        """
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterable[InstanceRow]:
         """Throughput by instance and direction."""
@@ -86,7 +95,13 @@ class InMemory:
     def environments(self) -> Mapping[str, Environment]:
         """By digest."""
         every = (item.result.environment for item in self._dataset.recorded)
-        return {digest_of(environment): environment for environment in every}
+        others = (item.record.environment for item in self._dataset.characterizations)
+        return {digest_of(environment): environment for environment in chain(every, others)}
+
+    @property
+    def characterizations(self) -> Sequence[Characterized]:
+        """Sweeps, bursts, chains and sizings."""
+        return self._dataset.characterizations
 
     @cached_property
     def _recorded(self) -> Mapping[str, Recorded]:
@@ -151,6 +166,11 @@ class Joined:
     def environments(self) -> Mapping[str, Environment]:
         """By digest."""
         return {digest: found for each in self._several for digest, found in each.environments.items()}
+
+    @cached_property
+    def characterizations(self) -> Sequence[Characterized]:
+        """Sweeps, bursts, chains and sizings."""
+        return list({item.anchor: item for each in self._several for item in each.characterizations}.values())
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
         """Throughput by instance and direction."""

@@ -1,13 +1,15 @@
 """What NDR, PDR, SOAK and MRR mean in a result, as `TestRow.goals` says it in words: written and read back.
 
-The words are those of `rows.profile_text`. Results of other tools tell less, or give another number for the same goal;
-what they do not tell stays out of the text, and is None here.
+The words are those of `profile_text`. Results of other tools tell less, or give another number for the same goal; what
+they do not tell stays out of the text, and is None here.
 """
 
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+
+from resources.libraries.python.model.goal import Goal, SearchProfile
 
 FORWARDED = "forwarded rate"
 """The figure is what came through at a load, not the load."""
@@ -25,6 +27,26 @@ _GOAL = re.compile(
     rf"(?: rounded to (?P<step>{_N}) pps)?"
 )
 _MRR = re.compile(rf"MRR \d+ (?:x (?P<final>{_N}) s|trials)")
+
+
+def goal_text(goal: Goal) -> str:
+    """The definition of a goal in one line: names alone mean different things to different people."""
+    return (
+        f"{goal.name} loss <= {_percent(goal.loss_ratio)} width {goal.relative_width:.3%} "
+        f"exceed {goal.exceed_ratio:.0%} trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s "
+        f"sum {goal.duration_sum_s:g} s"
+    )
+
+
+def _percent(ratio: float) -> str:
+    """Three decimals, or more where those would be 0: a soak's loss ratio is tiny."""
+    return f"{ratio:.3%}" if ratio == 0 or ratio >= 1e-5 else f"{Decimal(f'{100 * ratio:.3g}'):f}%"
+
+
+def profile_text(profile: SearchProfile) -> str:
+    """All that decides what a result of this profile means."""
+    mrr = f"MRR {profile.mrr_trials} x {profile.mrr_duration_s:g} s"
+    return "; ".join([*(goal_text(goal) for goal in profile.goals), mrr])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import VERSIONS, other_version
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.result import Result
-from resources.libraries.python.recording.packed import Counted
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -117,16 +116,34 @@ class RawAsked(msgspec.Struct, frozen=True, gc=False):
     profile: msgspec.Raw
 
 
+class CountedHead(_Part, frozen=True):
+    """Of what is counted of the packed part."""
+
+    digest: str
+    environment: str
+    version: str
+    revision: str | None
+    planned: bool
+    oversubscribed: bool
+    real_cores: float | None
+    trials: int
+    trials_s: float
+    loads: int
+
+
 class PackedHead(Head, frozen=True, gc=False, kw_only=True):
     """Of the short form of a record, which says the rest under keys of its own."""
 
     schema_version: str
-    asked: RawAsked
-    counted: Counted
-    packed: msgspec.Raw
+    asked: msgspec.Raw
+    counted: CountedHead
+    packed: str
+    """Nothing where it was passed over."""
 
 
 _DECODER = msgspec.json.Decoder(PackedHead)
+_ASKED = msgspec.json.Decoder(RawAsked)
+_PACKED = b'"packed":"'
 
 
 def packed_head(text: bytes | str) -> PackedHead:
@@ -136,12 +153,31 @@ def packed_head(text: bytes | str) -> PackedHead:
         ReadError: It is not one of a version that is read here; a record in the plain form is none either.
     """
     try:
-        head = _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        head = _DECODER.decode(_without_packed(text.encode() if isinstance(text, str) else text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
     if head.schema_version not in VERSIONS:
         raise ReadError(str(other_version({"schema_version": head.schema_version})))
     return head
+
+
+def _without_packed(text: bytes) -> bytes:
+    """A record with nothing in the long string at its end, which a decoder would look at byte by byte."""
+    begin = text.find(_PACKED) + len(_PACKED)
+    is_last = begin >= len(_PACKED) and text.find(b'"', begin) == len(text) - len(b'"}')
+    return text[:begin] + b'"}' if is_last and text.endswith(b"}") and text.find(b"\\", begin) < 0 else text
+
+
+def raw_asked(asked: bytes) -> RawAsked:
+    """Read what was asked.
+
+    Raises:
+        ReadError: It has not the parts that it is to have.
+    """
+    try:
+        return _ASKED.decode(asked)
+    except msgspec.DecodeError as error:
+        raise ReadError(f"asked: {error}") from error
 
 
 def head_of(result: Result) -> Head:

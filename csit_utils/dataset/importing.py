@@ -1,26 +1,37 @@
 """From one file of results into a dataset: a stream of tests in, columns out, memory flat in the file's size."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict
 from functools import lru_cache
 
 import msgspec
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset import columns
-from csit_utils.dataset.heads import PackedHead, packed_head
+from csit_utils.dataset import characterized, columns
+from csit_utils.dataset.blocks import BLOCK_BYTES
+from csit_utils.dataset.heads import PackedHead, packed_head, raw_asked
 from csit_utils.dataset.inputs import Source
-from csit_utils.dataset.items import Foreign, Item, Problem, ReadError, Recorded, RefusedCell, Status, Unrecorded
+from csit_utils.dataset.items import (
+    Characterized,
+    Foreign,
+    Problem,
+    ReadError,
+    Recorded,
+    RefusedCell,
+    Status,
+    Unrecorded,
+)
 from csit_utils.dataset.layout import DETAILS, Import, Layout
 from csit_utils.dataset.load import read_json
-from csit_utils.dataset.output_xml import NO_RECORD, unrecorded, where
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.output_xml import NO_RECORD, characterized_test, unrecorded, where
+from csit_utils.dataset.records import is_characterization, parse_record
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
-from csit_utils.dataset.staging import Detail, Row, stage
+from csit_utils.dataset.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import (
     AskedParts,
     Values,
+    asked_parts,
     cell_part,
     frame_part,
     profile_part,
@@ -29,9 +40,9 @@ from csit_utils.dataset.testrows import (
 )
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.result import Result
 from resources.libraries.python.recording.packed import pack
 
-_BLOCK_BYTES = 1 << 20
 _CACHED = 4096
 """Cells, frames and profiles are the same in thousands of tests."""
 
@@ -45,7 +56,7 @@ def digest_of_source(source: Source) -> str:
     digest = blake3()
     with source.open() as stream:
         try:
-            while block := stream.read(_BLOCK_BYTES):
+            while block := stream.read(BLOCK_BYTES):
                 digest.update(block)
         except (ReadError, OSError) as error:
             # What comes before the damage is imported, and is not the whole file.
@@ -63,7 +74,7 @@ def import_source(layout: Layout, source: Source, digest: str, label: str | None
         return stage(layout, _rows(scan(stream, source.name), source.name), source.name, digest, label)
 
 
-def _rows(found: Iterable[Scanned], source: str) -> "Iterator[Row | RefusedCell | Problem]":
+def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
     for test in found:
         if not isinstance(test, ScannedTest):
             yield test
@@ -71,44 +82,55 @@ def _rows(found: Iterable[Scanned], source: str) -> "Iterator[Row | RefusedCell 
             yield _bare(unrecorded(test, source, test.message or NO_RECORD))
         else:
             try:
-                head, text = _short(test.record, where(test, source))
-                asked = _asked(head, where(test, source))
+                short = _short(test, test.record, source)
+                if short is None:
+                    yield characterized_test(test, test.record, source)
+                    continue
             except ReadError as error:
                 yield _bare(unrecorded(test, source, str(error)))
                 yield Problem(source, str(error))
                 continue
+            head, asked, text = short
             status = test.status or (Status.PASS if head.passed else Status.FAIL)
             yield _recorded(head, asked, text, status, test.message or head.message)
 
 
-def _short(text: str | bytes, place: str) -> tuple[PackedHead, str | bytes]:
+def _short(test: ScannedTest, text: str | bytes, source: str) -> tuple[PackedHead, AskedParts, str | bytes] | None:
     """The head of a record and its short form; a plain one is read in full and packed.
+
+    Returns:
+        None for the record of a characterization, which has no row here.
 
     Raises:
         ReadError: It is no record.
     """
-    if ('"packed":' if isinstance(text, str) else b'"packed":') in text:  # type: ignore[operator]
-        try:
-            return packed_head(text), text
-        except ReadError:
-            pass  # the slow way says what is wrong
-    short = pack(parse_record(text, place)[0])
-    return packed_head(short), short
+    try:
+        head = packed_head(text)
+        return head, _asked(bytes(head.asked)), text
+    except ReadError:
+        # It is another one, or a plain one, or the slow way says what is wrong.
+        return None if is_characterization(text) else _packed(parse_record(text, where(test, source))[0])
 
 
-def _asked(head: PackedHead, place: str) -> AskedParts:
+def _packed(result: Result) -> tuple[PackedHead, AskedParts, str]:
+    short = pack(result)
+    head = packed_head(short)
+    return head, _asked(bytes(head.asked)), short
+
+
+@lru_cache(_CACHED)
+def _asked(text: bytes) -> AskedParts:
     """What was asked.
 
     Raises:
         ReadError: It is no cell, frame or profile.
     """
-    asked = head.asked
+    asked = raw_asked(text)
     try:
-        return AskedParts(
-            asked.test_type.value, _cell(bytes(asked.cell)), _frame(bytes(asked.frame)), _profile(bytes(asked.profile))
-        )
+        parts = _cell(bytes(asked.cell)), _frame(bytes(asked.frame)), _profile(bytes(asked.profile))
     except ValueError as error:
-        raise ReadError(f"{place}: the record is not valid: asked: {error}") from error
+        raise ReadError(f"asked: {error}") from error
+    return asked_parts(asked.test_type.value, *parts, others=columns.DEFAULTS)
 
 
 @lru_cache(_CACHED)
@@ -136,7 +158,7 @@ def _bare(item: Unrecorded) -> Row:
     return asdict(unrecorded_row(item)), None
 
 
-def json_rows(content: bytes, source: str, digest: str) -> "Iterator[Row | RefusedCell | Problem]":
+def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
     """Rows of a record file, or of one of another tool.
 
     Args:
@@ -146,18 +168,16 @@ def json_rows(content: bytes, source: str, digest: str) -> "Iterator[Row | Refus
     """
     try:
         for item in read_json(content, source):
-            yield _item_row(item, digest)
+            yield item if isinstance(item, Characterized) else _item_row(item, digest)
     except ReadError as error:
         yield Problem(source, str(error))
 
 
-def _item_row(item: Item, digest: str) -> "Row | RefusedCell | Problem":
+def _item_row(item: Recorded | Unrecorded | Foreign | RefusedCell | Problem, digest: str) -> Entry:
     match item:
         case Recorded():
-            short = pack(item.result)
-            head = packed_head(short)
-            row, detail = _recorded(head, _asked(head, item.source), short, item.status, item.message)
-            return row, detail and replace(detail, digest=digest)
+            row, detail = _recorded(*_packed(item.result), item.status, item.message)
+            return row, detail and msgspec.structs.replace(detail, digest=digest)
         case Foreign():
             kept = msgspec.json.encode({"latency": item.latency})
             return asdict(item.row), Detail(digest, columns.ROWS, kept)
@@ -167,10 +187,13 @@ def _item_row(item: Item, digest: str) -> "Row | RefusedCell | Problem":
             return item
 
 
-def known_records(layout: Layout, imports: Iterable[Import]) -> set[str]:
+def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     """Digests of all records of a dataset."""
     found: set[str] = set()
     for part in (part for each in imports for part in each.parts):
         table = pq.read_table(layout.path(DETAILS, part), columns=["digest"], partitioning=None)
         found.update(value for value in table.column("digest").to_pylist())
+    for each in imports:
+        if each.characterizations:
+            found |= characterized.digests(layout.characterizations(each))
     return found

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Result
 
 
@@ -45,6 +46,26 @@ class Recorded:
         """An id for links to this test, the same in every report made from this record."""
         asked = self.result.asked
         return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
+
+
+@dataclass(frozen=True)
+class Characterized:
+    """A characterization test with its record; it has no row among the tests of the density matrix."""
+
+    record: Characterization
+    source: str
+    status: Status
+    message: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same record, wherever it was read."""
+        return hashlib.sha256(self.record.model_dump_json().encode()).hexdigest()
+
+    @property
+    def anchor(self) -> str:
+        """An id for links to this test, the same in every report made from this record."""
+        return f"{self.record.kind}-{self.digest[:12]}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +124,7 @@ class Problem:
     text: str
 
 
-Item = Recorded | Unrecorded | Foreign | RefusedCell | Problem
+Item = Recorded | Characterized | Unrecorded | Foreign | RefusedCell | Problem
 
 
 @dataclass
@@ -111,6 +132,7 @@ class Dataset:
     """All tests of all files."""
 
     recorded: list[Recorded] = field(default_factory=list)
+    characterizations: list[Characterized] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -121,6 +143,8 @@ class Dataset:
         match item:
             case Recorded():
                 self.recorded.append(item)
+            case Characterized():
+                self.characterizations.append(item)
             case Unrecorded():
                 self.unrecorded.append(item)
             case Foreign():

@@ -3,6 +3,7 @@
     dataset.json                                        which version of this layout it is
     tests/testbed=T/night=YYYY-MM-DD/<digest>.parquet   rows of tests
     details/testbed=T/night=YYYY-MM-DD/<digest>.parquet their records, in the same order
+    characterizations/<digest>.parquet                  records of characterizations, which are no rows of tests
     imports/<digest>.json                               what came from one file; written last
 
 `digest` is of what was imported, so a file that is imported again is known, whatever its name and packing. What no file
@@ -25,7 +26,7 @@ from resources.libraries.python.model.result import Environment
 VERSION = 1
 """Goes up when older software would read a dataset wrongly. A column that is new is no such thing: see `stored`."""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
-TESTS, DETAILS = "tests", "details"
+TESTS, DETAILS, CHARACTERIZATIONS = "tests", "details", "characterizations"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -72,6 +73,8 @@ class Import(msgspec.Struct, frozen=True):
     """JSON of the model's Environment, by digest."""
     files: tuple[str, ...] = ()
     """SHA-256 of the record files that this came from; none for an output.xml."""
+    characterizations: int = 0
+    """How many records of those."""
 
     @property
     def run(self) -> str:
@@ -80,8 +83,8 @@ class Import(msgspec.Struct, frozen=True):
 
     @property
     def tests(self) -> int:
-        """How many."""
-        return sum(part.tests for part in self.parts)
+        """How many, characterizations too."""
+        return sum(part.tests for part in self.parts) + self.characterizations
 
 
 def run_of(digest: str) -> str:
@@ -167,6 +170,10 @@ class Layout:
         """Of a table's part."""
         return self.folder / table / part.path
 
+    def characterizations(self, made: Import) -> Path:
+        """Of an import's records of characterizations, where it has any."""
+        return self.folder / CHARACTERIZATIONS / f"{made.digest[:16]}.parquet"
+
     def staged(self, digest: str, table: str, number: int) -> Path:
         """Where a part waits for being committed."""
         return self.folder / _STAGING / f"{digest[:16]}-{number}.{table}"
@@ -181,19 +188,23 @@ class Layout:
 
     def commit(self, made: Import) -> None:
         """Move staged files to their places, on disk before they are named."""
-        for number, part in enumerate(made.parts):
-            for table in (TESTS, DETAILS):
-                target, staged = self.path(table, part), self.staged(made.digest, table, number)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with staged.open("rb") as file:
-                    os.fsync(file.fileno())
-                staged.replace(target)
+        moves = [
+            (self.staged(made.digest, table, number), self.path(table, part))
+            for number, part in enumerate(made.parts)
+            for table in (TESTS, DETAILS)
+        ]
+        if made.characterizations:
+            moves.append((self.staged(made.digest, CHARACTERIZATIONS, 0), self.characterizations(made)))
+        for staged, target in moves:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _sync(staged)
+            staged.replace(target)
         (self.folder / _IMPORTS).mkdir(exist_ok=True)
         _write(self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n")
 
     @contextmanager
     def writing(self, wait: Callable[[], None]) -> Iterator[None]:
-        """Keep other imports out; what killed ones left is removed.
+        """Keep other imports out; what killed ones left is removed. At its end, what was committed is on disk.
 
         Args:
             wait: Called once where another import has to be waited for.
@@ -208,6 +219,9 @@ class Layout:
             (self.folder / _STAGING).mkdir()
             try:
                 yield
+                # What is in the files is on disk already; their names are waited for once for all of them.
+                if (self.folder / _IMPORTS).is_dir():
+                    _sync(self.folder / _IMPORTS)
             finally:
                 shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
 
@@ -215,6 +229,15 @@ class Layout:
 def environment(raw: msgspec.Raw) -> Environment:
     """An environment as it was kept."""
     return Environment.model_validate_json(bytes(raw))
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def _write(path: Path, content: bytes) -> None:

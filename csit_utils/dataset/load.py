@@ -6,9 +6,19 @@ from typing import BinaryIO
 
 from csit_utils.dataset.foreign import read_foreign
 from csit_utils.dataset.inputs import Source, sources
-from csit_utils.dataset.items import Dataset, Foreign, Item, Problem, ReadError, Recorded, RefusedCell, Status
+from csit_utils.dataset.items import (
+    Characterized,
+    Dataset,
+    Foreign,
+    Item,
+    Problem,
+    ReadError,
+    Recorded,
+    RefusedCell,
+    Status,
+)
 from csit_utils.dataset.output_xml import items
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import is_characterization, parse_characterization, parse_record
 
 _LARGEST_RECORD_BYTES = 256 * 1024 * 1024
 
@@ -23,7 +33,7 @@ def load(paths: Iterable[Path]) -> Dataset:
     seen: set[str] = set()
     refused: set[RefusedCell] = set()  # every suite of a service type tells of the same ones
     for item in (item for path in paths for item in _read(path)):
-        if isinstance(item, Recorded | Foreign):
+        if isinstance(item, Recorded | Characterized | Foreign):
             if item.digest in seen:
                 continue
             seen.add(item.digest)
@@ -76,6 +86,10 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
     foreign = None if b'"schema_version"' in content[:200] else read_foreign(content, source)
     if foreign is not None:
         yield from foreign
+        return
+    if is_characterization(content):
+        record = parse_characterization(content, source)
+        yield Characterized(record, source, Status.PASS if record.passed else Status.FAIL, record.message)
         return
     result, digest = parse_record(content, source)
     yield Recorded(result, source, Status.PASS if result.passed else Status.FAIL, result.message, digest)

@@ -6,11 +6,34 @@ from typing import get_args
 from pydantic import ValidationError
 
 from csit_utils.dataset.items import ReadError
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import SCHEMA_VERSION, Result, SchemaVersion
 from resources.libraries.python.recording.packed import unpacked
 
 VERSIONS = frozenset[str](get_args(Result.model_fields["schema_version"].annotation))
 """Of the schema, that are read."""
+
+
+def is_characterization(text: str | bytes) -> bool:
+    """Whether a record is one of a characterization; its key for that comes first, however it was written."""
+    head = text[:80].encode() if isinstance(text, str) else text[:80]
+    return b"".join(head.split()).startswith(b'{"record":"characterization"')
+
+
+def parse_characterization(text: str | bytes, where: str) -> Characterization:
+    """Validate the JSON of the record of a characterization, plain or packed.
+
+    Raises:
+        ReadError: It is none, or one of another schema version.
+    """
+    try:
+        return Characterization.model_validate_json(unpacked(text)[0])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise ReadError(f"{where}: the record is not valid: {path}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise ReadError(f"{where}: the record cannot be read: {error}") from error
 
 
 def parse_record(text: str | bytes, where: str) -> tuple[Result, str | None]:

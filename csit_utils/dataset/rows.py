@@ -1,13 +1,10 @@
-"""Typed rows, flat enough for a table: one per test, latency figure, trial, and flow of a trial.
+"""Typed rows, flat enough for a table: one per test, latency figure, and instance; those of trials are in `trialrows`.
 
 Analysis and the tables of the report read these and not the records, so that rows kept in another format serve as well.
 Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
-
-from resources.libraries.python.model.goal import Goal, SearchProfile
 
 OWN = "csit-density"
 """Origin of what this suite measured."""
@@ -158,46 +155,6 @@ class LatencyRow:
 
 
 @dataclass(frozen=True)
-class TrialRow:
-    """One trial."""
-
-    anchor: str
-    test_name: str
-    trial: int
-    """Counts from 1 in the order of the test."""
-    purpose: str
-    started_at: str
-    intended_pps: float
-    offered_pps: float
-    forwarded_pps: float
-    sent: int
-    received: int
-    loss_ratio: float | None
-    duration_s: float
-    offered_duration_s: float
-    total_duration_s: float
-    aborted: bool
-    """Ended early because its loss had decided it; counts are of the part that was sent."""
-    generator_limited: bool
-    note: str | None
-
-
-@dataclass(frozen=True)
-class FlowRow:
-    """Packets of one instance in one direction in one trial."""
-
-    anchor: str
-    test_name: str
-    trial: int
-    purpose: str
-    intended_pps: float
-    instance: int
-    direction: str
-    sent: int
-    received: int
-
-
-@dataclass(frozen=True)
 class InstanceRow:
     """A throughput figure of one instance in one direction."""
 
@@ -251,23 +208,3 @@ class ThreadRow:
     cpu: int
     running: float
     waiting: float
-
-
-def goal_text(goal: Goal) -> str:
-    """The definition of a goal in one line: names alone mean different things to different people."""
-    return (
-        f"{goal.name} loss <= {_percent(goal.loss_ratio)} width {goal.relative_width:.3%} "
-        f"exceed {goal.exceed_ratio:.0%} trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s "
-        f"sum {goal.duration_sum_s:g} s"
-    )
-
-
-def _percent(ratio: float) -> str:
-    """Three decimals, or more where those would be 0: a soak's loss ratio is tiny."""
-    return f"{ratio:.3%}" if ratio == 0 or ratio >= 1e-5 else f"{Decimal(f'{100 * ratio:.3g}'):f}%"
-
-
-def profile_text(profile: SearchProfile) -> str:
-    """All that decides what a result of this profile means."""
-    mrr = f"MRR {profile.mrr_trials} x {profile.mrr_duration_s:g} s"
-    return "; ".join([*(goal_text(goal) for goal in profile.goals), mrr])

@@ -1,9 +1,7 @@
 """Rows of tests on their way into a dataset: collected, and written to files that a commit puts in their places."""
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +9,31 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset import columns
-from csit_utils.dataset.items import Problem, RefusedCell
-from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout, Part, Refused, partition, run_of
-from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from csit_utils.dataset import characterized, columns
+from csit_utils.dataset.items import Characterized, Problem, RefusedCell
+from csit_utils.dataset.layout import (
+    CHARACTERIZATIONS,
+    DETAILS,
+    TESTS,
+    Import,
+    Layout,
+    Part,
+    Refused,
+    partition,
+    run_of,
+)
+from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
-_FLUSH_BYTES = 8 * 1024 * 1024
-"""Of records that are held before they are written."""
+_MOST_BYTES = 8 * 1024 * 1024
+"""Of rows, and of records, that are held before they are written. To write a table of a hundred columns costs as much
+as some hundred of its rows, so rows wait for longer than records."""
+_ROW_BYTES = 2_500
+"""Of a row without its message, about."""
 _DETAIL_ROWS = 64
 """Records that are read at once where one is asked for."""
 
 
-@dataclass(frozen=True)
-class Detail:
+class Detail(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a test beside its row."""
 
     digest: str
@@ -34,11 +44,13 @@ class Detail:
 
 
 Row = tuple[dict[str, Any], Detail | None]
+Entry = Row | Characterized | RefusedCell | Problem
+"""What a file has for a dataset."""
 
 
 def stage(
     layout: Layout,
-    rows: "Iterable[Row | RefusedCell | Problem]",
+    rows: Iterable[Entry],
     source: str,
     digest: str,
     label: str | None,
@@ -55,51 +67,84 @@ def stage(
         label: What a person calls it.
         files: Digests of record files.
     """
-    run = run_of(digest)
-    made = _Staging(layout, digest, {"source": source, "run": run, "label": label})
+    made = _Staging(layout, digest, source, label)
     refused: dict[Refused, None] = {}
     problems: list[str] = []
+    others: list[Characterized] = []
     for item in rows:
         if isinstance(item, tuple):
             made.add(*item)
         elif isinstance(item, Problem):
             problems.append(item.text)
+        elif isinstance(item, Characterized):
+            others.append(item)
         else:
             refused[_refused(item)] = None  # every suite of a service type tells of the same ones
     parts = made.close()
-    return Import(digest, source, label, parts, tuple(refused), tuple(problems), made.environments, files)
+    if others:
+        characterized.write(layout.staged(digest, CHARACTERIZATIONS, 0), others)
+    environments = made.environments | {
+        digest_of(each.record.environment): msgspec.Raw(each.record.environment.model_dump_json().encode())
+        for each in others
+    }
+    return Import(
+        digest,
+        source,
+        label,
+        parts,
+        tuple(refused),
+        tuple(problems),
+        environments,
+        files,
+        characterizations=len(others),
+    )
 
 
 def _refused(cell: RefusedCell) -> Refused:
     return Refused(cell.service_type, cell.nf_chains, cell.nf_nodes, cell.nf_size, cell.vs_dtc, cell.reason)
 
 
-@dataclass
 class _Staging:
-    """Rows that wait, and the files that they go to."""
+    """Rows on their way into the files of their partitions."""
 
-    layout: Layout
-    digest: str
-    constants: dict[str, Any]
-    environments: dict[str, msgspec.Raw] = field(default_factory=dict)
-    _waiting: dict[tuple[str | None, str | None], list[Row]] = field(default_factory=lambda: defaultdict(list))
-    _writers: dict[tuple[str | None, str | None], "_Writer"] = field(default_factory=dict)
-    _bytes: int = 0
+    def __init__(self, layout: Layout, digest: str, source: str, label: str | None) -> None:
+        self.environments: dict[str, msgspec.Raw] = {}
+        self._layout = layout
+        self._digest = digest
+        self._run = run_of(digest)
+        self._constants = {"source": source} | ({"label": label} if label else {})
+        self._partitions: dict[tuple[str | None, str | None], _Partition] = {}
+        self._rows_bytes = self._details_bytes = 0
 
     def add(self, row: dict[str, Any], detail: Detail | None) -> None:
-        started = row.get("started_at")
-        if detail is not None and detail.kind == columns.ROWS:
-            # Other tools write a file for each test: which run it is of, and how that is called, their row says.
-            self.constants = {key: self.constants[key] for key in ("source", "label") if self.constants.get(key)}
-        if detail is None or detail.kind != columns.RECORD:
+        if detail is None:
             # A test without a record is named after its source, which is another file every night.
-            row["anchor"] = row["anchor"] if detail is not None else _anchor(self.constants["run"], row["test_id"])
+            row["anchor"] = _anchor(self._run, row["test_id"])
         elif detail.environment is not None and detail.environment not in self.environments:
             self._keep_environment(detail)
-        self._waiting[row.get("testbed"), started[:10] if started else None].append((row, detail))
-        self._bytes += 2_000 + (len(detail.text) if detail else 0)
-        if self._bytes > _FLUSH_BYTES:
-            self._flush()
+        if detail is None or detail.kind != columns.ROWS:
+            # Other tools write a file for each test, and their rows say which run it is of.
+            row["run"] = self._run
+        started = row["started_at"]
+        key = row["testbed"], started[:10] if started else None
+        if (part := self._partitions.get(key)) is None:
+            part = self._partitions[key] = self._partition(*key)
+        part.add(row, detail)
+        self._rows_bytes += _ROW_BYTES + len(row["message"])
+        self._details_bytes += len(detail.text) if detail is not None else 0
+        if self._rows_bytes > _MOST_BYTES:
+            self._rows_bytes = 0
+            for each in self._partitions.values():
+                each.write_rows()
+        if self._details_bytes > _MOST_BYTES:
+            self._details_bytes = 0
+            for each in self._partitions.values():
+                each.write_details()
+
+    def _partition(self, testbed: str | None, night: str | None) -> "_Partition":
+        tests, details = (self._layout.staged(self._digest, table, len(self._partitions)) for table in (TESTS, DETAILS))
+        path = f"{partition(testbed, night)}/{self._digest[:16]}.parquet"
+        return _Partition(path, tests, details, self._constants)
 
     def _keep_environment(self, detail: Detail) -> None:
         try:
@@ -108,19 +153,9 @@ class _Staging:
         except (NotUnpacked, msgspec.DecodeError):
             return  # the row stands; whoever opens the record is told
 
-    def _flush(self) -> None:
-        for key, rows in self._waiting.items():
-            if key not in self._writers:
-                files = [self.layout.staged(self.digest, table, len(self._writers)) for table in (TESTS, DETAILS)]
-                self._writers[key] = _Writer(f"{partition(*key)}/{self.digest[:16]}.parquet", *files)
-            self._writers[key].write(rows, self.constants)
-        self._waiting.clear()
-        self._bytes = 0
-
     def close(self) -> tuple[Part, ...]:
-        self._flush()
         return tuple(
-            Part(writer.path, testbed, night, writer.close()) for (testbed, night), writer in self._writers.items()
+            Part(part.path, testbed, night, part.close()) for (testbed, night), part in self._partitions.items()
         )
 
 
@@ -132,29 +167,62 @@ class _Heavy(msgspec.Struct):
     environment: msgspec.Raw
 
 
-class _Writer:
-    """The two files of a partition."""
+class _Partition:
+    """Tests of one testbed and night: rows and details that wait, and the two files that they go to."""
 
-    def __init__(self, path: str, tests: Path, details: Path) -> None:
+    def __init__(self, path: str, tests: Path, details: Path, constants: dict[str, str]) -> None:
         self.path = path
+        self._constants = constants
+        self._tests, self._details = _File(tests, columns.TESTS, "lz4"), _File(details, columns.DETAILS, "none")
+        self._rows: list[tuple[Any, ...]] = []
+        self._kept: list[columns.Kept] = []
         self._count = 0
-        options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
-        self._tests = pq.ParquetWriter(tests, columns.TESTS, compression="lz4", **options)
-        # Records are compressed already.
-        self._details = pq.ParquetWriter(details, columns.DETAILS, compression="none", **options)
 
-    def write(self, rows: list[Row], constants: dict[str, Any]) -> None:
-        self._count += len(rows)
-        self._tests.write_table(columns.table_of_tests([row for row, _ in rows], constants))
-        kept = [(row["anchor"], detail.digest, detail.kind, detail.text) for row, detail in rows if detail is not None]
-        if kept:
-            arrays = [pa.array(column, pa.string()) for column in zip(*kept, strict=True)]
-            self._details.write_table(pa.table(arrays, schema=columns.DETAILS), row_group_size=_DETAIL_ROWS)
+    def add(self, row: dict[str, Any], detail: Detail | None) -> None:
+        self._rows.append(tuple(row.values()))
+        if detail is not None:
+            self._kept.append((row["anchor"], detail.digest, detail.kind, detail.text))
+
+    def write_rows(self) -> None:
+        """Write the rows that wait."""
+        if self._rows:
+            self._tests.write(columns.table_of_tests(self._rows, self._constants))
+        self._count += len(self._rows)
+        self._rows.clear()
+
+    def write_details(self) -> None:
+        """Write the details that wait."""
+        if self._kept:
+            self._details.write(columns.table_of_details(self._kept), _DETAIL_ROWS)
+        self._kept.clear()
 
     def close(self) -> int:
+        """Write the rest; returns how many tests there are."""
+        self.write_rows()
+        self.write_details()
         self._tests.close()
         self._details.close()
         return self._count
+
+
+class _File:
+    """A Parquet file. It is opened for its first rows, so that files of many partitions are not open all at once."""
+
+    def __init__(self, path: Path, schema: pa.Schema, compression: str) -> None:
+        self._path, self._schema, self._compression = path, schema, compression
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, table: pa.Table, group_rows: int | None = None) -> None:
+        self._opened().write_table(table, row_group_size=group_rows)
+
+    def close(self) -> None:
+        self._opened().close()
+
+    def _opened(self) -> pq.ParquetWriter:
+        if self._writer is None:
+            options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression=self._compression, **options)
+        return self._writer
 
 
 def _anchor(run: str, test_id: str) -> str:

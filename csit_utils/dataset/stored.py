@@ -9,9 +9,10 @@ import msgspec
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset import columns
+from csit_utils.dataset import characterized, columns
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.dataset.items import (
+    Characterized,
     Dataset,
     Foreign,
     Item,
@@ -101,6 +102,17 @@ class Stored:
         every = {digest: raw for each in self._imports for digest, raw in each.environments.items()}
         return {digest: environment(raw) for digest, raw in every.items()}
 
+    @cached_property
+    def characterizations(self) -> Sequence[Characterized]:
+        """Sweeps, bursts, chains and sizings by time.
+
+        Raises:
+            ReadError: A record is damaged.
+        """
+        files = (self._layout.characterizations(each) for each in self._imports if each.characterizations)
+        found = {item.anchor: item for path in files for item in characterized.read(path)}
+        return sorted(found.values(), key=lambda item: item.record.started_at)
+
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
         """Throughput by instance and direction."""
         return self._rows(instance_rows, ("itemized", "trials", "ndr", "pdr", "soak", "mrr"), anchors)
@@ -138,6 +150,7 @@ class Stored:
         """All of it, every record read whole."""
         yield from self.refused
         yield from self.problems
+        yield from self.characterizations
         bare = dict(self._by_anchor)
         for _, row, kind, text in self._details(None):
             del bare[row.anchor]

@@ -4,17 +4,30 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from csit_utils.dataset.heads import GoalResultHead, Head, MrrHead, SearchHead, VerdictHead, head_of
+from csit_utils.dataset.goal_words import profile_text
+from csit_utils.dataset.heads import (
+    CountedHead,
+    FindingHead,
+    GoalResultHead,
+    Head,
+    MrrHead,
+    SearchHead,
+    VerdictHead,
+    head_of,
+)
 from csit_utils.dataset.items import Recorded, Unrecorded
-from csit_utils.dataset.rows import TestRow, profile_text
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.recording.packed import Counted, counted
 
+_NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "LATENCY")
+_CACHED = 4096
 _OVERSUBSCRIBED = VerdictKind.OVERSUBSCRIBED.value
 Values = Mapping[str, Any]
 """Some fields of a row."""
@@ -29,23 +42,38 @@ def frame_text(frame: Frame) -> str:
 
 def nf_data_cores(cell: Cell) -> float:
     """Physical data cores of all NFs of a cell."""
-    return cell.nf_chains * sum(cell.size_of(node).cores for node in range(1, cell.nf_nodes + 1))
+    return sum(cell.count_of(node) * cell.size_of(node).cores for node in range(1, cell.nf_nodes + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedParts:
-    """What was asked, in fields of rows. The parts are the same in many tests."""
+    """What was asked, as rows need it. It is the same in many tests."""
 
-    test_type: str
-    cell: Values
-    frame: Values
-    profile: Values
+    row: Values
+    """Fields of a row that it decides, and others that are there before."""
+    anchor: str
+    """What anchors begin with; see `Recorded.anchor`."""
+    l1_bits: float
+    """Of one packet."""
+    l2_bits: float
+    data_cores: float
 
-    def anchor(self, digest: str) -> str:
-        """As `Recorded.anchor`."""
-        cell = self.cell
-        locator = f"{cell['nf_chains']}R{cell['nf_nodes']}C"
-        return f"test-{cell['service_type']}-{locator}-{self.test_type}-{digest[:8]}".lower()
+
+def asked_parts(test_type: str, cell: Values, frame: Values, profile: Values, others: Values) -> AskedParts:
+    """Put the parts of what was asked together.
+
+    Args:
+        test_type: The test's.
+        cell: As `cell_part`.
+        frame: As `frame_part`.
+        profile: As `profile_part`.
+        others: Fields that rows have beside theirs.
+    """
+    named = {name: frame[name] for name in ("frame", "frame_mean_bytes")}
+    row = {**others, "recorded": True, "test_type": test_type, **cell, **named, **profile}
+    locator = f"{cell['nf_chains']}R{cell['nf_nodes']}C"
+    anchor = f"test-{cell['service_type']}-{locator}-{test_type}-".lower()
+    return AskedParts(row, anchor, frame["l1_bits"], frame["l2_bits"], cell["data_cores"])
 
 
 def cell_part(cell: Cell) -> Values:
@@ -82,67 +110,67 @@ def profile_part(profile: SearchProfile) -> Values:
 def recorded_row(item: Recorded) -> TestRow:
     """The row of a test with its record."""
     asked = item.result.asked
-    parts = AskedParts(
-        asked.test_type.value, cell_part(asked.cell), frame_part(asked.frame), profile_part(asked.profile)
+    parts = asked_parts(
+        asked.test_type.value, cell_part(asked.cell), frame_part(asked.frame), profile_part(asked.profile), {}
     )
     values = row_values(head_of(item.result), parts, counted(item.result, item.digest))
     return TestRow(**values, source=item.source, status=item.status, message=item.message, run=item.source)
 
 
-def row_values(head: Head, asked: AskedParts, figures: Counted) -> dict[str, Any]:
-    """All fields of a row that its record decides."""
-    verdict, cell, frame = head.verdict, asked.cell, asked.frame
-    values: dict[str, Any] = {
-        "anchor": asked.anchor(figures.digest),
-        "test_id": head.test_id,
-        "test_name": head.test_name,
-        "recorded": True,
-        "tags": " ".join(head.tags),
-        "started_at": head.started_at,
-        "finished_at": head.finished_at,
-        "world": head.world,
-        "simulated": head.simulated,
-        "testbed": head.testbed,
-        "drivers": ", ".join(f"{role} {name}" for role, name in sorted(head.drivers.items())),
-        "version": figures.version,
-        "revision": figures.revision,
-        "environment": figures.environment,
-        "plan_digest": head.plan_digest,
-        "test_type": asked.test_type,
-        **cell,
-        "frame": frame["frame"],
-        "frame_mean_bytes": frame["frame_mean_bytes"],
-        **asked.profile,
-        "planned": figures.planned,
-        "oversubscribed": figures.oversubscribed or _OVERSUBSCRIBED in verdict.kinds,
-        "real_cores": figures.real_cores,
-        "verdicts": " ".join(verdict.kinds),
-        "ndr_verdict": _verdict(verdict, "NDR") if head.ndr else "",
-        "pdr_verdict": _verdict(verdict, "PDR") if head.pdr else "",
-        "soak_verdict": _verdict(verdict, "SOAK") if head.soak else "",
-        "mrr_verdict": _verdict(verdict, "MRR") if head.mrr else "",
-        "latency_verdict": _verdict(verdict, "LATENCY") if figures.loads else "",
-        "evidence": "\n".join(verdict.evidence),
-        "broken": len(head.broken),
-        "quarantined": head.quarantined,
-        "trials": figures.trials,
-        "trials_s": figures.trials_s,
-        "deploy_s": head.deployment.deploy_s if head.deployment else None,
-        "remove_s": head.deployment.remove_s if head.deployment else None,
-    }
+def row_values(head: Head, asked: AskedParts, figures: Counted | CountedHead) -> dict[str, Any]:
+    """All fields of a row that its record decides; those of `asked.row` stand first, in its order."""
+    verdict, deployment = head.verdict, head.deployment
+    row = dict(asked.row)
+    row["anchor"] = asked.anchor + figures.digest[:8].lower()
+    row["test_id"] = head.test_id
+    row["test_name"] = head.test_name
+    row["tags"] = " ".join(head.tags)
+    row["started_at"] = head.started_at
+    row["finished_at"] = head.finished_at
+    row["world"] = head.world
+    row["simulated"] = head.simulated
+    row["testbed"] = head.testbed
+    row["drivers"] = _drivers(tuple(head.drivers.items()))
+    row["version"] = figures.version
+    row["revision"] = figures.revision
+    row["environment"] = figures.environment
+    row["plan_digest"] = head.plan_digest
+    row["planned"] = figures.planned
+    row["oversubscribed"] = figures.oversubscribed or _OVERSUBSCRIBED in verdict.kinds
+    row["real_cores"] = figures.real_cores
+    row["verdicts"] = " ".join(verdict.kinds)
+    row["evidence"] = "\n".join(verdict.evidence)
+    row["broken"] = len(head.broken)
+    row["quarantined"] = head.quarantined
+    row["trials"] = figures.trials
+    row["trials_s"] = figures.trials_s
+    row["deploy_s"] = deployment.deploy_s if deployment else None
+    row["remove_s"] = deployment.remove_s if deployment else None
+    about = _about(verdict.kinds, verdict.findings)
+    row["latency_verdict"] = about["LATENCY"] if figures.loads else ""
     for name, found in (("ndr", head.ndr), ("pdr", head.pdr), ("soak", head.soak)):
+        row[f"{name}_verdict"] = about[name.upper()] if found else ""
         if found is not None:
-            _goal(values, name, found, asked)
+            _goal(row, name, found, asked)
+    row["mrr_verdict"] = about["MRR"] if head.mrr else ""
     if head.mrr is not None:
-        _mrr(values, head.mrr, asked)
+        _mrr(row, head.mrr, asked)
     if head.search is not None:
-        _search(values, head.search)
-    return values
+        _search(row, head.search)
+    return row
 
 
-def _verdict(verdict: VerdictHead, number: str) -> str:
-    """Verdict of one number of a test."""
-    return " ".join(Verdict.of(verdict, number))  # type: ignore[arg-type] # has the attributes that it reads
+@lru_cache(_CACHED)
+def _drivers(named: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{role} {name}" for role, name in sorted(named))
+
+
+@lru_cache(_CACHED)
+def _about(kinds: tuple[str, ...], findings: tuple[FindingHead, ...]) -> Values:
+    """Verdict of each number of a test. Many tests have the same; what differs is the evidence."""
+    verdict = VerdictHead(kinds, (), findings)
+    # It has the attributes that are read.
+    return {number: " ".join(Verdict.of(verdict, number)) for number in _NUMBERS}  # type: ignore[arg-type]
 
 
 def _finite(value: float | None) -> float | None:
@@ -180,9 +208,9 @@ def _search(values: dict[str, Any], record: SearchHead) -> None:
 
 def _derived(values: dict[str, Any], name: str, rate_pps: float | None, asked: AskedParts) -> None:
     if rate_pps is not None:
-        values[f"{name}_l1_bps"] = rate_pps * asked.frame["l1_bits"]
-        values[f"{name}_l2_bps"] = rate_pps * asked.frame["l2_bits"]
-        values[f"{name}_pps_per_core"] = rate_pps / asked.cell["data_cores"]
+        values[f"{name}_l1_bps"] = rate_pps * asked.l1_bits
+        values[f"{name}_l2_bps"] = rate_pps * asked.l2_bits
+        values[f"{name}_pps_per_core"] = rate_pps / asked.data_cores
 
 
 def unrecorded_row(item: Unrecorded) -> TestRow:

@@ -9,8 +9,8 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from resources.libraries.python.recording.marker import RESULT_MARKER
 
-ATTRIBUTES = rb"""(?:[^"'<>]|"[^"<]*"|'[^'<]*')*"""
-"""What stands in a start tag behind the name; a value may hold `>`."""
+ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*"""
+"""What stands in a start tag behind the name, a slash at its end included; a value may hold `>`."""
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
 _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resources.libraries.python.model.result import Environment, Result
+from resources.libraries.python.model.result import Environment, Rerun, Result
 
 _SUITES = "tests/density"
 
@@ -17,10 +17,17 @@ class Capsule:
 
     text: str
     """Shell commands; what else is to be known is in comments between them."""
-    plan_href: str | None
-    """The plan as a `data:` link whose bytes have the plan's digest; None where there was no plan."""
+    plan: str | None
+    """The plan as JSON whose bytes have the plan's digest; None where there was no plan."""
     plan_name: str
     """For a file."""
+
+    @property
+    def plan_href(self) -> str | None:
+        """The plan as a `data:` link."""
+        if self.plan is None:
+            return None
+        return f"data:application/json;base64,{base64.b64encode(self.plan.encode()).decode()}"
 
 
 def capsule(result: Result) -> Capsule:
@@ -28,10 +35,9 @@ def capsule(result: Result) -> Capsule:
     text = "\n".join([*_commands(result), "", *(f"# {line}" for line in _facts(result))])
     if result.plan is None:
         return Capsule(text, None, "")
-    # The very bytes that `plan_digest` is the SHA-256 of.
-    packed = base64.b64encode(result.plan.model_dump_json().encode()).decode()
     name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"plan-{result.cell.service_type}-{result.test_name}.json")
-    return Capsule(text, f"data:application/json;base64,{packed}", name)
+    # The very bytes that `plan_digest` is the SHA-256 of.
+    return Capsule(text, result.plan.model_dump_json(), name)
 
 
 def command(result: Result) -> list[str]:
@@ -50,9 +56,21 @@ def command(result: Result) -> list[str]:
     argv += [word for name, value in variables.items() if value for word in ("-v", f"{name}:{value}")]
     if rerun is None:
         argv += ["--suite", result.test_id.removesuffix(f".{result.test_name}").rsplit(".", 1)[-1]]
-    # In Robot's patterns a bracket makes these characters plain.
-    argv += ["--test", re.sub(r"([*?\[])", r"[\1]", result.test_name)]
+    argv += ["--test", _exactly(result.test_name)]
     return [*argv, rerun.suite if rerun else _SUITES]
+
+
+def rerun_command(rerun: Rerun, test_name: str | None) -> list[str]:
+    """The command line that runs one test of a suite again, or all of them, with the variables that it had."""
+    variables = {"TOPOLOGY": rerun.topology, **rerun.variables}
+    words = [word for name, value in variables.items() if value for word in ("-v", f"{name}:{value}")]
+    chosen = ["--test", _exactly(test_name)] if test_name is not None else []
+    return ["./csit", "robot", *words, *chosen, rerun.suite]
+
+
+def _exactly(test_name: str) -> str:
+    """In Robot's patterns a bracket makes these characters plain."""
+    return re.sub(r"([*?\[])", r"[\1]", test_name)
 
 
 def _commands(result: Result) -> Iterator[str]:

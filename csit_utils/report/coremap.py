@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from resources.libraries.python.model.cell import ALL_INSTANCES
 from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.result import Affinity, Result
 from resources.libraries.python.planning.names import VSWITCH, is_vswitch
 
 _FIXED = {"system": "system", "generator": "generator", "vswitch": "vswitch"}
 _NF_COLOURS = 6
+_SHARED = "shared"
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class ThreadView:
     label: str
     role: str
     tone: str
-    """Class for the colour: `system`, `generator`, `vswitch`, or `nf0` to `nf5` by service instance."""
+    """Class for the colour: `system`, `generator`, `vswitch`, `nf0` to `nf5` by service instance, or `shared` for an NF
+    of all instances."""
 
 
 @dataclass(frozen=True)
@@ -122,21 +125,26 @@ def _cpu(number: int, core: int, threads: list[Thread]) -> CpuView:
 
 def _thread(thread: Thread) -> ThreadView:
     owner = VSWITCH if is_vswitch(thread.owner) else thread.owner
-    tone = _FIXED.get(owner) or f"nf{(_instance(thread.owner) - 1) % _NF_COLOURS}"
+    tone = _FIXED.get(owner) or _nf_tone(_instance(thread.owner))
     label = thread.owner if thread.role is ThreadRole.SYSTEM else f"{thread.owner} {thread.role} {thread.index}"
     return ThreadView(label, thread.role, tone)
 
 
+def _nf_tone(instance: int) -> str:
+    return _SHARED if instance == ALL_INSTANCES else f"nf{(instance - 1) % _NF_COLOURS}"
+
+
 def _instance(owner: str) -> int:
-    """Service instance of an NF by its name `nf-{instance}-{node}`."""
+    """Service instance of an NF by its name `nf-{instance}-{node}`; 0 for one that all instances share."""
     parts = owner.split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 1
 
 
 def _legend(tones: set[str]) -> tuple[tuple[str, str], ...]:
     named = [(tone, tone) for tone in _FIXED if tone in tones]
+    shared = [(_SHARED, "NFs of all instances")] if _SHARED in tones else []
     nfs = sorted(tone for tone in tones if tone.startswith("nf"))
-    return (*named, *((tone, f"NFs of instance {int(tone[2:]) + 1}") for tone in nfs))
+    return (*named, *shared, *((tone, f"NFs of instance {int(tone[2:]) + 1}") for tone in nfs))
 
 
 def _affinity(row: Affinity) -> AffinityView:

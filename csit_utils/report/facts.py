@@ -7,7 +7,9 @@ from datetime import datetime
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import DASH, memory, percent, seconds
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 
@@ -45,26 +47,45 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
     """The header's facts."""
     rows = [row for row in contents.tests if row.world != PUBLISHED]
     recorded = [row for row in rows if row.recorded]
+    others = contents.characterizations
     environments = contents.environments.values()
-    statuses = Counter(row.status for row in rows)
+    statuses = Counter([*(row.status for row in rows), *(str(item.status) for item in others)])
     count = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
     services: dict[str, list[str]] = {}
     for row in recorded:
         services.setdefault(row.test_type or "one load", []).append(row.service_type or "without NFs")
     types = [f"{kind}: {', '.join(_unique(found))}" for kind, found in services.items()]
-    frames = _unique(row.frame for row in recorded if row.frame)
-    begun = _span([row.started_at for row in recorded if row.started_at])
-    ended = _span([row.finished_at for row in recorded if row.finished_at])
+    types += _unique(item.record.kind for item in others)
+    sweeps = (item.record.sweep for item in others)
+    frames = _unique(
+        (*(row.frame for row in recorded if row.frame), *(sweep.spec.frame.name for sweep in sweeps if sweep))
+    )
+    timed: list[TestRow | Characterization] = [*recorded, *(item.record for item in others)]
+    begun = _span([row.started_at for row in timed if row.started_at])
+    ended = _span([row.finished_at for row in timed if row.finished_at])
     when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
     lasted = seconds((ended[1] - begun[0]).total_seconds()) if begun and ended else DASH
     return (
         Fact("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
-        Fact("Where", _unique(f"testbed {row.testbed}, world {row.world}: {row.drivers}" for row in recorded)),
+        Fact("Where", _unique((*map(_where, recorded), *_where_records(item.record for item in others)))),
         Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
         Fact("When", (when, f"took {lasted}" if begun else "")),
-        Fact("Tests", (f"{len(rows)}: {count}",)),
+        Fact("Tests", (f"{len(rows) + len(others)}: {count}",)),
         Fact("Code", _unique(map(_revision, environments))),
     )
+
+
+def _where(row: TestRow) -> str:
+    return f"testbed {row.testbed}, world {row.world}: {row.drivers}"
+
+
+def _where_records(records: Iterable[Characterization]) -> Iterator[str]:
+    """A line for each testbed, with what any of its records used."""
+    used: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        drivers = (f"{role} {name}" for role, name in record.drivers.items())
+        used.setdefault((record.testbed, record.world), set()).update(drivers)
+    return (f"testbed {testbed}, world {world}: {', '.join(sorted(own))}" for (testbed, world), own in used.items())
 
 
 def _hosts(environment: Environment) -> Iterator[str]:

@@ -17,6 +17,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 SCRIPTS = (
     "base",
+    "later",
     "plots",
     "tables",
     "heat",
@@ -28,11 +29,25 @@ SCRIPTS = (
     "compare",
     "choices",
     "environments",
+    "profiles",
     "addresses",
 )
 """Files `templates/script/{name}.js`, in the order in which they are put together; `addresses` is last, since it shows
 what the others made."""
-STYLES = ("base", "marks", "heat", "plots", "tables", "tests", "trend", "compare", "details", "narrow", "print")
+STYLES = (
+    "base",
+    "marks",
+    "heat",
+    "plots",
+    "tables",
+    "tests",
+    "trend",
+    "compare",
+    "details",
+    "characterized",
+    "narrow",
+    "print",
+)
 """Files `templates/style/{name}.css`; what is for narrow windows and for paper has the last word."""
 
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup, escape
-from plotly.offline import get_plotlyjs
 
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
+from csit_utils.report.later import plotly
 from csit_utils.report.shown import Page, Shown
 
 _ID = re.compile(r'\bid="([^"]+)"')
@@ -26,6 +26,8 @@ class Rendered:
     figures: tuple[Figure, ...]
     count: int = 0
     """Of what wants attention; the navigation shows it."""
+    packed: Mapping[str, str] = field(default_factory=dict)
+    """What a test's entry unpacks when it is opened (`later.deflated`), by anchor."""
 
     @property
     def ids(self) -> set[str]:
@@ -53,7 +55,7 @@ class Rendered:
             return found[0]
 
         html = Markup(_LINK.sub(lead, self.html))  # noqa: S704 - quotes in text are escaped, so these are our links
-        return Rendered(self.name, self.title, html, self.figures, self.count)
+        return replace(self, html=html)
 
 
 def render(page: Page, shown: Shown) -> Rendered | None:
@@ -77,8 +79,6 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
         navigation: Links, and the pages they lead to.
         assets: The way to the folder with style and scripts; empty to put all of it into this file.
     """
-    # The library's own file.
-    plotly = None if assets else Markup(get_plotlyjs())  # noqa: S704
     return fill(
         "shell.html.j2",
         {
@@ -90,7 +90,7 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
             "navigation": navigation,
             "figures": {figure.identity: figure.payload() for page in pages for figure in page.figures},
             "assets": assets,
-            "plotly": plotly,
+            "plotly": None if assets else plotly(),
             "style": style(),
             "script": script(),
         },
@@ -99,4 +99,6 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
 
 def _title(shown: Shown) -> str:
     types = sorted({row.service_type for row in shown.rows if row.service_type})
+    if not types and shown.characterizations:
+        return "NF characterization"
     return f"NF service density: {', '.join(types)}" if types else "NF service density"

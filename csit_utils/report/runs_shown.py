@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from csit_utils.analysis.runs import Run, Testbed
+from csit_utils.analysis.runs import History, Run, Testbed
+from csit_utils.dataset.rows import TestRow
 from csit_utils.report.shown import Shown
 
 
@@ -16,6 +17,12 @@ def runs_shown(shown: Shown) -> Sequence[str]:
         if len(every) > 1:
             found.append(_sentence(testbed, own, every, mean=shown.mean))
     return found
+
+
+def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
+    """The same tests, those of the newest run first; tests of no run are last."""
+    places = {row.anchor: number for number, run in enumerate(history.runs) for row in run.rows}
+    return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
 
 
 def _sentence(testbed: Testbed, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:

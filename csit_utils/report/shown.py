@@ -14,6 +14,7 @@ from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.blocks import SystemView, system_views
 from csit_utils.report.changed import Changed, changed
+from csit_utils.report.characterized import View, views
 from csit_utils.report.limits import limits_of
 
 
@@ -139,14 +140,21 @@ class Shown:
         return trends(self.rows)
 
     @cached_property
+    def characterizations(self) -> Sequence[View]:
+        """Sweeps, bursts, chains and sizings, the newest run of each."""
+        return views(self.contents.characterizations)
+
+    @cached_property
     def simulated(self) -> bool:
         """Whether any result came from a model."""
-        return any(row.simulated for row in self.rows)
+        return any(row.simulated for row in self.rows) or any(view.record.simulated for view in self.characterizations)
 
     @cached_property
     def measured(self) -> bool:
         """Whether any result came from real packets."""
-        return any(row.simulated is False and row.world != PUBLISHED for row in self.rows)
+        return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
+            not view.record.simulated for view in self.characterizations
+        )
 
     @cached_property
     def not_passed(self) -> Sequence[TestRow]:

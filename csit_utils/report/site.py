@@ -7,13 +7,12 @@ from pathlib import Path
 from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.rows import OWN
-from csit_utils.report.figures import Figure
-from csit_utils.report.html import fill, script, style
+from csit_utils.report.html import script, style
 from csit_utils.report.pages import PAGES
 from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.shown import Shown
 from csit_utils.report.test_pages import TESTS, TestPages
-from csit_utils.report.tests_shown import views
+from csit_utils.report.tests_shown import all_rendered
 
 
 def single_file(shown: Shown) -> str:
@@ -21,7 +20,7 @@ def single_file(shown: Shown) -> str:
     pages = list(_pages(shown))
     if shown.paged:
         place = next(number for number, page in enumerate(pages) if page.name == "results") + 1
-        pages.insert(place, _all_tests(shown))
+        pages.insert(place, all_rendered(shown))
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
     linked = [page.linked({}, missing=missing) if missing else page for page in pages]
@@ -67,13 +66,6 @@ def _pages(shown: Shown) -> Iterator[Rendered]:
         made = render(page, shown)
         if made is not None:
             yield made
-
-
-def _all_tests(shown: Shown) -> Rendered:
-    every = list(views(shown, (row.anchor for row in shown.rows if row.anchor in shown.paged)))
-    figures: list[Figure] = [figure for view in every for figure in view.figures]
-    html = fill("pages/tests.html.j2", {"tests": every, "relative": shown.relatives, "alone": False})
-    return Rendered("tests", "Tests", html, tuple(figures))
 
 
 def _missing(shown: Shown, places: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,10 +10,15 @@ from csit_utils.report.units import common_unit
 
 AGAINST = "against the median"
 RATES = "rates"
+_LEAST_PX = 100
+_BOX_PX = 22
+"""Room that a box needs for its label."""
 
 
 def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:
-    """A box with all its points for every cell; series, metric, and rates or their distance from the median are chosen.
+    """A box with all its points for every level of every cell.
+
+    Series, metric, and rates or their distance from the median are chosen.
 
     Args:
         identity: For the page's script.
@@ -26,7 +31,7 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
         for metric in metrics:
             chosen = sorted(
                 (each for each in own if each.cell.metric is metric and each.box.median > 0),
-                key=lambda each: (each.cell.nf_chains, each.cell.nf_nodes),
+                key=lambda each: (each.cell.nf_chains, each.cell.nf_nodes, each.level),
             )
             factor, unit = common_unit([figure.value_pps for each in chosen for figure in each.figures])
             for way in (AGAINST, RATES):
@@ -40,8 +45,23 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
 
 
 def place(each: Repeats) -> str:
-    """Name of a cell along the axis."""
-    return f"{each.cell.nf_chains}x{each.cell.nf_nodes}"
+    """Name of a cell along the axis, with the nights of its level where it has several: `to 11-12`, `from 11-13`."""
+    cell = f"{each.cell.nf_chains}x{each.cell.nf_nodes}"
+    if each.levels == 1:
+        return cell
+    text = level_text(each)
+    if each.nights is not None and each.level in (1, each.levels):
+        first, _, last = text.partition(" to ")
+        text = f"to {last}" if each.level == 1 else f"from {first}"
+    return f"{cell}<br>{text}"
+
+
+def level_text(each: Repeats) -> str:
+    """The nights of a level: `11-01 to 11-12`, with years where they differ."""
+    if each.nights is None:
+        return f"level {each.level} of {each.levels}"
+    first, last = each.nights
+    return f"{first[5:]} to {last[5:]}" if first[:4] == last[:4] else f"{first} to {last}"
 
 
 def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], axis: str) -> Json:
@@ -100,6 +120,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
         },
         "yaxis": {"title": {"text": axis}},
         "annotations": marks,
+        "meta": {"width": _LEAST_PX + _BOX_PX * len(chosen)},
     }
     return {"data": [trace] if chosen else [], "layout": layout}
 

@@ -1,13 +1,22 @@
 """Each test with all that is known of it."""
 
+import json
 from collections.abc import Iterable, Iterator
+
+from markupsafe import Markup
 
 from csit_utils.dataset.flatten import latency_rows, trial_rows
 from csit_utils.dataset.items import Dataset
+from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill
+from csit_utils.report.later import deflated
 from csit_utils.report.rendered import Rendered
+from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.shown import Shown
 from csit_utils.report.testview import TestView, view_of
+
+_MOST_PLAIN = 20
+"""Tests in one page whose insides are there as they are: to be found by searching, and without a script."""
 
 
 def views(shown: Shown, anchors: Iterable[str]) -> Iterator[TestView]:
@@ -21,5 +30,33 @@ def views(shown: Shown, anchors: Iterable[str]) -> Iterator[TestView]:
 def rendered(shown: Shown, anchor: str) -> Rendered:
     """The page of one test."""
     (view,) = views(shown, [anchor])
-    html = fill("test.html.j2", {"test": view, "relative": shown.relatives, "alone": True})
+    html = _entry(view, _body(shown, view, packed=False), alone=True)
     return Rendered(anchor, view.row.test_name, html, view.figures)
+
+
+def all_rendered(shown: Shown) -> Rendered:
+    """All tests in one page. Where there are many, each is unpacked when it is opened."""
+    anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
+    packed = len(anchors) > _MOST_PLAIN
+    entries: list[Markup] = []
+    insides: dict[str, str] = {}
+    figures: list[Figure] = []
+    for view in views(shown, anchors):
+        body = _body(shown, view, packed=packed)
+        entries.append(_entry(view, None if packed else body))
+        if packed:
+            own = {figure.identity: figure.payload() for figure in view.figures}
+            inside = {"body": body, "figures": own, "plan": view.capsule.plan}
+            insides[view.row.anchor] = deflated(json.dumps(inside, separators=(",", ":")))
+        else:
+            figures += view.figures
+    html = fill("pages/tests.html.j2", {"entries": entries, "packed": packed})
+    return Rendered("tests", "Tests", html, tuple(figures), packed=insides)
+
+
+def _entry(view: TestView, body: Markup | None, *, alone: bool = False) -> Markup:
+    return fill("test.html.j2", {"test": view, "body": body, "alone": alone})
+
+
+def _body(shown: Shown, view: TestView, *, packed: bool) -> Markup:
+    return fill("test_body.html.j2", {"test": view, "relative": shown.relatives, "packed": packed})

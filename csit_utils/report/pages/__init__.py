@@ -1,6 +1,8 @@
 """The pages of a report, one module each, in the order of the navigation."""
 
 from csit_utils.report.pages import (
+    bursts,
+    chains,
     compare,
     density,
     environment,
@@ -10,7 +12,9 @@ from csit_utils.report.pages import (
     losses,
     metrics,
     overview,
+    profiles,
     results,
+    sizings,
     spread,
     trend,
 )
@@ -23,6 +27,10 @@ PAGES: tuple[Page, ...] = (
     latency.PAGE,
     fairness.PAGE,
     losses.PAGE,
+    profiles.PAGE,
+    chains.PAGE,
+    bursts.PAGE,
+    sizings.PAGE,
     compare.PAGE,
     trend.PAGE,
     spread.PAGE,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
 from csit_utils.report.shown import Page, Shown
+from resources.libraries.python.recording.packed import digest_of
 
 _SIDE_BY_SIDE = 6
 """Environments that stand beside each other; more do not fit on a page."""
@@ -14,10 +15,12 @@ _SOURCES = 20
 
 def _build(shown: Shown) -> Mapping[str, object]:
     known = shown.contents.environments
+    others = shown.contents.characterizations
     counted = Counter(row.environment for row in shown.rows if row.environment)
+    counted.update(digest_of(item.record.environment) for item in others)
     views = environment_views(known, shown.history.runs, counted)
     pair = first_pair(views)
-    sources = list(dict.fromkeys(row.source for row in shown.rows))
+    sources = list(dict.fromkeys((*(row.source for row in shown.rows), *(item.source for item in others))))
     return {
         "views": views,
         "pair": pair,

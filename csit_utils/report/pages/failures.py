@@ -7,6 +7,7 @@ from csit_utils.analysis.causes import Cause, causes
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.advice import advice
 from csit_utils.report.shown import Page, Shown
+from csit_utils.report.units import DASH
 
 _LISTED = 50
 """Tests of one cause that are listed; the table of results has all of them."""
@@ -20,8 +21,23 @@ class CauseView:
 
     cause: Cause
     advice: str
+    begun: Mapping[str, str]
+    """When the run of a test began, by the test's anchor; ISO 8601."""
     listed: int = _LISTED
     most: int = _LINES
+
+    @property
+    def seen(self) -> tuple[str, str]:
+        """First and last time, as a table shows them: of the runs, where tests do not tell."""
+        times = sorted(found for row in self.cause.tests if (found := row.started_at or self.begun.get(row.anchor)))
+        return (_minute(times[0]), _minute(times[-1])) if times else (DASH, DASH)
+
+    def started(self, row: TestRow) -> str:
+        """When a test began, or at least its run: who left no record does not tell."""
+        if row.started_at:
+            return _minute(row.started_at)
+        begun = self.begun.get(row.anchor)
+        return f"in the run from {_minute(begun)}" if begun else DASH
 
     @staticmethod
     def lines(row: TestRow) -> list[str]:
@@ -31,10 +47,22 @@ class CauseView:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     problems, not_passed = shown.contents.problems, shown.not_passed
-    if not problems and not not_passed:
+    failed = [view for view in shown.characterizations if not view.passed]
+    if not problems and not not_passed and not failed:
         return None
-    views = [CauseView(cause, advice(cause)) for cause in causes(not_passed)]
-    return {"causes": views, "problems": problems, "count": len(not_passed) + len(problems)}
+    begun = {
+        row.anchor: run.started_at.isoformat()
+        for run in shown.history.runs
+        for row in run.rows
+        if run.started_at is not None and row.started_at is None
+    }
+    views = [CauseView(cause, advice(cause), begun) for cause in causes(not_passed)]
+    count = len(not_passed) + len(problems) + len(failed)
+    return {"causes": views, "problems": problems, "failed": failed, "count": count}
+
+
+def _minute(stamp: str) -> str:
+    return stamp[:16].replace("T", " ")
 
 
 PAGE = Page("failures", "Not passed", _build)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from csit_utils.report.characterized import KINDS
 from csit_utils.report.headlines import testbed_views
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.shown import Page, Shown
@@ -18,6 +19,8 @@ def _build(shown: Shown) -> Mapping[str, object]:
         "not_passed": sum(row.status != "PASS" for row in shown.latest),
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),
         "problems": shown.contents.problems,
+        "characterizations": shown.characterizations,
+        "kinds": KINDS,
     }
 
 

@@ -4,18 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.latency import HALF_LOADS
+from csit_utils.analysis.runs import called
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.shown import Page, Shown
 
 MOST_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
 
 
-def _build(shown: Shown) -> Mapping[str, object]:
+def _build(shown: Shown) -> Mapping[str, object] | None:
     every = shown.rows if len(shown.rows) <= MOST_ROWS else shown.latest
-    rows = [row for row in every if row.recorded and row.world != PUBLISHED]
-    names = {row.anchor: run.name for run in shown.history.runs for row in run.rows}
+    rows = [row for row in newest_first(every, shown.history) if row.recorded and row.world != PUBLISHED]
+    if not rows and shown.characterizations:
+        return None
+    names = _run_names(shown)
     return {
         "rows": rows,
         "left_out": len(shown.rows) - len(every),
@@ -27,6 +31,13 @@ def _build(shown: Shown) -> Mapping[str, object]:
         "simulated": shown.simulated,
         "measured": shown.measured,
     }
+
+
+def _run_names(shown: Shown) -> Mapping[str, str]:
+    """Names of runs by test; without the testbed where there is only one."""
+    history = shown.history
+    before = f"{called(history.testbeds[0])} " if len(history.testbeds) == 1 else ""
+    return {row.anchor: run.name.removeprefix(before) for run in history.runs for row in run.rows}
 
 
 def _latency(shown: Shown, every: Sequence[TestRow]) -> Iterable[LatencyRow]:

@@ -1,4 +1,4 @@
-"""How far runs of the same cell differ: a box per cell, with all its points."""
+"""How far runs of the same cell differ: a box per cell and level, with all its points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.sentences import names
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.shown import Page, Shown
-from csit_utils.report.spread_figures import boxes_figure
+from csit_utils.report.spread_figures import boxes_figure, level_text
 
 FEWEST = 3
 """Runs that make a box."""
@@ -34,7 +34,8 @@ class SpreadBlock:
 
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
-    found = [each for each in repeats(shown.rows) if each.box.count >= FEWEST]
+    steps = {trend.cell: trend.steps for trend in shown.trends if trend.steps}
+    found = [each for each in repeats(shown.rows, steps=steps) if each.box.count >= FEWEST]
     if not found:
         return None
     by_series: dict[Series, list[Repeats]] = {}
@@ -48,12 +49,15 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         figure = boxes_figure(f"spread-{number}", title, {called[part.series]: part.cells for part in own})
         if figure is not None:
             blocks.append(SpreadBlock(own[0].series.system, heading, figure))
+    stepped = sum(each.levels > 1 and each.level == each.levels for each in found)
     banded = sum(each.bands is not None for each in found)
     return {
         "blocks": blocks,
         "cells": found[:_LISTED],
         "all_cells": len(found),
         "banded": banded,
+        "stepped": stepped,
+        "level_text": level_text,
         "fewest": FEWEST,
         "figures": [block.figure for block in blocks],
     }

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import TestRow, profile_text
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed import digest_of
 from tests.unit.csit_utils.builders import ENVIRONMENT, PROFILE

@@ -6,13 +6,14 @@ from pathlib import Path
 from robot.api import TestSuite
 from robot.utils import escape
 
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.recording.marker import RESULT_MARKER
 
 
 def write_output_xml(
     path: Path,
-    results: Iterable[Result],
+    results: Iterable[Result | Characterization],
     unrecorded: Iterable[tuple[str, str, str, tuple[str, ...]]] = (),
 ) -> Path:
     """Let Robot itself write an output.xml whose tests log the records.

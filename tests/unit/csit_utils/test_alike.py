@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.alike import likeness, resolution_pps, without_bounds
 from csit_utils.analysis.grouping import Metric, series_of
-from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words, read_goal
-from csit_utils.dataset.rows import TestRow, goal_text, profile_text
+from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.search.profiles import CSIT, QUICK, SOAK
 

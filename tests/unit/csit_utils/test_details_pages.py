@@ -220,6 +220,17 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
     assert "3 runs each" in figure.variants["rates|CSC|NDR"]["layout"]["xaxis"]["title"]["text"]
 
 
+def test_a_cell_whose_level_changed_has_a_box_for_each_with_its_nights() -> None:
+    before = [200e3 + 500 * (night % 3) for night in range(12)]
+    made = page(spread.PAGE, dataset_of(*nights(*before, *(rate * 0.9 for rate in before))))
+    assert made is not None
+    (rates,) = made.figures[0].variants["rates|CSC|NDR"]["data"]
+    assert rates["x"] == ["1x1<br>to 01-12", "1x1<br>from 01-13"]
+    assert [len(points) for points in rates["y"]] == [12, 12]
+    assert rates["lowerfence"][0] > rates["upperfence"][1], "no box reaches over both levels"
+    assert "01-13 to 01-24 level 2 of 2" in text_of(made)
+
+
 def test_two_bands_are_said_beside_their_box() -> None:
     made = page(spread.PAGE, dataset_of(*nights(*(200e3, 150e3, 201e3, 151e3, 149e3, 199e3, 150e3, 200e3))))
     text = text_of(made)
@@ -245,6 +256,15 @@ def test_failures_are_grouped_and_linked() -> None:
     assert shown is not None
     assert shown.count == 5
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
+
+
+def test_a_failure_that_left_no_record_is_dated_by_its_run() -> None:
+    (one,) = nights(2e5)
+    stopped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.FAIL, "stopped")
+    text = text_of(page(failures.PAGE, dataset_of(one, unrecorded=(stopped,))))
+    assert "failed 1 stopped 2026-01-01 00:00 2026-01-01 00:00" in text
+    assert "in the run from 2026-01-01 00:00" in text
+    assert "in the run" not in text_of(page(failures.PAGE, dataset_of(unrecorded=(stopped,))))
 
 
 def replace_result(one: Result, **changes: Any) -> Result:

@@ -12,7 +12,7 @@ from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.load import load
-from csit_utils.dataset.scan import refused_cells
+from csit_utils.dataset.refused import refused_cells
 from resources.libraries.python.model.cell import NfSize, ServiceType
 from resources.libraries.python.model.result import Result
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result

@@ -88,6 +88,19 @@ def test_the_report_never_mixes_cpus_of_machines() -> None:
     assert "Core map of TG" in text
 
 
+def test_nfs_that_instances_share_have_a_colour_of_their_own() -> None:
+    topology = lab(1, 2, vswitch="linux_bridge", containers="linux_router")
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, shared_nodes=(1, 3))
+    shown = result().model_copy(update={"plan": make_plan(topology, cell, {}), "cell": cell})
+    view = core_map(shown)
+    assert view is not None
+    tones = {thread.label: thread.tone for row in view.machines[0].cpus for thread in row.threads}
+    assert {tones[f"nf-0-{node} data 0"] for node in (1, 3)} == {"shared"}
+    assert (tones["nf-1-2 data 0"], tones["nf-2-2 data 0"]) == ("nf0", "nf1")
+    assert ("shared", "NFs of all instances") in view.tones
+    assert "NFs of all instances" in page_of(shown).text
+
+
 @pytest.mark.parametrize("duts", [1, 2])
 def test_cores_are_counted_on_one_dut(duts: int) -> None:
     (row,) = rows_of_tests(dataset_of(in_a_lab(duts)))

@@ -6,6 +6,7 @@ import pytest
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.repeats import box, repeats
+from csit_utils.analysis.trend import trends
 from csit_utils.dataset.rows import InstanceRow
 from tests.unit.csit_utils.histories import nights
 
@@ -29,6 +30,22 @@ def test_cells_that_vary_most_come_first_and_lone_runs_are_left_out() -> None:
     assert [each.cell.nf_chains for each in found] == [2, 1]
     assert found[0].variation == pytest.approx(0.05, rel=0.5)
     assert found[1].variation == pytest.approx(0.001, rel=0.5)
+
+
+def test_runs_before_and_after_a_step_are_told_apart() -> None:
+    rows = nights(20, lambda night: 2e6 if night < 12 else 1.8e6)
+    rows += nights(20, lambda _: 5e6, cell=("CSC", 2, 1))
+    steps = {trend.cell: trend.steps for trend in trends(rows)}
+    found = [each for each in repeats(rows, steps=steps) if each.cell.metric is Metric.PDR]
+    levels = sorted((each.cell.nf_chains, each.level, each.levels, each.box.count, each.nights) for each in found)
+    assert levels == [
+        (1, 1, 2, 12, ("2026-11-01", "2026-11-12")),
+        (1, 2, 2, 8, ("2026-11-13", "2026-11-20")),
+        (2, 1, 1, 20, ("2026-11-01", "2026-11-20")),
+    ]
+    assert all(each.variation < 0.01 for each in found), "and none of them is as wide as the step"
+    (mixed,) = (each for each in repeats(rows) if each.cell.metric is Metric.PDR and each.cell.nf_chains == 1)
+    assert mixed.variation > 0.04
 
 
 def test_two_bands_are_seen_and_fairness_is_told_by_run() -> None:

@@ -13,7 +13,7 @@ from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
-from csit_utils.dataset.rows import goal_text
+from csit_utils.dataset.goal_words import goal_text
 from csit_utils.report.searched import searched
 from csit_utils.report.terminal import print_table
 from csit_utils.report.units import percent

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import resource
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -138,6 +139,50 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
     _import(tmp_path / "one", output, other)
     _import(tmp_path / "many", output, other, processes=2)
     assert _tree(tmp_path / "one") == _tree(tmp_path / "many")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_files_with_the_same_content_at_once_are_taken_once_and_tell_the_same(
+    output: Path, tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csit_utils.dataset.batch.PARALLEL_BYTES", 0)
+    cut = [tmp_path / f"output-{number}.xml" for number in range(4)]
+    for path in cut:
+        path.write_bytes(output.read_bytes()[:-3000])
+    done = _import(tmp_path / "d", *cut, processes=processes)
+    assert sorted(each.known for each in done) == [False, True, True, True]
+    assert len({(each.tests, each.problems) for each in done}) == 1
+    assert len(Layout(tmp_path / "d").imports()) == 1
+
+
+def test_many_nights_in_one_folder_do_not_open_many_files_at_once(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    made = result(ServiceType.CSC, 2, 1, histograms=False)
+    for night in range(40):
+        later = made.model_copy(
+            update={"started_at": f"2026-{1 + night // 28:02d}-{1 + night % 28:02d}T22:00:00+00:00"}
+        )
+        (tmp_path / "run" / f"{night}.json").write_text(later.model_dump_json())
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 30, allowed[1]))
+    try:
+        (outcome,) = _import(tmp_path / "d", tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert (outcome.tests, outcome.problems) == (40, ())
+    assert len(Stored(Layout(tmp_path / "d")).tests) == 40
+
+
+def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: Path, tmp_path: Path) -> None:
+    half = tmp_path / "output-half.xml"
+    half.write_bytes(output.read_bytes().replace(b'"message":""', b'"message":"&#xD800;"'))
+    (outcome,) = _import(tmp_path / "d", half)
+    assert outcome.tests == 5
+    assert [str(half) in problem for problem in outcome.problems] == [True, True]
+    assert [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded] == [
+        does_not_fit(ServiceType.CSC, 8, 8).test_name
+    ]
 
 
 def test_a_dataset_of_newer_software_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from defusedxml.ElementTree import ParseError, iterparse
 
 from csit_utils.dataset.items import RefusedCell, Status
-from csit_utils.dataset.scan import ScannedTest, refused_cells
+from csit_utils.dataset.refused import refused_cells
+from csit_utils.dataset.scan import ScannedTest
 from resources.libraries.python.recording.marker import RESULT_MARKER
 
 if TYPE_CHECKING:

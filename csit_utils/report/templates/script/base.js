@@ -1,13 +1,14 @@
 "use strict";
 // What the files of the page's script share. They are put together in the order of `html.SCRIPTS`; there is no build.
 // Everything here improves a page that is complete without it, except for the curves.
-const csit = {};
+const csit = { addresses: {} };
 {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
   const listeners = [];
   const changed = () => listeners.forEach((listener) => listener());
   csit.json = (id) => { const found = document.getElementById(id); return found ? JSON.parse(found.textContent) : null; };
+  csit.figures = csit.json("figures") ?? {};
   csit.scheme = () => root.dataset.scheme ?? (system.matches ? "dark" : "light");
   csit.onScheme = (listener) => listeners.push(listener);
   system.addEventListener("change", changed);
@@ -38,6 +39,16 @@ const csit = {};
     return made;
   };
 
+  // What is done to the page's content is done to what comes later, too: a dresser is given an element, at first all.
+  const dressers = [];
+  csit.onContent = (dresser) => { dressers.push(dresser); dresser(document); };
+  csit.dress = (root) => dressers.forEach((dresser) => dresser(root));
+  // Elements that match, of what is given and all that is in it.
+  csit.all = (root, selector) => [...(root.matches?.(selector) ? [root] : []), ...root.querySelectorAll(selector)];
+
+  // When there is nothing better to do: a page is there to be read and used before its plots are.
+  csit.idle = (task) => (window.requestIdleCallback ? requestIdleCallback(task, { timeout: 1500 }) : setTimeout(task, 50));
+
   // Hand a file to the reader.
   csit.save = (name, content, type) => {
     const url = content instanceof Blob || !type ? content : new Blob([content], { type });
@@ -51,11 +62,12 @@ const csit = {};
   csit.plotly = () => {
     loading ??= new Promise((done, failed) => {
       const script = document.createElement("script");
-      const inside = document.getElementById("plotly");
-      if (inside) {
-        script.textContent = inside.textContent;
-        document.head.append(script);
-        done(window.Plotly);
+      if (!root.dataset.assets) {
+        csit.unpacked("plotly").then((text) => {
+          script.textContent = text;
+          document.head.append(script);
+          done(window.Plotly);
+        }, failed);
         return;
       }
       script.src = `${root.dataset.assets}plotly.js`;

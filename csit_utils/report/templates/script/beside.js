@@ -58,7 +58,7 @@
         if (!found) return absent(where);
         const copy = found.cloneNode(true), value = known(found);
         copy.removeAttribute("id");
-        copy.querySelectorAll("small").forEach((small) => small.remove());
+        copy.querySelectorAll("small, .to-cores").forEach((small) => small.remove());
         if (value !== null) {
           const inner = copy.querySelector("a, span");
           const sign = inner.textContent.trim().match(/^[≥<≈] /)?.[0] ?? "";
@@ -134,17 +134,42 @@
       });
     }
 
+    const MODES = ["difference", "side by side"], PREFIX = "#beside=";
     const bar = place.querySelector(".choices");
+    // What is chosen is the page's address, and so is what was chosen before.
+    function change(chosen) {
+      Object.assign(state, chosen);
+      const address = [PREFIX + state.mode.replaceAll(" ", "-"), state.a.id, state.b.id].join("/");
+      if (address !== location.hash) history.pushState(null, "", address);
+      show();
+    }
     const choose = (side) => {
       const select = csit.make("select", { "aria-label": `map ${side.toUpperCase()}` });
       maps.forEach((map, k) => select.add(new Option(map.dataset.map, k, false, map === state[side])));
-      select.addEventListener("change", () => { state[side] = maps[select.value]; show(); });
+      select.addEventListener("change", () => change({ [side]: maps[select.value] }));
       return csit.make("label", {}, `${side.toUpperCase()} `, select);
     };
+    const offer = () => bar.replaceChildren(csit.choice("", MODES, state.mode, (mode) => change({ mode })), choose("a"), choose("b"));
     // At first two of the same metric.
     state.b = maps.find((map) => map !== state.a && map.dataset.metric === state.a.dataset.metric) ?? maps[1];
-    bar.append(csit.choice("", ["difference", "side by side"], state.mode, (mode) => { state.mode = mode; show(); }), choose("a"), choose("b"));
+    const first = { ...state };
+    offer();
     place.hidden = false;
+    csit.addresses.beside = (text) => {
+      const [word, ...ids] = text.split("/"), mode = MODES.find((each) => each.replaceAll(" ", "-") === word);
+      const [a, b] = ids.map((id) => maps.find((map) => map.id === id));
+      if (!mode || !a || !b) return;
+      Object.assign(state, { mode, a, b });
+      offer();
+      show();
+      place.scrollIntoView();
+    };
+    addEventListener("hashchange", () => {
+      if (location.hash.startsWith(PREFIX)) return;
+      Object.assign(state, first);
+      offer();
+      show();
+    });
     // Only when it is looked at: a page opens without it.
     new IntersectionObserver((entries, watcher) => {
       if (entries.some((entry) => entry.isIntersecting)) { watcher.disconnect(); show(); }

@@ -1,8 +1,5 @@
 // Heat maps with choices (`cell_maps.CellMaps`): the table is there for the first choice, the others are put into it.
 {
-  const groups = document.querySelectorAll("[data-choices]");
-  const figures = groups.length ? csit.json("figures") : {};
-
   function put(cell, colours, [text, note, state, step, tip, raw]) {
     cell.className = `c-${state}`;
     cell.dataset.tip = tip;
@@ -12,8 +9,8 @@
     cell.querySelector("small").textContent = note;
   }
 
-  groups.forEach((group) => {
-    const { selectors, variants } = figures[group.dataset.choices];
+  csit.onContent((root) => csit.all(root, "[data-choices]").forEach((group) => {
+    const { selectors, variants } = csit.figures[group.dataset.choices];
     const chosen = group.dataset.first.split("|");
     const tables = [...group.querySelectorAll("table.heat")];
     function show() {
@@ -31,5 +28,5 @@
       if (choices.length < 2) return;
       place.append(csit.choice("", choices, chosen[at], (choice) => { chosen[at] = choice; show(); }));
     });
-  });
+  }));
 }

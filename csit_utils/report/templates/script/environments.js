@@ -1,6 +1,6 @@
 // What differs between two environments that the reader chooses (`environments.payload`).
 document.querySelectorAll("[data-pair]").forEach((part) => {
-  const { names, by_word: byWord, texts, rows } = csit.json("figures")[part.dataset.pair].variants;
+  const { names, by_word: byWord, texts, rows } = csit.figures[part.dataset.pair].variants;
   const labels = JSON.parse(part.dataset.labels);
   const chosen = { a: Number(part.dataset.a), b: Number(part.dataset.b) };
   const body = part.querySelector("tbody"), place = part.querySelector(".choices");
@@ -39,11 +39,11 @@ document.querySelectorAll("[data-pair]").forEach((part) => {
   show();
 });
 // Blocks of commands that can be copied.
-document.querySelectorAll(".capsule .copy").forEach((button) => {
+csit.onContent((root) => csit.all(root, ".capsule .copy").forEach((button) => {
   if (!navigator.clipboard) return;
   button.hidden = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.closest(".capsule").querySelector("pre").textContent);
     button.textContent = "Copied";
   });
-});
+}));

@@ -1,5 +1,5 @@
-// Heat maps of the density page: going through cells by arrow keys, which row and column a cell is in, pictures, and
-// which of many maps are shown.
+// Heat maps of the density page: going through cells by arrow keys, which row and column a cell is in, the way to a cell's
+// core map, pictures, and which of many maps are shown.
 {
   const maps = [...document.querySelectorAll(".map[data-map]")];
   const cells = (row) => [...row.querySelectorAll("td")];
@@ -24,8 +24,19 @@
     cell.parentElement.querySelector("th")?.classList.add("looked");
     table.tHead.rows[table.tHead.rows.length - 1].cells[column + 1]?.classList.add("looked");
   }
+  // From the cell that is looked at to the core map of its test: in the cell's corner, and the next stop of the Tab key.
+  const way = csit.make("a", { class: "to-cores", "aria-label": "Core map of this test", "data-tip": "Core map of this test" });
+  function offer(cell) {
+    if (!cell?.dataset.v || !cell.closest(".map[data-map]") || cell.contains(way)) return;
+    const test = cell.querySelector("a")?.getAttribute("href")?.match(/^(.*#)(test-.*)$/);
+    if (!test) return;
+    way.setAttribute("href", `${test[1]}cores-${test[2]}`);
+    cell.append(way);
+  }
   ["mouseover", "focusin"].forEach((kind) => document.addEventListener(kind, (event) => {
-    lines(event.target.closest?.("table.heat tbody td"));
+    const cell = event.target.closest?.("table.heat tbody td");
+    lines(cell);
+    offer(cell);
   }));
 
   // A map as a picture, drawn anew by the library for plots.

@@ -11,7 +11,7 @@
   };
   // From less to more through a neutral middle; the ends differ in hue and are equally dark.
   const diverging = [[0, "#b35806"], [0.25, "#f1a340"], [0.5, "#f3f3f3"], [0.75, "#67a9cf"], [1, "#2166ac"]];
-  const figures = csit.json("figures") ?? {};
+  const { figures } = csit;
   let printing = false;
 
   // Points of a latency curve lie evenly on the axis 1 / (1 - q); the last one is the largest sample.
@@ -108,9 +108,11 @@
     const library = await csit.plotly();
     const canvas = element.querySelector(".canvas");
     const scheme = printing ? "light" : csit.scheme();
-    const { data, layout } = styled(figures[element.dataset.figure], key, narrowed, scheme, innerWidth);
+    const { data, layout } = styled(figures[element.dataset.figure], key, narrowed, scheme, element.clientWidth || innerWidth);
     // Named one by one, because the defaults of some versions would send the figure to a server.
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
+    // Where many things stand side by side, the plot is wider than a small window, which scrolls it.
+    canvas.style.minWidth = `${layout.meta?.width ?? 0}px`;
     library.react(canvas, data, layout, options);
     const table = element.parentElement.querySelectorAll("tr[data-instance]");
     table.forEach((row) => { row.hidden = row.dataset.instance !== key; });
@@ -181,9 +183,9 @@
   const watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (!entry.isIntersecting) return;
     watcher.unobserve(entry.target);
-    controls(entry.target);
+    csit.idle(() => controls(entry.target));
   }), { rootMargin: "300px" });
-  document.querySelectorAll("figure.plot").forEach((element) => watcher.observe(element));
+  csit.onContent((root) => csit.all(root, "figure.plot").forEach((element) => watcher.observe(element)));
   // A figure that a page's script makes, in the place of the one that was there; done when it is drawn.
   csit.plot = (element, figure) => {
     watcher.unobserve(element);

@@ -7,14 +7,16 @@
 // `data-v` is the raw value, for sorting and for CSV; empty where it is unknown, which stays last either way. Cells
 // without it are what they show. `data-head` on a head is the name of the column in CSV, say with a unit: `ndr_pps`.
 // `data-filter="no"` leaves the filter out. Rows that are hidden are not in the files. `#filter=words` in the address
-// fills the filter of the first table that has `data-address`.
+// fills the filter of the first table that has `data-address`. `data-total` is the number of rows where some are held back.
 {
   const plain = (element) => element.textContent.replace(/\s+/g, " ").trim();
   const raw = (cell) => cell.dataset.v ?? plain(cell);
   const heads = (table) => [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])];
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "table";
   const named = (table) => table.dataset.name || slug(table.caption ? plain(table.caption) : table.id);
-  const visible = (table) => [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.hidden);
+  // With those that are held back.
+  const rowsOf = (table) => { csit.complete(); return [...table.tBodies].flatMap((body) => [...body.rows]); };
+  const visible = (table) => rowsOf(table).filter((row) => !row.hidden);
 
   // A spreadsheet would run text that begins like a formula.
   const harmless = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
@@ -35,6 +37,7 @@
   }
 
   function sort(table, head) {
+    csit.complete();
     const all = heads(table), column = all.indexOf(head), numeric = head.dataset.sort === "number";
     const down = head.getAttribute("aria-sort") === "ascending";
     all.forEach((other) => other.removeAttribute("aria-sort"));
@@ -59,18 +62,19 @@
   }
 
   const FEWEST_ROWS = 8;
-  function filter(table, rows, tools) {
+  function filter(table, total, tools) {
     const box = csit.make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
     box.placeholder = table.dataset.example ?? "";
     const count = csit.make("span", { class: "shown", "aria-live": "polite" });
     let texts = null;
     const apply = () => {
-      texts ??= rows.map((row) => plain(row).toLowerCase());
+      const rows = rowsOf(table);
+      texts ??= new Map(rows.map((row) => [row, plain(row).toLowerCase()]));
       const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-      rows.forEach((row, k) => { row.hidden = !words.every((word) => texts[k].includes(word)); });
+      rows.forEach((row) => { row.hidden = !words.every((word) => texts.get(row).includes(word)); });
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${table.dataset.rows ?? "rows"}`;
     };
-    count.textContent = `${rows.length} of ${rows.length} ${table.dataset.rows ?? "rows"}`;
+    count.textContent = `${total} of ${total} ${table.dataset.rows ?? "rows"}`;
     box.addEventListener("input", () => {
       apply();
       if ("address" in table.dataset) {
@@ -81,14 +85,13 @@
     return (words) => { box.value = words; apply(); table.scrollIntoView(); };
   }
 
-  csit.filter = null;
   function equip(table) {
-    const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
-    if (!rows.length) return;
+    const total = Number(table.dataset.total ?? [...table.tBodies].reduce((sum, body) => sum + body.rows.length, 0));
+    if (!total) return;
     const tools = csit.make("div", { class: "tools" });
-    if (rows.length >= FEWEST_ROWS && table.dataset.filter !== "no" || "address" in table.dataset) {
-      const set = filter(table, rows, tools);
-      if ("address" in table.dataset) csit.filter ??= set;
+    if (total >= FEWEST_ROWS && table.dataset.filter !== "no" || "address" in table.dataset) {
+      const set = filter(table, total, tools);
+      if ("address" in table.dataset) csit.addresses.filter ??= set;
     }
     const save = csit.make("span", { class: "saves" });
     save.append(
@@ -100,6 +103,6 @@
     if (map) map.append(tools); else (table.closest(".scroll") ?? table).before(tools);
     sortable(table);
   }
-  document.querySelectorAll("table.data").forEach(equip);
+  csit.onContent((root) => csit.all(root, "table.data").forEach(equip));
   csit.equip = equip;
 }

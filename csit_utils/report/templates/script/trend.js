@@ -97,7 +97,7 @@ if (document.getElementById("trend-data")) {
     canvas.removeAllListeners("plotly_click");
     canvas.on("plotly_click", (event) => {
       const anchor = event.points[0].customdata;
-      if (anchor) location.href = document.getElementById(anchor) ? `#${anchor}` : `tests/${anchor}.html`;
+      if (anchor) location.href = document.documentElement.dataset.assets ? `tests/${anchor}.html` : `#${anchor}`;
     });
   }
   addEventListener("hashchange", show);

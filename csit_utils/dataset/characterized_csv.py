@@ -1,0 +1,42 @@
+"""Tables of characterizations as CSV files, named as their tests write them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from csit_utils.dataset.items import Characterized
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.profiling.tables import csv_text, tables_of
+from resources.libraries.python.recording import sizing_tables
+from resources.libraries.python.recording.writer import write_tables
+
+
+def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:
+    """Write S_allsamples, S_statistics, coefficients, predictions and sizing to `directory/characterization/<test>/`.
+
+    Where several records are of one test, the folder's name ends with what the record is called in reports.
+
+    Returns:
+        The folders.
+
+    Raises:
+        RunStopped: They cannot be written.
+    """
+    names = Counter(item.record.test_name for item in items)
+    return tuple(
+        write_tables(
+            item.record.test_name if names[item.record.test_name] == 1 else f"{item.record.test_name}-{item.anchor}",
+            tables,
+            directory,
+        )
+        for item in items
+        if (tables := _tables(item.record))
+    )
+
+
+def _tables(record: Characterization) -> dict[str, str]:
+    tables = {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
+    if record.sizing is not None:
+        rows = sizing_tables.sizing_rows(record.sizing)
+        tables["sizing.csv"] = sizing_tables.csv_text(sizing_tables.SIZING_COLUMNS, rows)
+    return tables

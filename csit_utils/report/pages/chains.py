@@ -1,0 +1,89 @@
+"""Chains of VNFs: what was predicted from VNFs alone, against what was measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from csit_utils.report.chain_figures import chain_figures, cpu_figure
+from csit_utils.report.characterized import MODELS, View, chain_words, error_text, kind_words, warnings
+from csit_utils.report.figures import Figure
+from csit_utils.report.pages.profiles import profile_anchor
+from csit_utils.report.shown import Page, Shown
+from resources.libraries.python.model.profile import Metric, Prediction
+from resources.libraries.python.model.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A line of the table of errors."""
+
+    prediction: Prediction
+    model: str
+
+    def error(self, metric: Metric) -> str:
+        """For people."""
+        return error_text(metric, self.prediction.errors.get(metric))
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A chain on the page."""
+
+    view: View
+    way: str
+    """Of its packets."""
+    profile: str
+    """Link to its own profile."""
+    figures: tuple[Figure, ...]
+    predicted: tuple[Predicted, ...]
+    warnings: Sequence[str]
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    chains = [view for view in shown.characterizations if view.record.kind == "chain"]
+    if not chains:
+        return None
+    chained = [_chained(view, shown.characterizations) for view in chains]
+    return {
+        "chained": chained,
+        "metrics": list(Metric),
+        "simulated": any(view.record.simulated for view in chains),
+        "measured": any(not view.record.simulated for view in chains),
+        "figures": [figure for each in chained for figure in each.figures],
+    }
+
+
+def _chained(view: View, every: Sequence[View]) -> Chained:
+    record = view.record
+    cpu = cpu_figure(view.anchor, record, _alone(view, every))
+    notes = [note for prediction in record.predictions for note in prediction.notes]
+    return Chained(
+        view,
+        chain_words(record.sweep.cell) if record.sweep else "",
+        f"#{profile_anchor(view)}",
+        (*chain_figures(view.anchor, record), *([cpu] if cpu else [])),
+        tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions),
+        list(dict.fromkeys((*warnings(record), *notes))),
+    )
+
+
+def _alone(view: View, every: Sequence[View]) -> dict[str, Sweep]:
+    """Sweeps of single VNFs by kind, with the frame and the size that the chain has."""
+    chain = view.record.sweep
+    found: dict[str, Sweep] = {}
+    for other in every:
+        sweep = other.record.sweep
+        if chain is None or sweep is None or len(sweep.vnfs) != 1 or not sweep.points:
+            continue
+        alike = (other.record.testbed, other.record.simulated, sweep.spec.frame, sweep.cell.nf_sizes) == (
+            view.record.testbed,
+            view.record.simulated,
+            chain.spec.frame,
+            chain.cell.nf_sizes,
+        )
+        if alike:
+            found.setdefault(kind_words(sweep.vnfs[0]), sweep)
+    return found
+
+
+PAGE = Page("chains", "Chains", _build)
+"""Shown where there is a chain."""

@@ -1,0 +1,136 @@
+// The highest rate that keeps bounds of loss and delay, from the functions of each profile: as `profiling.using` does it.
+{
+  // The catalogue of `profiling.curves`, by name.
+  const curves = {
+    constant: (c) => c.a,
+    excess: (c, r) => 100 * (1 - c.d / (r - c.g)),
+    linear: (c, r) => c.a * r + c.b,
+    exponential: (c, r) => c.a * Math.exp(c.b * r),
+    logarithm: (c, r) => c.a + c.b * Math.log(r),
+    power: (c, r) => c.a * r ** c.b,
+    hyperbola: (c, r) => c.a + c.b / r,
+    "exponential over a base": (c, r) => c.a + Math.exp(c.b * (r - c.c)),
+    "exponential below a base": (c, r) => c.a - Math.exp(c.b * (r - c.c)),
+    quadratic: (c, r) => (c.a * r + c.b) * r + c.c,
+    "power over a base": (c, r) => c.a + c.b * r ** c.c,
+    "hyperbola with a pole": (c, r) => c.a + c.b / (c.c - r),
+  };
+  const poles = { excess: "g", "hyperbola with a pole": "c" };
+  const STEPS = 200, EXACT = 1e-6;
+
+  // A function at a rate; null behind a pole, where it is another function.
+  function ofFit(fit, rate) {
+    const pole = fit.c[poles[fit.name]];
+    if (pole !== undefined && (rate - pole) * (fit.first - pole) <= 0) return null;
+    const value = curves[fit.name]?.(fit.c, rate);
+    return Number.isFinite(value) ? value : null;
+  }
+
+  function plain(profile, metric, rate) {
+    const { nonsat: below, sat: above } = profile.metrics[metric] ?? {};
+    if (below && above && below.last < rate && rate < above.first) {
+      const start = ofFit(below, below.last), end = ofFit(above, above.first);
+      const share = (rate - below.last) / (above.first - below.last);
+      return start === null || end === null ? null : start + share * (end - start);
+    }
+    const fit = profile.break !== null && rate >= profile.break ? above : below;
+    return fit ? ofFit(fit, rate) : null;
+  }
+
+  function valueAt(profile, metric, rate) {
+    const value = plain(profile, metric, rate);
+    if (value === null) return null;
+    return metric === "loss" ? Math.min(100, Math.max(0, value)) : Math.max(0, value);
+  }
+
+  // The bound that a rate breaks, and whether its metric is known there; null where it breaks none.
+  function broken(profile, bounds, rate) {
+    for (const [metric, bound] of bounds) {
+      const value = valueAt(profile, metric, rate);
+      if (value === null || value > bound) return { metric, known: value !== null };
+    }
+    return null;
+  }
+
+  // Rates in Gbit/s. `bounds` are pairs of a metric and the most it may be.
+  csit.highestRate = (profile, bounds) => {
+    if (profile.first === null) return { rate: null, limitedBy: bounds[0]?.[0] ?? "throughput", known: false, from: null };
+    const width = profile.last - profile.first;
+    const even = Array.from({ length: STEPS }, (_, at) => profile.first + (at * width) / (STEPS - 1));
+    even[STEPS - 1] = profile.last;
+    const rates = [...even, ...(profile.break === null ? [] : [profile.break])].sort((a, b) => a - b);
+    let first = null, good = null, outside = null;
+    for (const rate of rates) {
+      const found = broken(profile, bounds, rate);
+      if (!found) { first ??= rate; good = rate; continue; }
+      if (good === null) { outside ??= found; continue; }
+      let low = good, high = rate;
+      while (high - low > EXACT * high) {
+        const middle = (low + high) / 2;
+        if (broken(profile, bounds, middle)) high = middle; else low = middle;
+      }
+      return { rate: low, limitedBy: found.metric, known: found.known, from: first };
+    }
+    if (good !== null) return { rate: good, limitedBy: null, known: true, from: first };
+    return { rate: null, limitedBy: outside.metric, known: outside.known, from: null };
+  };
+
+  // As `profiling.flavors` has it: null where it is not known.
+  csit.carries = (found, rate) => {
+    if (found.rate !== null && rate <= found.rate) return found.from === null || rate >= found.from;
+    return found.limitedBy !== null && found.known ? false : null;
+  };
+
+  const form = document.getElementById("quality"), profiles = csit.json("profiles-data");
+  if (form && profiles) {
+    const boxes = ["loss", "delay", "rate"].map((name) => form.elements[name]);
+    const best = document.querySelector(".quality-best");
+    const short = (rate) => `${Number(rate.toPrecision(4))} Gbit/s`;
+    const number = (box) => (box.value === "" ? null : Number(box.value));
+    const lines = [...document.querySelectorAll("tr[data-profile]")];
+
+    function spoken(found) {
+      if (found.rate === null) return found.known ? "none" : "unknown";
+      return `${found.limitedBy === null || !found.known ? "at least " : ""}${short(found.rate)}`;
+    }
+
+    // A smaller one that carries the expected rate is the better one.
+    function smallest(able) {
+      const size = (line) => Number(line.cells[2].textContent);
+      const [one] = [...able].sort((a, b) => size(a) - size(b));
+      return one && `With the fewest vCPUs (${size(one)}) it is carried by ${one.querySelector("a").textContent}.`;
+    }
+
+    function show() {
+      if (!form.checkValidity()) return;
+      const [loss, delay, rate] = boxes.map(number);
+      const bounds = [["loss", loss], ["delay", delay]].filter(([, bound]) => bound !== null);
+      const able = [];
+      lines.forEach((line) => {
+        const found = csit.highestRate(profiles[line.dataset.profile], bounds);
+        const cell = line.querySelector(".highest");
+        cell.textContent = spoken(found);
+        cell.dataset.v = found.rate === null ? "" : found.rate * 1e9;
+        const limit = found.limitedBy ?? "–";
+        line.querySelector(".limited").textContent = found.limitedBy && !found.known ? `${limit} is unknown above` : limit;
+        const carried = rate === null ? null : csit.carries(found, rate);
+        line.querySelector(".carries").textContent = rate === null ? "–" : { true: "yes", false: "no", null: "unknown" }[carried];
+        if (carried) able.push(line);
+      });
+      best.hidden = rate === null;
+      if (rate !== null) best.textContent = smallest(able) ?? "Nothing here is known to carry it.";
+    }
+
+    form.hidden = false;
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", () => {
+      show();
+      history.replaceState(null, "", `#within=${boxes.map((box) => box.value).join(",")}`);
+    });
+    csit.addresses.within = (words) => {
+      words.split(",").slice(0, 3).forEach((word, at) => { boxes[at].value = word; });
+      show();
+      form.closest("section").scrollIntoView();
+    };
+  }
+}

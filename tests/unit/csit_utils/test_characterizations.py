@@ -1,0 +1,49 @@
+"""Characterizations beside density tests: read, counted once, and in nobody's way."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.items import Status
+from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.load import load
+from csit_utils.dataset.stored import Stored
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.writer import write_characterization, write_result
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.recording.characterizations import characterization
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with a density test and two characterizations, one of which failed, as output.xml and as files."""
+    density, good, bad = result(ServiceType.CSC, 1, 1), characterization(), characterization("nat", passed=False)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_output_xml(folder / "output.xml", [density, good, bad])
+    write_result(density, folder)
+    write_characterization(good, folder)
+    return folder
+
+
+def test_they_are_kept_apart_from_density_tests_and_counted_once(run: Path) -> None:
+    dataset = load([run])
+    assert (dataset.problems, dataset.unrecorded) == ([], [])
+    assert [item.result.cell.locator for item in dataset.recorded] == ["1R1C"]
+    assert [(item.record.test_name, item.status, item.message) for item in dataset.characterizations] == [
+        ("firewall", Status.PASS, ""),
+        ("nat", Status.FAIL, "the service fell over"),
+    ]
+    assert len({item.anchor for item in dataset.characterizations}) == 2
+
+
+def test_a_dataset_keeps_them_apart_as_well(run: Path, tmp_path: Path) -> None:
+    layout = Layout.make(tmp_path / "dataset")
+    with layout.writing(lambda: None):
+        outcomes = [each for each in import_all(layout, [run], None) if isinstance(each, Outcome)]
+    assert [each.problems for each in outcomes] == [()] * len(outcomes)
+    stored = Stored(layout)
+    assert [row.test_type for row in stored.tests] == ["NDRPDR"]
+    assert {item.record.test_name for item in stored.characterizations} == {"firewall", "nat"}

@@ -1,0 +1,128 @@
+"""Records of characterizations stay what they are on their way from files through a dataset to readers."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.cli import make_app
+from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.contents import InMemory, Joined
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.load import load
+from csit_utils.dataset.stored import Stored
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.result import Result as DensityResult
+from resources.libraries.python.recording.writer import write_characterization
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.characterized import burst, one_of_each, sized
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A density test, seven characterizations, and a test that left nothing."""
+    records: list[DensityResult | Characterization] = [result(ServiceType.CSC, 1, 1), *one_of_each()]
+    return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", records, [("Empty", "Skip", "no", ())])
+
+
+def _import(folder: Path, *paths: Path) -> list[Outcome]:
+    layout = Layout.make(folder)
+    with layout.writing(lambda: None):
+        return [each for each in import_all(layout, paths, None) if isinstance(each, Outcome)]
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(make_app(list(arguments)), list(arguments))
+
+
+def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) -> None:
+    (outcome,) = _import(tmp_path / "d", output)
+    assert (outcome.tests, outcome.problems) == (9, ())
+    stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
+    assert {item.anchor: item for item in stored.characterizations} == {
+        item.anchor: item for item in memory.characterizations
+    }
+    assert len(memory.characterizations) == 7
+    assert {row.test_name for row in stored.tests} == {row.test_name for row in memory.tests}
+    assert [row.test_name for row in memory.tests if not row.recorded] == ["Empty"], "the others left a record"
+    assert stored.environments == memory.environments
+    assert len(Joined(stored, memory).characterizations) == 7
+
+
+def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:
+    for record in one_of_each():
+        write_characterization(record, tmp_path)
+    _import(tmp_path / "d", output)
+    again = _import(tmp_path / "d", output, tmp_path / "results")
+    assert all(outcome.known and not outcome.problems for outcome in again)
+    assert len(Stored(Layout(tmp_path / "d")).characterizations) == 7
+
+
+def test_record_files_alone_make_a_dataset(tmp_path: Path) -> None:
+    write_characterization(burst(), tmp_path)
+    (outcome,) = _import(tmp_path / "d", tmp_path / "results")
+    assert outcome.tests == 1
+    stored = Stored(Layout(tmp_path / "d"))
+    assert [item.record.kind for item in stored.characterizations] == ["bursts"]
+    assert list(stored.tests) == []
+
+
+def test_a_damaged_record_is_named_and_costs_nothing_else(output: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.xml"
+    text = output.read_text(encoding="utf-8")
+    damaged.write_text(text.replace('"on_s":2', '"on_s":0'), encoding="utf-8")
+    (outcome,) = _import(tmp_path / "d", damaged)
+    memory = InMemory(load([damaged]))
+    for contents in (Stored(Layout(tmp_path / "d")), memory):
+        (problem,) = contents.problems
+        assert "test 'Density.Bursts': the record is not valid: sweep.spec.bursts.on_s" in problem.text
+        assert len(contents.characterizations) == 6
+        assert {row.test_name for row in contents.tests if not row.recorded} == {"Bursts", "Empty"}
+    assert outcome.tests == 9
+
+
+def test_a_damaged_file_of_a_dataset_is_named(output: Path, tmp_path: Path) -> None:
+    _import(tmp_path / "d", output)
+    (path,) = (tmp_path / "d" / "characterizations").iterdir()
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("record")
+    torn = pa.array([text[:-9] for text in table.column("record").to_pylist()])
+    pq.write_table(table.set_column(column, "record", torn), path)
+    with pytest.raises(ReadError, match=r"characterizations.*test 'Firewall': the record is not valid"):
+        _ = Stored(Layout(tmp_path / "d")).characterizations
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ReadError, match="damaged; import its files anew"):
+        _ = Stored(Layout(tmp_path / "d")).characterizations
+
+
+def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
+    for record in (sized(simulated=True, passed=False, message="back-1 did not start"), burst()):
+        write_characterization(record, tmp_path)
+    short = _run("show", str(tmp_path))
+    assert short.exit_code == 0, short.output
+    assert short.stdout.splitlines() == [
+        "bursts firewall, 64B, 1c (Bursts): 250 kpps for 2 s, then 1 s nothing: 14 % of the packets of the bursts are "
+        "lost, delay up to 2.00 ms",
+        "SIMULATED FAIL sizing proxy (Proxy): fr1m-ba1s carries at least 500 calls/s with 3 vCPUs, the most of 3 sizes "
+        "measured; a size could not be measured",
+    ]
+    refused = _run("trend", str(tmp_path))
+    assert refused.exception is not None
+    assert "there are characterizations in it, and no tests of density" in str(refused.exception)
+    assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
+
+
+def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) -> None:
+    done = _run("report", str(output), "-o", str(tmp_path / "site"), "--csv", str(tmp_path / "csv"))
+    assert done.exit_code == 0, done.output
+    found = {
+        str(path.relative_to(tmp_path / "csv" / "characterization")) for path in (tmp_path / "csv").rglob("*/*.csv")
+    }
+    assert {"Router_And_Firewall/predictions.csv", "Firewall/S_statistics.csv", "Firewall/coefficients.csv"} <= found
+    assert {"Bursts/S_allsamples.csv", "Proxy/sizing.csv"} <= found
+    assert (tmp_path / "site" / "sizings.html").is_file()

@@ -1,0 +1,235 @@
+"""Pages of profiles, chains, bursts and sizings: what they say and draw of which records."""
+
+import re
+from typing import Any
+
+import pytest
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.report.burst_figures import on_periods
+from csit_utils.report.chain_figures import share_of
+from csit_utils.report.characterized import chain_words, views
+from csit_utils.report.explain import EXPLANATIONS
+from csit_utils.report.pages import bursts, chains, failures, overview, profiles, sizings
+from csit_utils.report.rendered import Rendered, render
+from csit_utils.report.shown import Page, Shown
+from csit_utils.report.site import single_file
+from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.sweep import Vnf
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.characterized import burst, chained, dataset_of, one_of_each, record, sized
+
+PAGES = (profiles.PAGE, chains.PAGE, bursts.PAGE, sizings.PAGE)
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def shown(*records: Characterization) -> Shown:
+    return Shown(InMemory(dataset_of(*records)))
+
+
+def made(page: Page, *records: Characterization) -> Rendered:
+    found = render(page, shown(*records))
+    assert found is not None
+    return found
+
+
+def words(page: Rendered) -> str:
+    """Of a page, without its tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(page.html)))
+
+
+def drawn(page: Rendered, name: str, key: str) -> list[dict[str, Any]]:
+    """Traces of the first figure whose identity ends so."""
+    figure = next(one for one in page.figures if one.identity.endswith(name))
+    data: list[dict[str, Any]] = figure.variants[key]["data"]
+    return data
+
+
+def test_a_page_is_there_where_it_has_something_to_show() -> None:
+    for page in PAGES:
+        assert render(page, shown()) is None
+        assert render(page, shown(*one_of_each())) is not None
+    assert render(sizings.PAGE, shown(burst())) is None
+
+
+def test_points_lie_at_the_real_rate_with_functions_on_either_side_of_the_saturation() -> None:
+    page = made(profiles.PAGE, *one_of_each())
+    second, mean, flagged, below, above = drawn(page, "-throughput", "linear")
+    assert (len(second["x"]), len(mean["x"]), len(flagged["x"])) == (24, 11, 1)
+    assert mean["x"][0] == pytest.approx(2e5 / 8 * 512 / 1e9)
+    assert "flagged: input 3 % below" in flagged["text"][0]
+    assert below["x"][-1] < above["x"][0]
+    figure = next(one for one in page.figures if one.identity.endswith("-throughput"))
+    (line,) = figure.variants["linear"]["layout"]["shapes"]
+    assert below["x"][-1] < line["x0"] <= above["x"][0]
+    assert figure.variants["linear"]["layout"]["annotations"][0]["hovertext"].startswith("nf-1-1 uses all")
+
+
+def test_what_is_zero_is_left_out_of_a_logarithmic_axis() -> None:
+    page = made(profiles.PAGE, *one_of_each())
+    assert 0 in drawn(page, "-loss", "linear")[0]["y"]
+    assert 0 not in drawn(page, "-loss", "logarithmic")[0]["y"]
+    assert None in drawn(page, "-loss", "logarithmic")[0]["y"]
+
+
+def test_cpu_is_shown_of_each_vnf_and_of_each_vcpu() -> None:
+    page = made(profiles.PAGE, chained())
+    assert [trace["name"] for trace in drawn(page, "-cpu", "per VNF")] == [
+        "nf-1-1 (router), 1 vCPU",
+        "nf-1-2 (firewall), 1 vCPU",
+    ]
+    two = one_of_each()[2]
+    threads = drawn(made(profiles.PAGE, two), "-cpu", "per vCPU")
+    assert [trace["name"] for trace in threads] == ["nf-1-1 (firewall), vCPU 1", "nf-1-1 (firewall), vCPU 2"]
+
+
+def test_sizes_and_frames_of_one_service_stand_side_by_side() -> None:
+    page = made(profiles.PAGE, *one_of_each())
+    lines = drawn(page, "sweeps-1", "throughput|by kpps")
+    assert [line["name"] for line in lines] == ["firewall, 64B, 1c", "firewall, 512B, 1c", "firewall, 64B, 2c"]
+    assert max(lines[0]["y"]) == pytest.approx(200), "kpps against kpps"
+    assert max(drawn(page, "sweeps-1", "throughput|by Gbit/s")[0]["y"]) == pytest.approx(0.1024)
+    assert "64B: firewall 1c (1 vCPU) to firewall 2c (2 vCPUs): +95.0 %" in words(page)
+    assert not [figure for figure in page.figures if figure.identity == "sweeps-2"], "the router has nothing beside it"
+
+
+def test_the_table_of_rates_answers_without_a_script() -> None:
+    text = words(made(profiles.PAGE, *one_of_each()))
+    assert re.search(r"firewall, 64B, 1c Firewall local 1 0\.1024 Gbit/s 0\.\d+ Gbit/s delay", text)
+    assert "1 of 12 points are not what was asked for" in text
+    assert "data threads share cores: oversubscribed" in text
+
+
+def test_a_prediction_is_laid_beside_what_was_measured() -> None:
+    page = made(chains.PAGE, *one_of_each())
+    points, line = drawn(page, "-chain-delay", "logarithmic")
+    assert (points["name"], line["name"]) == ("measured", "predicted by the hungriest VNF")
+    assert line["y"][0] == pytest.approx(2 * points["y"][0], rel=0.2), "delays of two VNFs alone, added up"
+    assert [trace["name"] for trace in drawn(page, "-chain-cpu", "all")] == [
+        "nf-1-1 (router)",
+        "nf-1-2 (firewall)",
+        "router alone",
+        "firewall alone",
+    ]
+    assert re.search(
+        r"router → firewall by the hungriest VNF [\d.]+ % [\d.]+ % [\d.]+ percentage points 12", words(page)
+    )
+
+
+def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
+    kinds = (NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_ROUTER)
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=kinds, shared_nodes=(1, 3))
+    assert chain_words(cell) == "router → firewall | firewall → router"
+    chain = chained().sweep
+    assert chain is not None
+    split = chain.model_copy(update={"cell": cell})
+    names = ("nf-0-1", "nf-1-2", "nf-2-2")
+    vnfs = [Vnf(name=name, kind=NfKind.LINUX_ROUTER, vcpus=1) for name in names]
+    assert [share_of(split, vnf) for vnf in vnfs] == [1.0, 0.5, 0.5]
+
+
+def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
+    made_burst = burst()
+    assert made_burst.sweep is not None
+    assert on_periods(made_burst.sweep.samples) == [(0, 2), (3, 5)]
+    page = made(bursts.PAGE, made_burst)
+    (loss,) = drawn(page, "-loss", "all")
+    assert loss["x"][:6] == [0, 1, 1, 2, 2, 3]
+    assert loss["y"][:6] == [pytest.approx(20)] * 2 + [0.0] * 2 + [None] * 2
+    shapes = page.figures[0].variants["all"]["layout"]["shapes"]
+    assert [(shape["x0"], shape["x1"]) for shape in shapes] == [(0, 2), (3, 5)]
+
+
+def test_every_size_has_a_line_and_the_way_of_the_search_is_told() -> None:
+    page = made(sizings.PAGE, sized())
+    lines = drawn(page, "-indicator", "all")
+    assert [line["name"] for line in lines] == ["all that is offered", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
+    assert lines[1]["y"] == [0, 450]
+    (bars,) = drawn(page, "-capacity", "capacity per vCPU")
+    assert bars["text"] == ["150", "≥ 166.7"]
+    assert [line["name"] for line in drawn(page, "-use", "CPU|fr1m-ba1s")] == ["front, m", "back, s"]
+    assert max(drawn(page, "-oscillation", "all")[0]["y"]) == 20
+    text = words(page)
+    for said in (
+        "fr1s-ba1s first: the smallest size.",
+        "back-1 did not start",
+        "at least 500 calls/s",
+        "back does not",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_everything_simulated_says_so(page: Page) -> None:
+    found = made(page, *one_of_each(simulated=True, world="sim", testbed="sim"))
+    assert all(figure.simulated for figure in found.figures)
+    heads = re.findall(r"<h2>(.*?)</h2>", str(found.html), re.DOTALL)
+    named = [head for head in heads if "64B" in head or "proxy" in head or "Side by side" in head]
+    assert named and all("SIMULATED" in head for head in named)
+    assert "No packet was sent" in words(found)
+    assert "SIMULATED" not in words(made(page, *one_of_each()))
+
+
+def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
+    plan = result(ServiceType.CSP, 1, 1).plan
+    assert plan is not None
+    cores = plan.cores.model_copy(update={"oversubscribed": True})
+    crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
+    # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
+    for page, places in ((profiles.PAGE, 11), (chains.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
+        assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
+        assert 'class="mark over"' not in made(page, *one_of_each()).html
+
+
+def test_the_overview_tells_each_in_a_sentence_and_leads_to_it() -> None:
+    page = made(overview.PAGE, *one_of_each())
+    assert "firewall, 64B, 1c Firewall : saturates at 200 kpps (102 Mbit/s): nf-1-1 uses all of its CPUs" in words(page)
+    anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))
+    assert len(anchors) == 7
+    html = single_file(shown(*one_of_each()))
+    assert all(f'id="{anchor}"' in html for anchor in anchors)
+
+
+def test_a_failed_one_is_named_with_its_reason_and_needs_no_figures() -> None:
+    bare = [
+        record(kind, f"Bare {kind}", passed=False, message="the NF is <down>")
+        for kind in ("sweep", "chain", "bursts", "sizing")
+    ]
+    for page in (*PAGES, overview.PAGE, failures.PAGE):
+        found = made(page, *bare)
+        assert "the NF is &lt;down&gt;" in found.html, page.name
+        assert not found.figures
+    assert made(failures.PAGE, *bare).count == 4
+
+
+def test_of_the_same_test_the_newest_is_shown_and_others_are_counted() -> None:
+    later = burst(started_at="2026-01-02T00:00:00+00:00")
+    (view,) = views(dataset_of(burst(), later).characterizations)
+    assert (view.record, view.older) == (later, 1)
+    assert len(views(dataset_of(burst(), burst(testbed="other")).characterizations)) == 2
+    assert later.sweep is not None and later.sweep.spec.bursts is not None
+    others = {"bursts": later.sweep.spec.bursts.model_copy(update={"rate_pps": 3e5})}
+    spec = later.sweep.spec.model_copy(update=others)
+    louder = later.model_copy(update={"sweep": later.sweep.model_copy(update={"spec": spec})})
+    assert len(views(dataset_of(burst(), louder).characterizations)) == 1, "loads are chosen anew each time"
+
+
+def test_text_of_records_stays_text() -> None:
+    records = [
+        made_record.model_copy(update={"test_name": HOSTILE, "testbed": HOSTILE, "warnings": (HOSTILE,)})
+        for made_record in one_of_each()
+    ]
+    assert "<img src=x" not in single_file(shown(*records))
+
+
+def test_every_question_mark_has_an_answer() -> None:
+    for page in PAGES:
+        asked = re.findall(r'href="#explain-([a-z-]+)"', str(made(page, *one_of_each()).html))
+        assert asked
+        assert set(asked) <= EXPLANATIONS.keys()
+
+
+def test_every_figure_has_a_name_of_its_own() -> None:
+    identities = [figure.identity for page in PAGES for figure in made(page, *one_of_each()).figures]
+    assert len(identities) == len(set(identities))
