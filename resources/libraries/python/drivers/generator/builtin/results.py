@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python.drivers.generator.builtin.latency import flow_latency
 from resources.libraries.python.drivers.generator.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
 
 _SHORT = 0.001
 _LONG_S = 0.0012
@@ -40,28 +41,20 @@ def trial_result(
             FlowCount(instance=flow.instance, direction=flow.direction, sent=report.sent, received=report.received)
             for flow, report in flows
         ),
-        latency=tuple(_latency(flow, report) for flow, report in flows if trial.probe_pps > 0),
+        latency=tuple(
+            flow_latency(
+                flow.instance,
+                flow.direction,
+                sent=report.probes_sent,
+                received=report.probes_received,
+                values=report.latency,
+            )
+            for flow, report in flows
+            if trial.probe_pps > 0
+        ),
         aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
-    )
-
-
-def _latency(flow: Flow, report: FlowReport) -> FlowLatency:
-    values = report.latency
-    return FlowLatency(
-        instance=flow.instance,
-        direction=flow.direction,
-        sent=report.probes_sent,
-        received=report.probes_received,
-        min_ns=values.min_ns if values else None,
-        mean_ns=values.mean_ns if values else None,
-        p50_ns=values.p50_ns if values else None,
-        p90_ns=values.p90_ns if values else None,
-        p99_ns=values.p99_ns if values else None,
-        p999_ns=values.p999_ns if values else None,
-        max_ns=values.max_ns if values else None,
-        histogram=values.histogram if values else None,
     )
 
 

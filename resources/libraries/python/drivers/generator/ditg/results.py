@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from resources.libraries.python.drivers.generator.builtin.latency import report
+from resources.libraries.python.drivers.generator.builtin.latency import flow_latency, report
 from resources.libraries.python.drivers.generator.ditg.logs import (
     Packets,
     mean_one_way_ns,
@@ -85,20 +85,7 @@ def _count(flow: Flow, before: Counters, after: Counters) -> FlowCount:
 
 def _latency(count: FlowCount, returned: Packets) -> FlowLatency:
     values = report(one_way_ns(returned))
-    return FlowLatency(
-        instance=count.instance,
-        direction=count.direction,
-        sent=count.sent,
-        received=len(returned),
-        min_ns=values.min_ns if values else None,
-        mean_ns=values.mean_ns if values else None,
-        p50_ns=values.p50_ns if values else None,
-        p90_ns=values.p90_ns if values else None,
-        p99_ns=values.p99_ns if values else None,
-        p999_ns=values.p999_ns if values else None,
-        max_ns=values.max_ns if values else None,
-        histogram=values.histogram if values else None,
-    )
+    return flow_latency(count.instance, count.direction, sent=count.sent, received=len(returned), values=values)
 
 
 def _limits(trial: Trial, sent: int, sending_s: float) -> list[str]:
