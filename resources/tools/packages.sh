@@ -45,6 +45,11 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
+need_browser() {
+    if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
+        need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
+    fi
+}
 
 purpose=${1:?the purpose: venv, bench, local, vm, integration, jenkins, characterization or spark}
 case $purpose in
@@ -56,6 +61,7 @@ venv)
 bench)
     need_network
     need_lab
+    need_browser
     ;;
 local)
     need_vm
@@ -85,9 +91,7 @@ integration)
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
-    if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
-        need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
-    fi
+    need_browser
     ;;
 *) say "no packages are known for '$purpose'" && exit 2 ;;
 esac
