@@ -1,7 +1,7 @@
 """Import of many files: those that are known are passed over, output.xml files are read by several processes."""
 
 import hashlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -100,22 +100,20 @@ def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
 
 
 def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
-    """Commit what is staged while the next file is read: the disk is waited for as long as a tenth of the reading."""
+    """Commit what is staged while the next files are read: the disk is waited for as long as a tenth of the reading."""
     known: list[tuple[str, str]] = []
-    under_way: Future[Outcome] | None = None
+    under_way: deque[Future[Outcome]] = deque()
     with ThreadPoolExecutor(1) as committer:
         for each in staged:
-            if under_way is not None:
-                yield under_way.result()
-                under_way = None
+            while under_way and under_way[0].done():
+                yield under_way.popleft().result()
             if isinstance(each, Outcome):
                 yield each
             elif isinstance(each[1], Import):
-                under_way = committer.submit(_commit, layout, each[0], each[1])
+                under_way.append(committer.submit(_commit, layout, each[0], each[1]))
             else:
                 known.append((each[0], each[1]))
-        if under_way is not None:
-            yield under_way.result()
+        yield from (each.result() for each in under_way)
     for name, digest in known:
         # Two files with the same content may have been in hand at once.
         made = layout.find(digest)

@@ -25,6 +25,8 @@ class Blocks:
         self.damage: list[str] = []
         self.refusal: str | None = None
         """Why nothing more of the file is read."""
+        self.ascii = True
+        """Whether all bytes so far are, which is found out sooner than what they say in UTF-8."""
 
     def read(self, stream: BinaryIO) -> Iterator[bytes]:
         """Yield the blocks."""
@@ -47,6 +49,9 @@ class Blocks:
     def _look(self, block: bytes, decoder: codecs.IncrementalDecoder, before: int) -> None:
         if (at := block.find(b"\0")) >= 0:
             self.once("NUL bytes", f"NUL bytes from byte {before + at} on")
+        self.ascii = self.ascii and block.isascii()
+        if self.ascii:
+            return
         try:
             decoder.decode(block)
         except UnicodeDecodeError as error:

@@ -78,6 +78,8 @@ class Unrecorded:
     source: str
     status: Status
     message: str
+    started_at: str | None = None
+    """As `TestRow.started_at`."""
 
     @property
     def anchor(self) -> str:

@@ -26,7 +26,8 @@ from resources.libraries.python.model.result import Environment
 VERSION = 1
 """Goes up when older software would read a dataset wrongly. A column that is new is no such thing: see `stored`."""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
-TESTS, DETAILS, CHARACTERIZATIONS = "tests", "details", "characterizations"
+_TABLES = TESTS, DETAILS = "tests", "details"
+CHARACTERIZATIONS = "characterizations"
 _UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -188,16 +189,13 @@ class Layout:
 
     def commit(self, made: Import) -> None:
         """Move staged files to their places, on disk before they are named."""
-        moves = [
-            (self.staged(made.digest, table, number), self.path(table, part))
-            for number, part in enumerate(made.parts)
-            for table in (TESTS, DETAILS)
-        ]
+        moves = [(table, number, self.path(table, part)) for number, part in enumerate(made.parts) for table in _TABLES]
         if made.characterizations:
-            moves.append((self.staged(made.digest, CHARACTERIZATIONS, 0), self.characterizations(made)))
-        for staged, target in moves:
+            moves.append((CHARACTERIZATIONS, 0, self.characterizations(made)))
+        for table, number, target in moves:
+            staged = self.staged(made.digest, table, number)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _sync(staged)
+            _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         (self.folder / _IMPORTS).mkdir(exist_ok=True)
         _write(self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n")
@@ -231,11 +229,13 @@ def environment(raw: msgspec.Raw) -> Environment:
     return Environment.model_validate_json(bytes(raw))
 
 
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
+def _sync(path: Path, *, forget: bool = False) -> None:
+    """Wait until a file, or the names in a folder, are on disk; what is forgotten gives its memory to the next file."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
+        if forget:
+            os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(number)
 
@@ -243,8 +243,6 @@ def _sync(path: Path) -> None:
 def _write(path: Path, content: bytes) -> None:
     """Whole or not at all."""
     part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    part.write_bytes(content)
+    _sync(part)
     part.replace(path)

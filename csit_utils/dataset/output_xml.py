@@ -66,4 +66,5 @@ def where(test: ScannedTest, source: str) -> str:
 
 def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
     """A test without a record that can be read."""
-    return Unrecorded(test.long_name, test.name, test.tags, source, test.status or Status.FAIL, message)
+    status = test.status or Status.FAIL
+    return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)

@@ -11,6 +11,7 @@ import ibis
 from ibis import Deferred, _
 from ibis.expr.types import Table
 
+from csit_utils.dataset.columns import TESTS as TEST_COLUMNS
 from csit_utils.dataset.layout import TESTS, Layout
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def on_duckdb(layout: Layout) -> Table:
     Raises:
         ConfigError: The dataset is damaged.
     """
-    paths = _paths(layout)
+    if not (paths := _paths(layout)):
+        return _no_tests()
     connection = ibis.duckdb.connect()
     return _unique(connection.read_parquet(paths, hive_partitioning=False, union_by_name=True))
 
@@ -42,13 +44,20 @@ def on_spark(layout: Layout, session: "SparkSession") -> Table:
     Raises:
         ConfigError: The dataset is damaged.
     """
-    frame = session.read.option("mergeSchema", "true").parquet(*_paths(layout))
+    if not (paths := _paths(layout)):
+        return _no_tests()
+    frame = session.read.option("mergeSchema", "true").parquet(*paths)
     frame.createOrReplaceTempView(TESTS)
     return _unique(ibis.pyspark.connect(session).table(TESTS))
 
 
 def _paths(layout: Layout) -> list[str]:
     return [str(layout.path(TESTS, part)) for each in layout.imports() for part in each.parts]
+
+
+def _no_tests() -> Table:
+    """Of a dataset that has characterizations and no tests of density; it needs no engine of its own."""
+    return ibis.memtable(TEST_COLUMNS.empty_table())
 
 
 def _unique(tests: Table) -> Table:
@@ -89,7 +98,7 @@ def _figures_of(value: Deferred) -> dict[str, Any]:
 def latest_runs(tests: Table) -> Table:
     """The latest run of each testbed by its first test: `origin`, `testbed`, `run`, `label`, `started_at`."""
     runs = (
-        tests.filter(_.started_at.notnull())
+        tests.filter(_.recorded, _.started_at.notnull())  # without a record a test tells no testbed
         .group_by(["origin", "testbed", *_RUN])
         .aggregate(started_at=_.started_at.min())
     )

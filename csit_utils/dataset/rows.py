@@ -36,6 +36,7 @@ class TestRow:
     label: str | None = None
     """What a person calls that run: a release, a night."""
     started_at: str | None = None
+    """ISO 8601; without a zone, and then taken as UTC, where only Robot's clock tells it."""
     finished_at: str | None = None
     world: str | None = None
     simulated: bool | None = None

@@ -46,6 +46,8 @@ class ScannedTest(msgspec.Struct, frozen=True, gc=False):
     message: str
     record: bytes | str | None
     """Its JSON, plain or packed."""
+    started_at: str | None = None
+    """By the clock of Robot's machine, whose zone is not told. A record tells it in UTC: it need not be there then."""
 
 
 Scanned = ScannedTest | RefusedCell | Problem
@@ -187,7 +189,7 @@ class _Scanner:
             ended = usual[1].decode() if usual else attributes_of(found[1]).get("status", "")
             message = text_of(found[2]).strip() if found[2] else ""
             raw = buffer[slice(*record)]
-            text_or_raw = text_of(raw) if b"&" in raw or not raw.isascii() else raw
+            text_or_raw = text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
         except NotXml:
             return None, after
         return ScannedTest(self._prefix + name, name, (), _status(ended), message, text_or_raw), after
@@ -205,7 +207,7 @@ class _Scanner:
             message = "the file ends in the middle of this test" if not whole else f"damaged XML: {error}"
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
         status = None if test.status is None else _status(test.status)
-        yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record)
+        yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record, test.started_at)
 
     def finish(self, rest: bytes) -> Iterator[Scanned]:
         """The test that was cut, and what is wrong with the file."""

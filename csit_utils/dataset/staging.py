@@ -29,6 +29,8 @@ _MOST_BYTES = 8 * 1024 * 1024
 as some hundred of its rows, so rows wait for longer than records."""
 _ROW_BYTES = 2_500
 """Of a row without its message, about."""
+_BUFFER_BYTES = 1 << 16
+"""A table of tests is written in some two hundred short pieces; so many bytes of them wait for each other."""
 _DETAIL_ROWS = 64
 """Records that are read at once where one is asked for."""
 
@@ -126,7 +128,8 @@ class _Staging:
             # Other tools write a file for each test, and their rows say which run it is of.
             row["run"] = self._run
         started = row["started_at"]
-        key = row["testbed"], started[:10] if started else None
+        # An empty name has the same folder as none.
+        key = row["testbed"] or None, started[:10] if started else None
         if (part := self._partitions.get(key)) is None:
             part = self._partitions[key] = self._partition(*key)
         part.add(row, detail)
@@ -211,17 +214,21 @@ class _File:
     def __init__(self, path: Path, schema: pa.Schema, compression: str) -> None:
         self._path, self._schema, self._compression = path, schema, compression
         self._writer: pq.ParquetWriter | None = None
+        self._sink: pa.NativeFile | None = None
 
     def write(self, table: pa.Table, group_rows: int | None = None) -> None:
         self._opened().write_table(table, row_group_size=group_rows)
 
     def close(self) -> None:
         self._opened().close()
+        if self._sink is not None:
+            self._sink.close()
 
     def _opened(self) -> pq.ParquetWriter:
         if self._writer is None:
             options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression=self._compression, **options)
+            self._sink = pa.BufferedOutputStream(pa.OSFile(str(self._path), "wb"), _BUFFER_BYTES)
+            self._writer = pq.ParquetWriter(self._sink, self._schema, compression=self._compression, **options)
         return self._writer
 
 

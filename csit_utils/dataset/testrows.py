@@ -41,8 +41,8 @@ def frame_text(frame: Frame) -> str:
 
 
 def nf_data_cores(cell: Cell) -> float:
-    """Physical data cores of all NFs of a cell."""
-    return sum(cell.count_of(node) * cell.size_of(node).cores for node in range(1, cell.nf_nodes + 1))
+    """Physical data cores of all NFs of a cell, passive ones included."""
+    return sum(count * size.cores for size, count in cell.sizes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,7 @@ def unrecorded_row(item: Unrecorded) -> TestRow:
         message=item.message,
         tags=" ".join(item.tags),
         run=item.source,
+        started_at=item.started_at,
         test_type=next((kind.value for kind in TestType if kind in tags), None),
         service_type=next((kind.value for kind in ServiceType if kind in tags), None),
         nf_chains=int(locators[0][1]) if locators else None,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from xml.etree.ElementTree import ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -15,6 +16,9 @@ _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
 _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+_FIRST_YEAR = 2008
+"""Robot Framework is not older."""
 
 
 class NotXml(ValueError):
@@ -71,6 +75,15 @@ def attributes_of(tag: bytes) -> Mapping[str, str]:
     }
 
 
+def _time_of(stamp: str) -> str | None:
+    """A time of Robot Framework 7, or of an older one, in ISO 8601 without a zone; None where it is no such time."""
+    try:
+        found = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return None if found.tzinfo or found.year < _FIRST_YEAR else found.isoformat(timespec="milliseconds")
+
+
 class TestElement:
     """A `test` element as a real parser sees it, as far as it goes."""
 
@@ -82,9 +95,10 @@ class TestElement:
         self.record: str | None = None
         self.status: str | None = None
         self.message = ""
+        self.started_at: str | None = None
         self._open: list[str] = []
         self._text: list[str] = []
-        self._status = ""
+        self._status: Mapping[str, str] = {}
 
     @classmethod
     def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["TestElement", str | None]:
@@ -114,7 +128,7 @@ class TestElement:
         if len(self._open) == 1:
             self.name = attributes.get("name", "")
         elif tag == "status":
-            self._status = attributes.get("status", "")
+            self._status = attributes
 
     def data(self, text: str) -> None:
         """Called by the parser."""
@@ -128,7 +142,8 @@ class TestElement:
         if tag == "msg" and text.startswith(RESULT_MARKER):
             self.record = text
         elif self._open == ["test"] and tag == "status":
-            self.status, self.message = self._status, text.strip()
+            self.status, self.message = self._status.get("status", ""), text.strip()
+            self.started_at = _time_of(self._status.get("start") or self._status.get("starttime") or "")
         elif tag == "tag" and self._open in (["test"], ["test", "tags"]):
             self.tags.append(text)
 

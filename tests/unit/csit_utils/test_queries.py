@@ -10,7 +10,9 @@ from csit_utils.dataset.batch import import_all
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.stored import Stored
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.writer import write_characterization
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.characterized import burst
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 pytestmark = [  # of Ibis, about what DuckDB and pandas will drop some day
@@ -91,5 +93,23 @@ def test_readers_who_know_hive_partitions_find_testbed_and_night(layout: Layout)
     import duckdb
 
     tests = duckdb.read_parquet(str(layout.folder / "tests" / "**" / "*.parquet"), hive_partitioning=True)
-    nights = tests.select("night").distinct().order("night").fetchall()
-    assert [str(night) for (night,) in nights if night is not None] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+    nights = tests.filter("testbed IS NOT NULL").select("night").distinct().order("night").fetchall()
+    assert [str(night) for (night,) in nights] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+def test_a_dataset_of_characterizations_alone_has_no_figures_of_the_matrix(tmp_path: Path) -> None:
+    write_characterization(burst(), tmp_path)
+    layout = Layout.make(tmp_path / "dataset")
+    with layout.writing(lambda: None):
+        list(import_all(layout, sorted((tmp_path / "results").iterdir()), None))
+    assert len(Stored(layout).characterizations) == 1
+    tests = queries.on_duckdb(layout)
+    asked = [
+        queries.figures(tests),
+        queries.by_cell_and_run(tests),
+        queries.latest_runs(tests),
+        queries.trend(tests, {"testbed": "local"}, "NDR"),
+        queries.failures(tests),
+        queries.comparison(tests, ["a"], ["b"]),
+    ]
+    assert [len(each.execute()) for each in asked] == [0] * len(asked)

@@ -109,11 +109,12 @@ def _scanned(content: bytes, step: int = 1 << 20) -> tuple[list[ScannedTest | Re
 
 
 def _plain(item: ScannedTest | RefusedCell) -> ScannedTest | RefusedCell:
-    """Records as text; tags of tests with a record are in the record."""
+    """Records as text; tags and start of tests with a record are in the record."""
     if not isinstance(item, ScannedTest):
         return item
     record = item.record.decode() if isinstance(item.record, bytes) else item.record
-    return ScannedTest(item.long_name, item.name, () if record else item.tags, item.status, item.message, record)
+    tags, started = ((), None) if record else (item.tags, item.started_at)
+    return ScannedTest(item.long_name, item.name, tags, item.status, item.message, record, started)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -144,6 +145,24 @@ def _uncut(item: ScannedTest | RefusedCell) -> object:
     """The scanner says of a cut test what a parser cannot."""
     cut = isinstance(item, ScannedTest) and item.status is None and item.record is None
     return (item.long_name, item.tags) if isinstance(item, ScannedTest) and cut else item
+
+
+@pytest.mark.parametrize(
+    ("told", "started"),
+    [
+        ('start="2026-11-20T10:00:00.123456" elapsed="1.5"', "2026-11-20T10:00:00.123"),
+        ('starttime="20261120 10:00:00.123" endtime="20261120 10:00:01.000"', "2026-11-20T10:00:00.123"),
+        ('starttime="N/A" endtime="N/A"', None),
+        ('start="2026-11-20T10:00:00+23:59"', None),
+        ('start="0001-01-01T00:00:00"', None),
+        ("", None),
+    ],
+)
+def test_a_test_without_a_record_tells_when_it_began_itself(told: str, started: str | None) -> None:
+    keyword = '<kw name="k"><status status="FAIL" start="2026-11-20T11:00:00"/></kw>'
+    test = f'<test id="t" name="n">{keyword}<status status="FAIL" {told}>bad</status></test>'
+    found, problems = _scanned(_file(f'<suite id="s1" name="S">{test}</suite>'))
+    assert (found, problems) == ([ScannedTest("S.n", "n", (), Status.FAIL, "bad", None, started)], [])
 
 
 GOOD = _file(

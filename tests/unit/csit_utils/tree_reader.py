@@ -1,6 +1,7 @@
 """A judge for the scanner: the same tests by a real XML parser and nothing clever. Slow, and so only for tests."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,11 @@ class _Test:
     record: str | None = None
     status: Status | None = None
     message: str = ""
+    started_at: str | None = None
 
     def scanned(self) -> ScannedTest:
-        return ScannedTest(self.long_name, self.name, tuple(self.tags), self.status, self.message, self.record)
+        tags = tuple(self.tags)
+        return ScannedTest(self.long_name, self.name, tags, self.status, self.message, self.record, self.started_at)
 
 
 def read(content: bytes) -> tuple[list[ScannedTest | RefusedCell], bool]:
@@ -69,3 +72,4 @@ def _take(test: _Test, element: "Element", above: list[str]) -> None:
         known = element.get("status") in ("PASS", "FAIL")
         test.status = Status(element.get("status", "")) if known else Status.SKIP
         test.message = text.strip()
+        test.started_at = datetime.fromisoformat(element.get("start", "")).isoformat(timespec="milliseconds")
