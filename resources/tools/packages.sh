@@ -45,6 +45,15 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
+need_functions() { # network functions: monitors, nginx, and the generator iperf3
+    need tcpdump command -v tcpdump
+    need netsniff-ng command -v netsniff-ng
+    need pktstat command -v pktstat
+    need ngrep command -v ngrep
+    need_service nginx command -v nginx
+    need libnginx-mod-stream test -e /usr/lib/nginx/modules/ngx_stream_module.so
+    need_service iperf3 command -v iperf3
+}
 need_browser() {
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
         need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
@@ -62,6 +71,7 @@ bench)
     need_network
     need_lab
     need_browser
+    need trace-cmd command -v trace-cmd
     ;;
 local)
     need_vm
@@ -78,12 +88,14 @@ spark) # a runtime that is too old is as good as none
 characterization)
     need_services
     need_flows
+    need_functions
     need nftables command -v nft
     ;;
 integration)
     need_network
     need_services
     need_flows
+    need_functions
     need_vm
     need nftables command -v nft
     need_lab

@@ -15,8 +15,9 @@ from resources.libraries.python.drivers.function.nftables import rulesets
 from resources.libraries.python.drivers.function.nftables.program import missing
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
 
-PURE = ("model", "planning", "search", "profiling")
+PURE = ("model", "planning", "search", "profiling", "behaviour", "interference")
 """Rooms of the libraries that need no machine; `csit_utils/analysis` is one more."""
 MACHINE = {"robot", "subprocess", "socket", "os", "time"}
 UPSTREAM = {
@@ -19,13 +19,26 @@ UPSTREAM = {
     "planning": {"model", "planning"},
     "search": {"model", "search"},
     "profiling": {"model", "profiling"},
+    "behaviour": {"model", "behaviour"},
+    "interference": {"model", "interference"},
     "roles": {"model", "roles"},
     "drivers": {"model", "planning", "roles", "drivers"},
     "recording": {"model", "planning", "recording"},
-    "deployment": {"model", "planning", "search", "profiling", "roles", "drivers", "recording", "deployment"},
+    "deployment": {
+        "model",
+        "planning",
+        "search",
+        "profiling",
+        "behaviour",
+        "interference",
+        "roles",
+        "drivers",
+        "recording",
+        "deployment",
+    },
 }
 """What a room may import of the libraries. Data goes one way; `keywords` sits on top and may import all of them."""
-OFFLINE = {"model", "planning", "search", "profiling", "recording"}
+OFFLINE = {*PURE, "recording"}
 """What csit_utils may import of the libraries: nothing that touches a machine."""
 COMMANDS = "csit_utils/commands/"
 COMPOSITION = (
@@ -74,7 +87,7 @@ def room_of(path: str) -> str | None:
 
 
 def pure_rooms_need_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
-    """`model`, `planning`, `search`, `profiling` and `csit_utils/analysis` compute and nothing else."""
+    """The pure rooms of the libraries and `csit_utils/analysis` compute and nothing else."""
     if room_of(path) in PURE or path.startswith("csit_utils/analysis/"):
         yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] in MACHINE)
 

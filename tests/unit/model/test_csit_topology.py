@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.csit_topology import GENERATOR_CORES, is_csit, name_of
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.planning.plan import make_plan

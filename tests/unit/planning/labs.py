@@ -15,7 +15,7 @@ def lab(
     discriminator: Word = "link",
     vswitch: str = "vpp",
     generator: str = "trex",
-    containers: str = "vpp",
+    containers: str | list[str] = "vpp",
     with_macs: bool = True,
     cores: int = 512,
     tg_cores: int = 16,

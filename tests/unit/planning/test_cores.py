@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout
-from resources.libraries.python.model.plan import CoreMap, ThreadRole
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.planning.cores import allocate, demand, refusal
 from resources.libraries.python.planning.matrix import core_usage, core_usage_draft

@@ -4,8 +4,8 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout, parse_lscpu
-from resources.libraries.python.model.plan import ThreadRole
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.machines import layouts_of

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryNode
 from resources.libraries.python.model.settings import Vm

@@ -3,7 +3,8 @@
 from itertools import product
 from pathlib import Path
 
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import suite_id

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfKind, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.topology import Topology

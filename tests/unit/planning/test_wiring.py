@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.cores import allocate

@@ -7,6 +7,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
 
 
 class ServiceType(StrEnum):
@@ -48,38 +50,42 @@ class NfSize(StrEnum):
         return float(self.value[:-1])
 
 
-class NfKind(StrEnum):
-    """What an NF runs in; the drivers behind `roles.function`."""
-
-    LINUX_ROUTER = "linux_router"
-    """IPv4 routing in the Linux kernel, a network namespace each."""
-    LINUX_FIREWALL = "linux_firewall"
-    """A Linux router that looks every packet up in a hundred rules of nftables first."""
-    LINUX_NAT = "linux_nat"
-    """A Linux router that translates source addresses on the way forward."""
-    TESTPMD = "testpmd"
-    """DPDK's packet forwarder, a process each."""
-    QEMU = "qemu"
-    """A virtual machine that routes IPv4 in its Linux kernel."""
-    VPP = "vpp"
-    """VPP that routes IPv4, in a container or as a plain process each."""
-    QEMU_VPP = "qemu_vpp"
-    """A virtual machine in which VPP routes IPv4."""
-    SIM = "sim"
-
-    @property
-    def is_namespace(self) -> bool:
-        """Whether it is a network namespace in which the kernel itself forwards, in the data threads of its ports."""
-        return self in {NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT}
-
-    @property
-    def is_shareable(self) -> bool:
-        """Whether one NF of the kind has interfaces for any number of service instances; others have just two."""
-        return self.is_namespace or self is NfKind.SIM
-
-
 ALL_INSTANCES = 0
 """In the place of an instance's number: something that is one for all instances."""
+
+
+class Tap(Frozen):
+    """A passive NF: it gets a copy of what crosses its service at one place, both ways, and forwards nothing."""
+
+    position: Annotated[int, Field(ge=1)]
+    """Before the NF of that node (1-based); one more than the last node is behind it."""
+    kind: NfKind
+    size: NfSize = NfSize.ONE
+    limits: Limits = Limits()
+    program: Program | None = None
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> Self:
+        if not self.kind.can_be_passive:
+            can = ", ".join(kind for kind in NfKind if kind.can_be_passive)
+            raise ValueError(f"an NF of kind {self.kind} cannot be passive: packets have to go through it; {can} can")
+        if reason := misfit(self.kind, self.program):
+            raise ValueError(reason)
+        return self
+
+
+def misfit(kind: NfKind | None, program: Program | None) -> str | None:
+    """Say that an NF has a program of the user's that is not of kind `process`, or the other way round."""
+    if (kind is NfKind.PROCESS) == (program is not None):
+        return None
+    if program is None:
+        return "an NF of kind process needs a program"
+    return f"a program of the user's own belongs to an NF of kind process, not {kind or 'the default'}"
+
+
+def _is_empty(value: object) -> bool:
+    """Left out of the JSON of cells that do not need the key, so that their digests stay what they were."""
+    return not value
 
 
 class Cell(Frozen):
@@ -88,23 +94,74 @@ class Cell(Frozen):
     service_type: ServiceType
     nf_chains: Annotated[int, Field(ge=1)]
     """Service instances (row)."""
-    nf_nodes: Annotated[int, Field(ge=1)]
-    """NFs per service instance (column)."""
+    nf_nodes: Annotated[int, Field(ge=0)]
+    """NFs per service instance (column). 0 is the path alone: what every packet of a service has behind it without any
+    NF. In a snake (CSC) packets then cross the vSwitch once; in a pipeline (CSP) twice, as with NFs, with a cable in
+    their place."""
     nf_sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
-    """One size for all NFs of an instance, or one per NF of an instance."""
+    """One size for all NFs, or one per NF of an instance."""
     vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
     """Physical data cores of the vSwitch."""
     nf_kinds: tuple[NfKind, ...] = ()
     """What the NFs of an instance are: one kind for all, one per NF, or empty for the testbed's own kind."""
-    shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=lambda nodes: not nodes)
+    shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=_is_empty)
     """Nodes (1-based) that are one NF for all instances. With two instances of three NFs, (1, 3) is a split and merge:
     two branches between two routers."""
+    taps: tuple[Tap, ...] = Field(default=(), exclude_if=_is_empty)
+    """Passive NFs of every service instance, by position."""
+    instance_kinds: tuple[NfKind, ...] = Field(default=(), exclude_if=_is_empty)
+    """One kind for each service instance, where instances are different services side by side, of one NF each. Then
+    sizes, limits and programs too are one for each instance, and not for each node."""
+    limits: tuple[Limits, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of the NFs of an instance, one for each node; empty for none."""
+    programs: tuple[Program | None, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of the NFs of an instance, one for each node; only nodes of kind `process` have one."""
+
+    @model_validator(mode="after")
+    def _instances_have_one_kind_each(self) -> Self:
+        if not self.instance_kinds:
+            return self
+        if len(self.instance_kinds) != self.nf_chains:
+            raise ValueError(f"{len(self.instance_kinds)} kinds for {self.nf_chains} service instances; give each one")
+        if self.nf_nodes != 1 or self.nf_kinds or self.shared_nodes:
+            raise ValueError("service instances of different kinds have one NF each, and kinds by instance only")
+        return self
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
+        nfs = self.nf_chains if self.instance_kinds else self.nf_nodes
         for what, row in (("NF sizes", self.nf_sizes), ("NF kinds", self.nf_kinds)):
-            if len(row) not in (0, 1, self.nf_nodes):
-                raise ValueError(f"{len(row)} {what} for {self.nf_nodes} NFs; give one for all or one for each")
+            if len(row) not in (0, 1, nfs):
+                raise ValueError(f"{len(row)} {what} for {nfs} NFs; give one for all or one for each")
+        for what, count in (("limits", len(self.limits)), ("programs", len(self.programs))):
+            if count not in (0, nfs):
+                raise ValueError(f"{count} {what} for {nfs} NFs; give one for each")
+        for instance in range(1, len(self.instance_kinds) + 1) if self.instance_kinds else [1]:
+            for node in range(1, self.nf_nodes + 1):
+                if reason := misfit(self.kind_of(node, instance), self.program_of(node, instance)):
+                    raise ValueError(f"node {node} of instance {instance}: {reason}")
+        return self
+
+    @model_validator(mode="after")
+    def _path_alone_has_no_vm(self) -> Self:
+        if not self.nf_nodes and self.service_type is ServiceType.VSC:
+            raise ValueError("a VSC without any NF has no VM: the path alone is a CSC or a CSP")
+        return self
+
+    @model_validator(mode="after")
+    def _taps_are_at_the_vswitch(self) -> Self:
+        behind = self.nf_nodes + 1
+        for tap in self.taps:
+            if tap.position > behind:
+                raise ValueError(
+                    f"a passive NF at position {tap.position}: an instance has {self.nf_nodes} NFs, and {behind} is "
+                    "behind the last"
+                )
+            if self.service_type.is_pipeline and tap.position not in (1, behind):
+                raise ValueError(
+                    f"a passive NF at position {tap.position}: in a CSP packets cross the vSwitch before the first NF "
+                    f"(1) and behind the last ({behind}) only; in a CSC everywhere"
+                )
         return self
 
     @model_validator(mode="after")
@@ -121,15 +178,50 @@ class Cell(Frozen):
             )
         return self
 
-    def size_of(self, node: int) -> NfSize:
-        """The size of NF `node` (1-based) of every instance."""
-        return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[node - 1]
+    def size_of(self, node: int, instance: int = 1) -> NfSize:
+        """The size of NF `node` (1-based) of an instance: the same in each, unless kinds are by instance."""
+        return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[self._place(node, instance)]
 
-    def kind_of(self, node: int) -> NfKind | None:
-        """What NF `node` (1-based) of every instance is; None where the testbed decides."""
-        if not self.nf_kinds:
+    def kind_of(self, node: int, instance: int = 1) -> NfKind | None:
+        """What NF `node` (1-based) of an instance is; None where the testbed decides."""
+        row = self.instance_kinds or self.nf_kinds
+        if not row:
             return None
-        return self.nf_kinds[0] if len(self.nf_kinds) == 1 else self.nf_kinds[node - 1]
+        return row[0] if len(row) == 1 else row[self._place(node, instance)]
+
+    def limits_of(self, node: int, instance: int = 1) -> Limits:
+        """What NF `node` (1-based) of an instance may use at most."""
+        return self.limits[self._place(node, instance)] if self.limits else Limits()
+
+    def program_of(self, node: int, instance: int = 1) -> Program | None:
+        """The user's program that NF `node` (1-based) of an instance is; None for NFs of all other kinds."""
+        return self.programs[self._place(node, instance)] if self.programs else None
+
+    def _place(self, node: int, instance: int) -> int:
+        """In rows that are one for each NF."""
+        return (instance if self.instance_kinds else node) - 1
+
+    def asked_kinds(self) -> tuple[NfKind | None, ...]:
+        """What NFs are, as `kind_of` says it: one for each node, or for each instance where instances differ."""
+        if self.instance_kinds:
+            return self.instance_kinds
+        return tuple(self.kind_of(node) for node in range(1, self.nf_nodes + 1))
+
+    def sizes(self) -> tuple[tuple[NfSize, int], ...]:
+        """Sizes of all NFs with how many of each, passive ones last."""
+        if self.instance_kinds:
+            inline = [(self.size_of(1, instance), 1) for instance in range(1, self.nf_chains + 1)]
+        else:
+            inline = [(self.size_of(node), self.count_of(node)) for node in range(1, self.nf_nodes + 1)]
+        return (*inline, *((tap.size, self.nf_chains) for tap in self.taps))
+
+    def first_instances(self, count: int) -> Self:
+        """The same with its first service instances only."""
+        by_instance: dict[str, object] = {}
+        if self.instance_kinds:
+            rows = ("instance_kinds", "limits", "programs", *(["nf_sizes"] if len(self.nf_sizes) > 1 else []))
+            by_instance = {row: getattr(self, row)[:count] for row in rows}
+        return self.model_copy(update={"nf_chains": count, **by_instance})
 
     def holder(self, instance: int, node: int) -> int:
         """The instance in the name of an NF: its own, or ALL_INSTANCES where the node is shared."""
@@ -150,6 +242,11 @@ class Cell(Frozen):
     def nf_count(self) -> int:
         """All NFs of the cell; a shared one counts once."""
         return self.nf_chains * self.nf_nodes - (self.nf_chains - 1) * len(self.shared_nodes)
+
+    @property
+    def tap_count(self) -> int:
+        """All passive NFs of the cell."""
+        return self.nf_chains * len(self.taps)
 
     @property
     def size_name(self) -> str:

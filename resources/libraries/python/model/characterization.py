@@ -5,6 +5,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.behaviour import ChainStudy
+from resources.libraries.python.model.interference import Interference
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.result import Environment, Rerun
@@ -12,7 +14,7 @@ from resources.libraries.python.model.sizing import Sizing
 from resources.libraries.python.model.sweep import Sweep
 from resources.libraries.python.model.topology import World
 
-Kind = Literal["sweep", "bursts", "chain", "sizing"]
+Kind = Literal["sweep", "bursts", "chain", "sizing", "chain_study", "interference"]
 """`sweep` has a profile, `chain` also predictions; one of `Characterization`'s parts says more."""
 
 
@@ -51,4 +53,6 @@ class Characterization(Frozen):
     profile: Profile | None = None
     predictions: tuple[Prediction, ...] = ()
     sizing: Sizing | None = None
+    chain_study: ChainStudy | None = None
+    interference: Interference | None = None
     rerun: Rerun | None = None

@@ -53,3 +53,49 @@ class Sample:
     """By logical CPU; in a lab those of the (first) DUT."""
     backlog_dropped: int = 0
     squeezed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """What a network function has done since it was made."""
+
+    packets: int
+    """Forwarded by a router, looked at by a monitor, sent on by a proxy: what it is there for, both ways."""
+    dropped: int | None = None
+    """Packets that reached it and that it had no time for; None where it cannot tell."""
+
+    def __sub__(self, earlier: "Processed") -> "Processed":
+        """What was done since `earlier`."""
+        known = self.dropped is not None and earlier.dropped is not None
+        dropped = (self.dropped or 0) - (earlier.dropped or 0) if known else None
+        return Processed(self.packets - earlier.packets, dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a network function used for a time; None where nobody can tell."""
+
+    cpu_s: float | None = None
+    """CPU time of its processes and of the kernel's threads that work for it."""
+    memory_bytes: int | None = None
+    """Of its processes, at the end."""
+    cache_misses: int | None = None
+    """Of the last level of cache, by all its threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """How a quota of CPU time held a network function back, since it was made."""
+
+    periods: int
+    """Periods in which it ran."""
+    throttled: int
+    """Those in which it had used its quota up, and stood still until the end."""
+    still_s: float
+    """For how long, all its CPUs together."""
+
+    def __sub__(self, earlier: "Throttling") -> "Throttling":
+        """What was counted since `earlier`."""
+        return Throttling(
+            self.periods - earlier.periods, self.throttled - earlier.throttled, self.still_s - earlier.still_s
+        )

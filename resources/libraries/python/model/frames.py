@@ -3,6 +3,9 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
@@ -40,3 +43,16 @@ def frame(name: str) -> Frame:
         f"no frame size '{name}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
         f"and any from {SMALLEST}B to {LARGEST}B will do"
     )
+
+
+def _named(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return frame(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
+FrameByName = Annotated[Frame, BeforeValidator(_named)]
+"""A field of a file in which a frame size has its name only."""

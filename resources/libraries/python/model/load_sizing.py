@@ -22,6 +22,8 @@ class Specifications:
     """By component."""
     remove: Path | None
     generator: Path
+    folders: tuple[Path, Path]
+    """In which the two files lie, and with them what their scripts use."""
 
 
 def load_specifications(deployment: Path, workload: Path) -> Specifications:
@@ -43,6 +45,7 @@ def load_specifications(deployment: Path, workload: Path) -> Specifications:
         },
         None if spec.remove is None else _script(deployment, "remove", spec.remove),
         _script(workload, "generator", load.generator),
+        (deployment.parent.resolve(), workload.parent.resolve()),
     )
 
 

@@ -7,11 +7,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
-from resources.libraries.python.model.cell import NfKind, ServiceType
+from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.settings import Firewall, Generator, Ovs, Sizes, Trex, Vm, Vpp
+from resources.libraries.python.model.settings import Firewall, Gateway, Generator, Ngrep, Ovs, Sizes, Trex, Vm, Vpp
 
 
 def _is_cpu_list(ranges: str) -> str:
@@ -30,7 +31,20 @@ def _as_list(value: object) -> object:
 
 
 ContainerKind = Literal[
-    NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.TESTPMD, NfKind.VPP, NfKind.SIM
+    NfKind.LINUX_ROUTER,
+    NfKind.LINUX_FIREWALL,
+    NfKind.LINUX_NAT,
+    NfKind.LINUX_GATEWAY,
+    NfKind.TCPDUMP,
+    NfKind.NETSNIFF,
+    NfKind.PKTSTAT,
+    NfKind.NGREP,
+    NfKind.NGINX_BALANCER,
+    NfKind.NGINX_PROXY,
+    NfKind.PROCESS,
+    NfKind.TESTPMD,
+    NfKind.VPP,
+    NfKind.SIM,
 ]
 ContainerKinds = Annotated[tuple[ContainerKind, ...], BeforeValidator(_as_list), Field(min_length=1)]
 VmKind = Literal[NfKind.QEMU, NfKind.QEMU_VPP, NfKind.SIM]
@@ -150,6 +164,8 @@ class DutNode(Frozen):
     """What an NF of a VSC is; None where the testbed has no VMs."""
     vm: Vm = Vm()
     firewall: Firewall = Firewall()
+    gateway: Gateway = Gateway()
+    ngrep: Ngrep = Ngrep()
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()

@@ -6,30 +6,11 @@ from typing import Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, NfKind, NfSize
+from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Direction
-
-
-class ThreadRole(StrEnum):
-    """What a planned thread does."""
-
-    SYSTEM = "system"
-    MAIN = "main"
-    DATA = "data"
-
-
-class Thread(Frozen):
-    """One planned thread on one logical CPU."""
-
-    owner: str
-    """`system`, `generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF."""
-    role: ThreadRole
-    index: int
-    """Counts from 0 within owner and role."""
-    cpu: int
-    """Logical CPU."""
-    machine: str | None = None
-    """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
 def _is_empty(value: object) -> bool:
@@ -37,48 +18,9 @@ def _is_empty(value: object) -> bool:
     return not value
 
 
-class MachineCores(Frozen):
-    """Cores of a machine beside the (first) DUT; its threads are in the core map."""
-
-    machine: str
-    """Name of the node."""
-    numa_node: int
-    smt: bool
-    physical: tuple[tuple[int, ...], ...]
-    """Physical cores of the node that have threads, each as all its logical CPUs."""
-    cores_needed: int
-    cores_there: int
-    oversubscribed: bool
-
-
-class CoreMap(Frozen):
-    """Which thread runs where, and whether that is an honest placement.
-
-    `numa_node`, `smt`, `physical`, `cores_needed` and `cores_there` are of the (first) DUT: numbers of CPUs of
-    different machines have nothing to do with each other.
-    """
-
-    numa_node: int
-    smt: bool
-    physical: tuple[tuple[int, ...], ...]
-    """Physical cores of the node that have threads, each as all its logical CPUs."""
-    threads: tuple[Thread, ...]
-    cores_needed: int
-    """Physical cores that an honest placement takes, system and main cores included."""
-    cores_there: int
-    oversubscribed: bool
-    """Data threads share cores with others because a machine is too small for the plan."""
-    elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=_is_empty)
-    """Machines beside the (first) DUT that run parts of the plan."""
-
-    def on(self, machine: str | None) -> tuple[Thread, ...]:
-        """Threads on a machine; None is the (first) DUT."""
-        return tuple(thread for thread in self.threads if thread.machine == machine)
-
-    def cpus(self, owner: str, role: ThreadRole = ThreadRole.DATA) -> tuple[int, ...]:
-        """Logical CPUs of an owner's threads, in order of index."""
-        rows = [thread for thread in self.threads if (thread.owner, thread.role) == (owner, role)]
-        return tuple(thread.cpu for thread in sorted(rows, key=lambda thread: thread.index))
+def _is_unlimited(limits: Limits) -> bool:
+    """As `_is_empty`."""
+    return limits == Limits()
 
 
 class Nic(Frozen):
@@ -113,7 +55,7 @@ class Port(Frozen):
     """One end of a link."""
 
     owner: str
-    """`generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF."""
+    """`generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF, passive ones included."""
     interface: str
     """Unique on the whole testbed, at most 15 characters."""
     mac: str
@@ -149,6 +91,8 @@ class Segment(Frozen):
     """Counts from 1 along the service, in forward direction."""
     members: tuple[str, ...]
     """Interface names of vSwitch ports, in forward direction; at least two."""
+    copies: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    """Interface names of vSwitch ports that get a copy of every frame that a member receives, and send nothing."""
 
 
 class NextHop(Frozen):
@@ -191,6 +135,28 @@ class NfPlan(Frozen):
     """Towards TG port 2."""
     translates_to: str | None = Field(default=None, exclude_if=_is_empty)
     """The network that an NF of kind linux_nat translates source addresses to on the way forward, one to one."""
+    limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
+    program: Program | None = Field(default=None, exclude_if=_is_empty)
+    """Of kind `process` only."""
+
+
+class TapPlan(Frozen):
+    """A passive NF: it gets copies on its one interface, and forwards nothing."""
+
+    name: str
+    """`tap-{instance}-{number}`."""
+    instance: int
+    number: int
+    """Counts from 1 over the passive NFs of an instance; those of a second DUT continue."""
+    segment: str
+    """The L2 segment that it gets copies of."""
+    kind: NfKind
+    size: NfSize
+    interface: str
+    mac: str
+    limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
+    program: Program | None = Field(default=None, exclude_if=_is_empty)
+    """Of kind `process` only."""
 
 
 class Flow(Frozen):
@@ -245,6 +211,7 @@ class Plan(Frozen):
     links: tuple[Link, ...]
     segments: tuple[Segment, ...]
     functions: tuple[NfPlan, ...]
+    taps: tuple[TapPlan, ...] = Field(default=(), exclude_if=_is_empty)
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
@@ -262,6 +229,11 @@ class Plan(Frozen):
         for function in self.functions:
             found.setdefault(function.name, function)
         return tuple(found.values())
+
+    @property
+    def all_nfs(self) -> tuple[NfPlan | TapPlan, ...]:
+        """Network functions, each once, passive ones last."""
+        return (*self.nfs, *self.taps)
 
     def function(self, name: str) -> NfPlan:
         """The NF of that name."""

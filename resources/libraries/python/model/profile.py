@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import Field
+
 from resources.libraries.python.model.base import Frozen
 
 
@@ -73,12 +75,19 @@ class Profile(Frozen):
         return next((row for row in self.metrics if row.metric is metric), None)
 
 
+def _is_none(value: object) -> bool:
+    """Left out of the JSON where it is not known."""
+    return value is None
+
+
 class PredictedPoint(Frozen):
     """A chain at one input rate: what its parts let expect, and what was measured. Units as in Metric."""
 
     rate: float
     predicted: dict[Metric, float]
     measured: dict[Metric, float]
+    summed_delay: float | None = Field(default=None, exclude_if=_is_none)
+    """Beside a delay that counts the path once: the plain sum of the parts' delays, each with a path of its own."""
 
 
 class Prediction(Frozen):
@@ -88,10 +97,15 @@ class Prediction(Frozen):
     parts: tuple[str, ...]
     """Names of the profiles, in the order of the chain."""
     model: Literal["hungriest", "shared_cpus"]
-    """`hungriest`: throughput and loss of the VNF that saturates first, delays summed up (Troia et al.).
+    """`hungriest`: throughput and loss of the VNF that saturates first (Troia et al.).
     `shared_cpus`: as that, with VNFs that share a CPU taken as one whose time per packet is the sum of theirs."""
     points: tuple[PredictedPoint, ...]
     errors: dict[Metric, float]
     """Mean absolute error relative to the measured value; for loss in percentage points. Points that cannot be compared
     are left out."""
+    path: str | None = Field(default=None, exclude_if=_is_none)
+    """The service without VNFs whose delay was counted once; None where none was measured, so that the delay is the
+    plain sum of the parts' delays."""
+    summed_delay_error: float | None = Field(default=None, exclude_if=_is_none)
+    """Of `PredictedPoint.summed_delay`, as in `errors`."""
     notes: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ class Asked(Frozen):
     cell: Cell
     frame: Frame
     profile: SearchProfile
+    repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
+    """Of the same measurement, from 0: simulated ones differ by their noise."""
 
 
 class VerdictKind(StrEnum):

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, Frame, NfKind, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, NfSize, ServiceType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.ranges import expand
 
 DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"

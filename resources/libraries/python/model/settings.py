@@ -10,7 +10,7 @@ from resources.libraries.python.model.base import Frozen
 class Generator(Frozen):
     """The traffic generator of a TG node."""
 
-    driver: Literal["auto", "xdp", "ring", "trex", "ditg", "sim"]
+    driver: Literal["auto", "xdp", "ring", "trex", "ditg", "iperf3", "sim"]
     """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
     cores: Annotated[int, Field(ge=1, le=64)] = 1
     """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
@@ -53,6 +53,20 @@ class Firewall(Frozen):
 
     rules: Annotated[int, Field(ge=1, le=10_000)] = 100
     """That every packet is looked up in, of either direction: none matches but the last one, which lets it pass."""
+
+
+class Gateway(Frozen):
+    """What an NF of kind linux_gateway does."""
+
+    addresses: Annotated[int, Field(ge=1, le=65_536)] = 500
+    """Of the set that source and destination of every packet are looked up in; none of them matches."""
+
+
+class Ngrep(Frozen):
+    """What an NF of kind ngrep does."""
+
+    patterns: Annotated[int, Field(ge=1, le=5000)] = 100
+    """That each payload is searched for; none is in what our own generators send."""
 
 
 class Ovs(Frozen):

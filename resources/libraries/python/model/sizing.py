@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.sizing_checks import check_deployment
-from resources.libraries.python.model.workload import Positive, WorkloadSpec
+from resources.libraries.python.model.workload import Positive, Program, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
 
@@ -115,6 +115,8 @@ class DeploymentSpec(Frozen):
     """Script that brings an instance up; relative to the file."""
     remove: str | None = None
     """Script that is run in every instance before it goes; all of its processes end in any case."""
+    needs: tuple[Program, ...] = ()
+    """What these scripts start."""
     mode: Mode
     scaling: Scaling = Scaling.UP
     watch: Watched = Watched.CPU

@@ -11,7 +11,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, Frame, NfKind
+from resources.libraries.python.model.cell import Cell, Frame
+from resources.libraries.python.model.kinds import NfKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

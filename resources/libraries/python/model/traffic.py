@@ -23,6 +23,8 @@ class LoadPackets(Frozen):
     dscp: Annotated[int, Field(ge=0, le=63)]
     sources: Literal["increment", "random"]
     """The order in which a flow's source addresses are used."""
+    udp_port: Annotated[int, Field(ge=1, le=65535)]
+    """Destination port where the load is to be UDP datagrams."""
 
 
 class ProbePackets(Frozen):

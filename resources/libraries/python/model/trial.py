@@ -31,9 +31,13 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate, sweep."""
+    """What the trial was for: connectivity, calibration, search, mrr, latency, soak, locate, sweep, workload,
+    interference."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """What the packets are; None for what the generator sends as a rule."""
+    sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
+    """TCP connections or UDP flows of a service instance, from a generator that makes such; None for one. Others take
+    the plan's number of source addresses."""
     on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
@@ -51,6 +55,20 @@ class Interval(Frozen):
 def _is_empty(value: object) -> bool:
     """Left out of the JSON where a trial has none."""
     return not value
+
+
+class SessionFigures(Frozen):
+    """All sessions of one instance in one direction together, as their receiver saw them."""
+
+    instance: int
+    direction: Direction
+    sessions: int
+    goodput_bps: float
+    """Bits per second of payload."""
+    jitter_ns: float | None = None
+    """Of UDP, as RFC 3550 has it: mean over the sessions."""
+    retransmits: int | None = None
+    """Of TCP: segments that were sent again."""
 
 
 class FlowCount(Frozen):
@@ -99,6 +117,8 @@ class TrialResult(Frozen):
     note: str | None = None
     intervals: tuple[Interval, ...] = Field(default=(), exclude_if=_is_empty)
     """Second by second, from a generator that keeps such a log; empty from others."""
+    sessions: tuple[SessionFigures, ...] = Field(default=(), exclude_if=_is_empty)
+    """From a generator that makes sessions; empty from others."""
     interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.plan import CoreMap, ThreadRole
+from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 
 QUEUES_OF_AN_NF = 2
@@ -90,7 +90,7 @@ def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
     """Ports of the vSwitch that have a receive queue.
 
     Two edges for each instance, or for all of them where they share a cable, and two for each NF of a snake or for the
-    ends of each pipeline.
+    ends of each pipeline. Those towards passive NFs receive nothing.
     """
     inner = 2 * cell.nf_chains * (1 if cell.service_type.is_pipeline else cell.nf_nodes)
     return inner + 2 * (1 if one_cable else cell.nf_chains)
@@ -110,12 +110,13 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
         if thread.role is ThreadRole.DATA and thread.owner != GENERATOR:
             by_cpu.setdefault(thread.cpu, []).append(thread.owner)
             threads[thread.owner] += 1
+    places = [(instance, 1) for instance in range(1, len(cell.instance_kinds) + 1)]
     spreads = {
-        _title(cell, node): Spread(
+        _title(cell, instance, node): Spread(
             QUEUES_OF_AN_NF * (cell.nf_chains if node in cell.shared_nodes else 1),
-            threads[nf_name(cell.holder(1, node), node)],
+            threads[nf_name(cell.holder(instance, node), node)],
         )
-        for node in range(1, cell.nf_nodes + 1)
+        for instance, node in places or [(1, node) for node in range(1, cell.nf_nodes + 1)]
     }
     siblings = [[by_cpu[cpu] for cpu in core if cpu in by_cpu] for core in cores.physical]
     busy = [owners for owners in siblings if len(owners) > 1]
@@ -132,9 +133,9 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
     )
 
 
-def _title(cell: Cell, node: int) -> str:
+def _title(cell: Cell, instance: int, node: int) -> str:
     """The size of an NF, and whether instances share it."""
-    return f"{cell.size_of(node).value}{' shared' if node in cell.shared_nodes else ''}"
+    return f"{cell.size_of(node, instance).value}{' shared' if node in cell.shared_nodes else ''}"
 
 
 def _words(spread: Spread) -> str:

@@ -6,16 +6,16 @@ NFs, two to a core, then data cores of NFs. A data core brings all its sibling t
 0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of a 2c NF.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.plan import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.settings import Sizes
-from resources.libraries.python.planning.names import GENERATOR, nf_name, vswitch_name
+from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
 
 Core = tuple[int, ...]
 """A physical core as its logical CPUs."""
@@ -40,21 +40,21 @@ class Demand:
 
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
     """Count the physical cores of a cell."""
-    counts = [(cell.size_of(node), cell.count_of(node)) for node in range(1, cell.nf_nodes + 1)]
+    counts = cell.sizes()
     halves = sum(count for size, count in counts if size is NfSize.HALF)
     whole = sum(int(size.cores) * count for size, count in counts if size is not NfSize.HALF)
     return Demand(
         system=sharing.system_cores,
         generator=generator_cores,
         vswitch=1 + cell.vs_dtc,
-        nf_main=ceil(cell.nf_count / sharing.nf_mains_per_core),
+        nf_main=ceil((cell.nf_count + cell.tap_count) / sharing.nf_mains_per_core),
         nf_data=whole + ceil(halves / 2),
     )
 
 
 def impossible(cell: Cell, layout: CpuLayout) -> str | None:
     """Say why no number of cores would do; None when it is only a matter of their number."""
-    if NfSize.HALF in cell.nf_sizes and not layout.smt:
+    if any(size is NfSize.HALF for size, _ in cell.sizes()) and not layout.smt:
         return "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off"
     return None
 
@@ -165,16 +165,15 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
 
 
 def _threads(cell: Cell, places: _Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
-    vswitch, nodes_before = vswitch_name(dut), (dut - 1) * cell.nf_nodes
+    vswitch, owners = vswitch_name(dut), _owners(cell, dut)
     for index, core in enumerate(places.system):
         yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
     # The generator sends from one thread per core: its sibling stays idle, as a busy one would slow it.
     yield from _data(GENERATOR, [core[0] for core in places.generator])
     yield Thread(owner=vswitch, role=ThreadRole.MAIN, index=0, cpu=places.vswitch_main[0])
     yield from _data(vswitch, [cpu for core in places.vswitch_data for cpu in core])
-    data = _nf_data(cell, places.nf_data)
-    for offset, (instance, node) in enumerate(cell.nfs()):
-        owner = nf_name(instance, nodes_before + node)
+    data = _nf_data([size for _, size in owners], places.nf_data)
+    for offset, (owner, _) in enumerate(owners):
         main = places.nf_main[offset % len(places.nf_main)]
         turn = (offset // len(places.nf_main)) % sharing.nf_mains_per_core
         yield Thread(owner=owner, role=ThreadRole.MAIN, index=0, cpu=main[turn % len(main)])
@@ -186,14 +185,22 @@ def _data(owner: str, cpus: list[int]) -> Iterator[Thread]:
         yield Thread(owner=owner, role=ThreadRole.DATA, index=index, cpu=cpu)
 
 
-def _nf_data(cell: Cell, cores: tuple[Core, ...]) -> list[list[int]]:
+def _owners(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
+    """Names and sizes of all NFs of a DUT; passive ones last, so that the others stay where they are without them."""
+    nodes, taps = (dut - 1) * cell.nf_nodes, (dut - 1) * len(cell.taps)
+    inline = [(nf_name(holder, nodes + node), cell.size_of(node, holder)) for holder, node in cell.nfs()]
+    instances = range(1, cell.nf_chains + 1)
+    passive = [(tap_name(each, taps + k), tap.size) for each in instances for k, tap in enumerate(cell.taps, 1)]
+    return inline + passive
+
+
+def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]]:
     """Logical CPUs of each NF's data threads, in order of NFs.
 
     Half-core NFs first take one thread of a core each, and when all their cores have one, the siblings in the same
     order, as CSIT does.
     """
     row = iter(cores)
-    sizes = [cell.size_of(node) for _, node in cell.nfs()]
     shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
     shared: list[Core] = []
     halves = 0

@@ -6,6 +6,7 @@ from math import ceil
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.sizing import DeploymentSpec, Flavor, Size
 
 
@@ -21,6 +22,13 @@ class Placement:
     """CPUs that no instance is pinned to."""
     short: str
     """What the machine lacks where it is oversubscribed; else empty."""
+
+
+def usable_mb(memory: MemoryLayout | None) -> int | None:
+    """Memory that instances can have: no huge pages, and on a machine that was asked what was free; None if unknown."""
+    if memory is None:
+        return None
+    return sum(node.ordinary_mb if node.available_mb is None else node.available_mb for node in memory)
 
 
 def place(

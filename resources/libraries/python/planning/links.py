@@ -1,16 +1,20 @@
 """Links and L2 segments of a cell: what is joined to what, of which medium, served by which data thread."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from resources.libraries.python.model.cell import NfKind
-from resources.libraries.python.model.plan import CoreMap, Link, Medium, Port, Segment
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Link, Medium, Port, Segment
 from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.names import (
     GENERATOR,
     nf_interface,
     segment_name,
+    tap_interface,
+    tap_name,
     vswitch_interface,
     vswitch_name,
+    vswitch_tap_interface,
 )
 from resources.libraries.python.planning.service import Service
 
@@ -85,32 +89,59 @@ class Links:
         nodes = service.nodes_on(dut)
         position = 0
 
-        def crossing(node: int, side: int) -> Link:
+        def inner_port(node: int, side: int) -> Port:
             nonlocal position
             position += 1
+            return Port(
+                owner=vswitch,
+                interface=vswitch_interface(instance, node, side),
+                mac=service.crossing_mac(instance, node, side),
+                data_thread=self._rx.crossing(dut, instance, position),
+            )
+
+        def crossing(node: int, side: int) -> Link:
+            medium = self._to_vswitch(service.kind(instance, node))
             return Link(
-                instance=instance,
-                a=Port(
-                    owner=vswitch,
-                    interface=vswitch_interface(instance, node, side),
-                    mac=service.crossing_mac(instance, node, side),
-                    data_thread=self._rx.crossing(dut, instance, position),
-                ),
-                b=self._nf_port(instance, node, side),
-                medium=self._to_vswitch(service.kind(node)),
+                instance=instance, a=inner_port(node, side), b=self._nf_port(instance, node, side), medium=medium
             )
 
         pipeline = service.cell.service_type.is_pipeline
+        if pipeline and not nodes:
+            # A cable where the NFs would be: packets cross the vSwitch as often as they do with them.
+            ends = [inner_port(0, side) for side in service.cable_sides(dut)]
+            yield Link(instance=instance, a=ends[0], b=ends[1])
+
         for node in nodes:
             if node == nodes[0] or not pipeline:
                 yield crossing(node, 1)
             if node == nodes[-1] or not pipeline:
                 yield crossing(node, 2)
             else:
-                ends = {"a": self._nf_port(instance, node, 2), "b": self._nf_port(instance, node + 1, 1)}
-                both = {service.kind(node), service.kind(node + 1)}
+                both = {service.kind(instance, node), service.kind(instance, node + 1)}
                 medium = Medium.MEMIF if both == {NfKind.VPP} else Medium.VETH
-                yield Link(instance=instance, **ends, medium=medium)
+                left, right = self._nf_port(instance, node, 2), self._nf_port(instance, node + 1, 1)
+                yield Link(instance=instance, a=left, b=right, medium=medium)
+        for number in service.taps_on(dut):
+            yield self._to_tap(instance, dut, number)
+
+    def _to_tap(self, instance: int, dut: int, number: int) -> Link:
+        service, vswitch = self._service, vswitch_name(dut)
+        near, far = (service.tap_mac(instance, number, end) for end in (1, 2))
+        return Link(
+            instance=instance,
+            a=Port(
+                owner=vswitch,
+                interface=vswitch_tap_interface(instance, number),
+                mac=near,
+                data_thread=self._rx.to_tap(dut, instance, number),
+            ),
+            b=Port(
+                owner=tap_name(instance, number),
+                interface=tap_interface(instance, number),
+                mac=far,
+                data_thread=0,
+            ),
+        )
 
     def _nf_port(self, instance: int, node: int, side: int) -> Port:
         name = self._service.name(instance, node)
@@ -159,6 +190,10 @@ class _RxPlacement:
             position += (instance - 1) * (2 + self._crossings)
         return position % len(self._cores.cpus(vswitch_name(dut)))
 
+    def to_tap(self, dut: int, instance: int, number: int) -> int:
+        """Data thread of the vSwitch's port towards a passive NF. Nothing ever comes from there: no turn is taken."""
+        return (instance + number) % len(self._cores.cpus(vswitch_name(dut)))
+
     def nf(self, name: str, instance: int, node: int, side: int) -> int:
         """Data thread of an NF's side 1 or 2; a shared NF has two sides for each instance."""
         before = 2 * (instance - 1) if self._service.is_shared(node) else 0
@@ -174,14 +209,18 @@ class _RxPlacement:
 def segments(service: Service) -> Iterator[Segment]:
     """Pairs of neighbouring vSwitch ports along the service; where instances share cables, one for each cable's end."""
     duts = range(1, service.edges.duts + 1)
-    per_dut = len(service.crossings(1, 1)) // 2 + 1
+    per_dut = service.segments_on_dut
+    copies = _copies(service)
     if service.edges.shared:
         for dut in duts:
             rows = [service.crossings(instance, dut) for instance in service.instances]
             before = (dut - 1) * per_dut
             left, right = (service.edge(vswitch_name(dut), SHARED, 2 * dut - 1 + side)[1] for side in (0, 1))
-            yield _segment(SHARED, before + 1, (left, *(row[0] for row in rows)))
-            yield _segment(SHARED, before + per_dut, (*(row[-1] for row in rows), right))
+            if per_dut == 1:
+                yield _segment(SHARED, before + 1, (left, right), copies)
+                continue
+            yield _segment(SHARED, before + 1, (left, *(row[0] for row in rows)), copies)
+            yield _segment(SHARED, before + per_dut, (*(row[-1] for row in rows), right), copies)
     for instance in service.instances:
         for dut in duts:
             ports = service.crossings(instance, dut)
@@ -192,8 +231,29 @@ def segments(service: Service) -> Iterator[Segment]:
                 left, right = (service.edge(vswitch_name(dut), instance, 2 * dut - 1 + side)[1] for side in (0, 1))
                 ports = [left, *ports, right]
             for index in range(len(ports) // 2):
-                yield _segment(instance, first + index, (ports[2 * index], ports[2 * index + 1]))
+                yield _segment(instance, first + index, (ports[2 * index], ports[2 * index + 1]), copies)
 
 
-def _segment(instance: int, position: int, members: tuple[str, ...]) -> Segment:
-    return Segment(name=segment_name(instance, position), instance=instance, position=position, members=members)
+_Copies = Mapping[str, tuple[str, ...]]
+
+
+def _segment(instance: int, position: int, members: tuple[str, ...], copies: _Copies) -> Segment:
+    name = segment_name(instance, position)
+    return Segment(name=name, instance=instance, position=position, members=members, copies=copies.get(name, ()))
+
+
+def segment_of_tap(service: Service, instance: int, number: int) -> str:
+    """Name of the segment that a passive NF gets copies of."""
+    position, per_dut = service.tap_segment(number), service.segments_on_dut
+    at_cable = (position - 1) % per_dut in {0, per_dut - 1}
+    return segment_name(SHARED if service.edges.shared and at_cable else instance, position)
+
+
+def _copies(service: Service) -> _Copies:
+    """Ports of the vSwitches towards passive NFs, by segment."""
+    found: dict[str, tuple[str, ...]] = {}
+    for instance in service.instances:
+        for number in service.all_taps:
+            name = segment_of_tap(service, instance, number)
+            found[name] = (*found.get(name, ()), vswitch_tap_interface(instance, number))
+    return found

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.nodes import TgNode
-from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.cores import allocate, demand, impossible
 from resources.libraries.python.planning.names import GENERATOR
@@ -78,7 +78,9 @@ def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> C
                 )
             )
         except PlanError as error:
-            raise error if number == 1 else PlanError(f"{name}: {error}") from error
+            if number == 1:
+                raise  # not from itself: who follows the causes would never come to an end
+            raise PlanError(f"{name}: {error}") from error
     first, others = maps[0], dict(zip(list(topology.duts)[1:], maps[1:], strict=True))
     if topology.world is World.LAB:
         others[topology.tg_name] = _generators_own(topology, layouts[topology.tg_name])

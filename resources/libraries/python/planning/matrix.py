@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
-from resources.libraries.python.model.plan import CoreMap
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.balance import Balance, balance
@@ -75,7 +75,7 @@ def candidates(
             yield Candidate(cell, reasons, None, None)
             continue
         # The service type decides about links, not about cores: three types share a map.
-        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes)
+        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes, cell.taps)
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         yield Candidate(cell, reasons, maps[key], balance(cell, maps[key], one_cable=one_cable))
@@ -111,8 +111,7 @@ def core_usage(cell: Cell) -> float:
 
     A half is a core shared with something else. `2 + 1.5 S N` for vSwitch-1c NF-1c, `2 + S N` for NF-0.5c.
     """
-    nodes = range(1, cell.nf_nodes + 1)
-    return 1 + cell.vs_dtc + sum(cell.count_of(node) * (cell.size_of(node).cores + 0.5) for node in nodes)
+    return 1 + cell.vs_dtc + sum(count * (size.cores + 0.5) for size, count in cell.sizes())
 
 
 def core_usage_draft(cell: Cell) -> int:

@@ -7,7 +7,9 @@ A cell is planned on one NUMA node, its memory too: memory of another node costs
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
@@ -19,6 +21,8 @@ HOST_MB = 1024
 generator 35. The rest is for what else a machine does."""
 NAMESPACE_MB = 2
 """A network namespace with two links and its kernel threads; 0.3 MB measured as the mean of 60."""
+PROGRAM_MB = 64
+"""A program in a network namespace, where its limits do not say what it may use."""
 VM_OVERHEAD_MB = 64
 """What QEMU takes beside the guest's memory under KVM; 44 MB resident measured (QEMU 7.2, no display)."""
 VM_TRANSLATION_MB = 128
@@ -43,6 +47,9 @@ _RINGS_2MB = 8
 """Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
 USERSPACE_SWITCH_MB = 1280
 """A vSwitch that is a process of its own without huge pages: 1024 MB that it asks DPDK for, and itself."""
+
+
+_NONE = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +82,36 @@ class Need:
 def need(topology: Topology, cell: Cell) -> Need:
     """Memory that a cell takes, the host's own share not counted."""
     dut = topology.dut
-    if len(cell.nf_kinds) <= 1:  # one kind for all: as fast as planning a thousand cells has to be
-        kind = dut.kind_of(cell.service_type, cell.kind_of(1))
-        return _of_vswitch(topology) + _of_nf(topology, cell.service_type, kind).times(cell.nf_count)
     total = _of_vswitch(topology)
-    for node in range(1, cell.nf_nodes + 1):
-        kind = dut.kind_of(cell.service_type, cell.kind_of(node))
-        total += _of_nf(topology, cell.service_type, kind).times(cell.count_of(node))
+    for tap in cell.taps:
+        total += _of_nf(topology, ServiceType.CSC, tap.kind, tap.limits).times(cell.nf_chains)
+    if len(cell.nf_kinds) <= 1 and not cell.limits and not cell.instance_kinds:
+        # One kind for all: as fast as planning a thousand cells has to be.
+        kind = dut.kind_of(cell.service_type, cell.kind_of(1))
+        return total + _of_nf(topology, cell.service_type, kind).times(cell.nf_count)
+    for instance in range(1, cell.nf_chains + 1) if cell.instance_kinds else [1]:
+        for node in range(1, cell.nf_nodes + 1):
+            kind = dut.kind_of(cell.service_type, cell.kind_of(node, instance))
+            times = 1 if cell.instance_kinds else cell.count_of(node)
+            total += _of_nf(topology, cell.service_type, kind, cell.limits_of(node, instance)).times(times)
     return total
 
 
-def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None) -> Need:
+def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, limits: Limits = _NONE) -> Need:
     needs = Need()  # where the testbed has no such NF, which is a reason of its own
     match kind:
-        case NfKind.LINUX_ROUTER | NfKind.LINUX_FIREWALL | NfKind.LINUX_NAT:
+        case _ if kind is not None and kind.is_namespace:
             needs = Need(NAMESPACE_MB)
+        case _ if kind is not None and kind.is_routed:
+            needs = Need(NAMESPACE_MB + (limits.memory_mib or PROGRAM_MB))
         case NfKind.TESTPMD:
             # Started without huge pages, which ports of the kernel do not need.
             needs = Need(NAMESPACE_MB + TESTPMD_OVERHEAD_MB + TESTPMD_POOL_MB)
         case NfKind.QEMU | NfKind.QEMU_VPP:
             vm = topology.dut.vm
             emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
-            inside = vpp_guest_mb(topology.dut) if kind is NfKind.QEMU_VPP else vm.memory_mb
+            own_mb = limits.memory_mib or vm.memory_mb
+            inside = vpp_guest_mb(topology.dut) if kind is NfKind.QEMU_VPP else own_mb
             needs = Need(NAMESPACE_MB + inside + VM_OVERHEAD_MB + emulated)
         case NfKind.VPP:
             needs = Need(NAMESPACE_MB) + _of_vpp(topology)

@@ -1,6 +1,8 @@
 """Names, tags and ids. Derived here and nowhere else: a typed name is a name that drifts."""
 
-from resources.libraries.python.model.cell import Cell, Frame, NfKind, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.topology import Topology
 
 GENERATOR = "generator"
@@ -12,6 +14,14 @@ _APPLICATION_WORDS = {
     NfKind.LINUX_ROUTER: "lnxip4",
     NfKind.LINUX_FIREWALL: "lnxfw",
     NfKind.LINUX_NAT: "lnxnat",
+    NfKind.LINUX_GATEWAY: "lnxgw",
+    NfKind.TCPDUMP: "tcpdump",
+    NfKind.NETSNIFF: "netsniff",
+    NfKind.PKTSTAT: "pktstat",
+    NfKind.NGREP: "ngrep",
+    NfKind.NGINX_BALANCER: "nginxlb",
+    NfKind.NGINX_PROXY: "nginxproxy",
+    NfKind.PROCESS: "process",
     NfKind.TESTPMD: "testpmd",
     NfKind.QEMU: "lnxip4",
     NfKind.VPP: "vppip4",
@@ -36,6 +46,11 @@ def nf_name(instance: int, node: int) -> str:
     return f"nf-{instance}-{node}"
 
 
+def tap_name(instance: int, number: int) -> str:
+    """Name of a passive NF; instances and numbers count from 1."""
+    return f"tap-{instance}-{number}"
+
+
 def edge_interface(owner: str, instance: int, port: int) -> str:
     """Interface at an edge of the service: of the generator port 1 or 2, of the vSwitches 1 to 4 along the service.
 
@@ -54,6 +69,16 @@ def vswitch_interface(instance: int, node: int, side: int) -> str:
     return f"csv{instance}x{node}i{side}"
 
 
+def tap_interface(instance: int, number: int) -> str:
+    """The interface of a passive NF."""
+    return f"csn{instance}t{number}"
+
+
+def vswitch_tap_interface(instance: int, number: int) -> str:
+    """The vSwitch's end of the link to `tap_interface`."""
+    return f"csv{instance}t{number}"
+
+
 def segment_name(instance: int, position: int) -> str:
     """L2 segment (bridge domain) of an instance; position counts from 1."""
     return f"csb{instance}x{position}"
@@ -63,27 +88,37 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     """CSIT's suite id, such as `eth-l2bd-4ch-16mif-8dcr2t-vppip4`.
 
     It says 4 chains, 16 vSwitch interfaces towards NFs, 8 containers with 2 data threads each. Pipelines count only
-    the interfaces at their edges. A service of different NFs names its sizes instead of the thread count. Nodes that
-    instances share are at the end, `-shared1+3`; the number of NFs counts each of those once.
+    the interfaces at their edges. A service of different NFs names its sizes instead of the thread count. Kinds of NFs
+    of different instances are joined by `_`, those of one instance by `+`. At the end are nodes that instances share,
+    `-shared1+3` (the number of NFs counts each of those once), passive NFs by position, `-tap1tcpdump+3ngrep` (they do
+    not count), and that NFs have limits of their own.
     """
     pipeline = cell.service_type.is_pipeline
     interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
     vm = cell.service_type is ServiceType.VSC
     kind = "vh" if vm else _INTERFACE_WORDS[topology.dut.vswitch]
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
-    kinds = (topology.dut.kind_of(cell.service_type, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
+    kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
     applications = [_APPLICATION_WORDS[kind] for kind in kinds if kind is not None]
-    application = applications[0] if len(set(applications)) == 1 else "+".join(applications)
+    between = "_" if cell.instance_kinds else "+"
+    application = applications[0] if len(set(applications)) == 1 else between.join(applications) or "path"
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
-        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}{_shared(cell)}"
+        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}{_shared(cell)}{_taps(cell)}"
     )
 
 
 def _shared(cell: Cell) -> str:
     """Which nodes instances share, at the end of a suite id: `-shared1+3`; empty for none."""
     return f"-shared{'+'.join(map(str, cell.shared_nodes))}" if cell.shared_nodes else ""
+
+
+def _taps(cell: Cell) -> str:
+    """Passive NFs by position, at the end of a suite id, and a word where NFs have limits of their own."""
+    taps = "+".join(f"{tap.position}{_APPLICATION_WORDS[tap.kind]}" for tap in cell.taps)
+    limited = cell.limits + tuple(tap.limits for tap in cell.taps)
+    return f"{taps and '-tap'}{taps}{'-limited' if any(each != Limits() for each in limited) else ''}"
 
 
 def test_name(suite: str, cell: Cell, frame: Frame, test_type: TestType) -> str:
@@ -106,6 +141,7 @@ def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tup
         f"{cell.vs_dtc}C",
         f"NF_{cell.size_name.upper()}",
         *(["SHARED_NFS"] if cell.shared_nodes else []),
+        *(["PASSIVE_NFS"] if cell.taps else []),
         suite,
     )
 

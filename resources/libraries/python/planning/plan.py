@@ -1,18 +1,19 @@
 """From a topology and a cell to a Plan."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.reasons import sentence
-from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, wire
+from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
 
 
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
@@ -23,14 +24,14 @@ def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
 
 
 def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
-    """What each NF of an instance is.
+    """What each NF of an instance is, or the NF of each instance where these differ.
 
     Raises:
         PlanError: The testbed does not have it.
     """
     if reason := no_such_kind(topology, cell):
         raise PlanError(reason)
-    row = (topology.dut.kind_of(cell.service_type, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
+    row = (topology.dut.kind_of(cell.service_type, asked) for asked in cell.asked_kinds())
     return tuple(kind for kind in row if kind is not None)
 
 
@@ -50,9 +51,9 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
 
 def _containers(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
     """Kinds of a cell's containers, each once; the testbed's default where a cell has none, or none that is there."""
-    asked = (topology.dut.kind_of(ServiceType.CSC, cell.kind_of(node)) for node in range(1, cell.nf_nodes + 1))
-    kinds = () if cell.service_type is ServiceType.VSC else dict.fromkeys(kind for kind in asked if kind is not None)
-    return tuple(kinds) or topology.dut.containers[:1]
+    inline = () if cell.service_type is ServiceType.VSC else cell.asked_kinds()
+    asked = (topology.dut.kind_of(ServiceType.CSC, kind) for kind in (*inline, *(tap.kind for tap in cell.taps)))
+    return tuple(dict.fromkeys(kind for kind in asked if kind is not None)) or topology.dut.containers[:1]
 
 
 def no_such_kind(topology: Topology, cell: Cell) -> str | None:
@@ -60,16 +61,37 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     name, dut = topology.metadata.name, topology.dut
     if cell.service_type is ServiceType.VSC and dut.vms is None:
         return f"testbed {name} has no driver for VMs"
-    for node in range(1, cell.nf_nodes + 1):
-        if dut.kind_of(cell.service_type, cell.kind_of(node)) is None:
+    if not cell.nf_nodes and cell.service_type.is_pipeline and dut.vswitch == "vpp":
+        return f"testbed {name} has a vSwitch that shares memory with NFs, and no cable without an NF is like that"
+    for kind in cell.asked_kinds():
+        if dut.kind_of(cell.service_type, kind) is None:
             has = (dut.vms,) if cell.service_type is ServiceType.VSC else dut.containers
-            lacks = f"testbed {name} has no NFs of kind {cell.kind_of(node)} for a {cell.service_type}"
+            lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(filter(None, has))}"
+    if reason := _no_such_tap(topology, cell):
+        return reason
     for node in cell.shared_nodes:
         kind = dut.kind_of(cell.service_type, cell.kind_of(node))
         if kind is not None and not kind.is_shareable:
             can = ", ".join(kind for kind in NfKind if kind.is_shareable)
             return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
+    return None
+
+
+def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
+    """Say why a testbed cannot have a passive NF of a cell; None when it can have all."""
+    name, dut = topology.metadata.name, topology.dut
+    if cell.taps and dut.vswitch == "vpp":
+        return f"testbed {name}: VPP makes no copies for passive NFs here; use the vSwitch linux_bridge or ovs"
+    for tap in cell.taps:
+        if tap.kind not in dut.containers:
+            return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(dut.containers)}"
+        at_cable = tap.position in {1, cell.nf_nodes + 1}
+        if at_cable and cell.nf_chains > 1 and edges_of(topology).shared:
+            return (
+                f"a passive NF at position {tap.position} would get copies of all {cell.nf_chains} service instances, "
+                "which share that cable (discriminator: mac)"
+            )
     return None
 
 
@@ -104,24 +126,24 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
         links=wiring.links,
         segments=wiring.segments,
         functions=wiring.functions,
+        taps=wiring.taps,
         flows=wiring.flows,
         paths=wiring.paths,
         warnings=(f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else (),
-        machines=_machines(topology, wiring.functions),
+        machines=_machines(topology, cell, wiring),
     )
 
 
-def _machines(topology: Topology, functions: Sequence[NfPlan]) -> dict[str, str]:
+def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
     """The node of each owner of ports; none where all is on one machine."""
     if topology.world is not World.LAB:
         return {}
     duts = list(topology.duts)
-    last = max(function.node for function in functions)
-    per_dut = last // len(duts)
     return {
         names.GENERATOR: topology.tg_name,
         **{names.vswitch_name(number): name for number, name in enumerate(duts, 1)},
-        **{function.name: duts[(function.node - 1) // per_dut] for function in functions},
+        **{function.name: duts[(function.node - 1) // cell.nf_nodes] for function in wiring.functions},
+        **{tap.name: duts[(tap.number - 1) // len(cell.taps)] for tap in wiring.taps},
     }
 
 

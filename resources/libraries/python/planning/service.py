@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from resources.libraries.python.model.cell import Cell, NfKind, NfSize
+from resources.libraries.python.model.cell import Cell, NfSize, Tap
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.planning.edges import Edges
 from resources.libraries.python.planning.names import (
     GENERATOR,
@@ -36,7 +37,7 @@ class Service:
 
     cell: Cell
     kinds: Sequence[NfKind]
-    """Of the NFs of an instance on one DUT."""
+    """Of the NFs of an instance on one DUT; by instance where those have different kinds."""
     edges: Edges
 
     @property
@@ -53,17 +54,41 @@ class Service:
         """Nodes of an instance on a DUT."""
         return range((dut - 1) * self.cell.nf_nodes + 1, dut * self.cell.nf_nodes + 1)
 
+    def taps_on(self, dut: int) -> range:
+        """Numbers of an instance's passive NFs on a DUT; those of a second DUT continue, as nodes do."""
+        return range((dut - 1) * len(self.cell.taps) + 1, dut * len(self.cell.taps) + 1)
+
+    @property
+    def all_taps(self) -> range:
+        """Numbers of an instance's passive NFs on all DUTs."""
+        return range(1, self.edges.duts * len(self.cell.taps) + 1)
+
+    def tap(self, number: int) -> Tap:
+        """The passive NF of the cell that a number is of."""
+        return self.cell.taps[(number - 1) % len(self.cell.taps)]
+
+    def tap_segment(self, number: int) -> int:
+        """Position of the L2 segment that a passive NF gets copies of, along the service."""
+        dut, position = (number - 1) // len(self.cell.taps), self.tap(number).position
+        per_dut = self.segments_on_dut
+        return dut * per_dut + (position if position < per_dut else per_dut)
+
+    @property
+    def segments_on_dut(self) -> int:
+        """L2 segments of an instance in the vSwitch of one DUT."""
+        return len(self.crossings(1, 1)) // 2 + 1
+
     def in_cell(self, node: int) -> int:
         """The node of the cell that a node is: 1 again for the first one of a second DUT."""
         return (node - 1) % self.cell.nf_nodes + 1
 
-    def kind(self, node: int) -> NfKind:
-        """What a node is."""
-        return self.kinds[self.in_cell(node) - 1]
+    def kind(self, instance: int, node: int) -> NfKind:
+        """What a node of an instance is."""
+        return self.kinds[(instance if self.cell.instance_kinds else self.in_cell(node)) - 1]
 
-    def size(self, node: int) -> NfSize:
-        """How large a node is."""
-        return self.cell.size_of(self.in_cell(node))
+    def size(self, instance: int, node: int) -> NfSize:
+        """How large a node of an instance is."""
+        return self.cell.size_of(self.in_cell(node), instance)
 
     def is_shared(self, node: int) -> bool:
         """Whether a node is one NF for all instances."""
@@ -79,7 +104,7 @@ class Service:
 
     def translates_to(self, instance: int, node: int) -> str | None:
         """The network that a node translates an instance's source addresses to; None where it leaves them."""
-        if self.kind(node) is not NfKind.LINUX_NAT:
+        if self.kind(instance, node) is not NfKind.LINUX_NAT:
             return None
         return f"{_FIRST_TRANSLATED + (node - 1) % _TRANSLATED_NETWORKS}.{instance}.0.0/16"
 
@@ -95,8 +120,12 @@ class Service:
         nodes = self.nodes_on(dut)
         pairs = [(node, side) for node in nodes for side in (1, 2)]
         if self.cell.service_type.is_pipeline:
-            pairs = [(nodes[0], 1), (nodes[-1], 2)]
+            pairs = [(nodes[0], 1), (nodes[-1], 2)] if nodes else [(0, side) for side in self.cable_sides(dut)]
         return [vswitch_interface(instance, node, side) for node, side in pairs]
+
+    def cable_sides(self, dut: int) -> tuple[int, int]:
+        """Sides of the cable that a pipeline without NFs has in their place on a DUT: 1 and 2, then 3 and 4."""
+        return 2 * dut - 1, 2 * dut
 
     def edge(self, owner: str, instance: int, number: int) -> Place:
         """The port at an edge: `number` 1 or 2 of the generator, 1 to 4 of the vSwitches along the service."""
@@ -110,6 +139,8 @@ class Service:
             vswitch = vswitch_name(dut)
             yield self.edge(vswitch, instance, 2 * dut - 1)
             crossings = self.crossings(instance, dut)
+            if not self.nodes:
+                yield from ((vswitch, crossing) for crossing in crossings)
             for node in self.nodes_on(dut):
                 for side in (1, 2):
                     towards = vswitch_interface(instance, node, side)
@@ -134,8 +165,13 @@ class Service:
 
     def crossing_mac(self, instance: int, node: int, side: int) -> str:
         """MAC of the vSwitch's port towards an NF."""
-        number = self.number(instance, node)
+        number = self.number(instance, node) if node else instance
         return f"02:02:{number >> 8:02x}:{number & 0xFF:02x}:00:{side:02x}"
+
+    def tap_mac(self, instance: int, number: int, end: int) -> str:
+        """MAC of a port of the link to a passive NF; end 1 is the vSwitch's, 2 its own."""
+        count = (instance - 1) * self.edges.duts * len(self.cell.taps) + number
+        return f"02:03:{count >> 8:02x}:{count & 0xFF:02x}:00:{end:02x}"
 
     def nf_mac(self, instance: int, node: int, side: int) -> str:
         """MAC of an NF's interface."""

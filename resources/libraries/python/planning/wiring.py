@@ -1,10 +1,12 @@
 """Wiring: links, L2 segments, addresses, flows and paths of a cell.
 
 A snake (CSC, VSC) crosses the vSwitch between any two NFs: N+1 segments per service instance. A pipeline (CSP) crosses
-it at the edges only: 2 segments, and N-1 links from NF to NF. Every instance has its own segments and its own subnets,
-and but for instances that share a cable by MAC address its own ports too, so no packet can reach another instance by
-accident. NFs of a pipeline that instances share have interfaces for each instance, and send packets on by subnet:
-a split and a merge. On a testbed of two DUTs a packet goes through the same service on each: TG, DUT1, DUT2, TG.
+it at the edges only: 2 segments, and N-1 links from NF to NF. Without any NF that is 1 segment, or 2 with a cable from
+one to the other. Every instance has its own segments and its own subnets, and but for instances that share a cable by
+MAC address its own ports too, so no packet can reach another instance by accident. NFs of a pipeline that instances
+share have interfaces for each instance, and send packets on by subnet: a split and a merge. A passive NF has a link to
+the vSwitch, and gets copies of all frames in one segment. On a testbed of two DUTs a packet goes through the same
+service on each: TG, DUT1, DUT2, TG.
 """
 
 from collections.abc import Sequence
@@ -12,22 +14,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfKind
-from resources.libraries.python.model.plan import (
-    CoreMap,
-    Flow,
-    Hop,
-    Link,
-    NextHop,
-    NfInterface,
-    NfPlan,
-    Path,
-    Segment,
-)
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfInterface, NfPlan, Path, Segment, TapPlan
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.edges import SHARED, Edges
-from resources.libraries.python.planning.links import Links, segments
-from resources.libraries.python.planning.names import GENERATOR, nf_interface, vswitch_name
+from resources.libraries.python.planning.links import Links, segment_of_tap, segments
+from resources.libraries.python.planning.names import GENERATOR, nf_interface, tap_interface, tap_name, vswitch_name
 from resources.libraries.python.planning.service import Service
 
 SOURCES_PER_FLOW = 254
@@ -47,6 +41,7 @@ class Wiring:
     links: tuple[Link, ...]
     segments: tuple[Segment, ...]
     functions: tuple[NfPlan, ...]
+    taps: tuple[TapPlan, ...]
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
 
@@ -60,7 +55,7 @@ def too_many(cell: Cell, duts: int) -> str | None:
     A shared NF has addresses for each instance, so it counts as often as there are instances.
     """
     functions = duts * cell.nf_chains * cell.nf_nodes
-    if cell.nf_chains <= MOST_INSTANCES and functions <= MOST_NFS:
+    if cell.nf_chains <= MOST_INSTANCES and max(functions, duts * cell.tap_count) <= MOST_NFS:
         return None
     return (
         f"{cell.nf_chains} service instances with {functions} NFs, but the address plan holds "
@@ -82,7 +77,7 @@ def wire(
     Args:
         cell: What to connect.
         cores: Where its threads are.
-        kinds: What each NF of an instance is.
+        kinds: What each NF of an instance is, or the NF of each instance where these differ.
         vswitch: Driver of the vSwitch, which decides with the NFs' kinds what links are made of.
         edges: Cables of the testbed; by default virtual links on one machine.
         sources: Source addresses of each flow.
@@ -101,6 +96,7 @@ def wire(
         functions=tuple(
             _function(service, instance, node) for instance in service.instances for node in range(1, service.nodes + 1)
         ),
+        taps=tuple(_tap(service, instance, number) for instance in service.instances for number in service.all_taps),
         flows=tuple(
             _flow(service, instance, direction, sources) for instance in service.instances for direction in Direction
         ),
@@ -130,11 +126,29 @@ def _function(service: Service, instance: int, node: int) -> NfPlan:
         id=service.number(instance, node),
         instance=instance,
         node=node,
-        size=service.size(node),
-        kind=service.kind(node),
+        size=service.size(instance, node),
+        kind=service.kind(instance, node),
         left=towards(node - 1, 1),
         right=towards(node + 1, 2),
         translates_to=service.translates_to(instance, node),
+        limits=service.cell.limits_of(service.in_cell(node), instance),
+        program=service.cell.program_of(service.in_cell(node), instance),
+    )
+
+
+def _tap(service: Service, instance: int, number: int) -> TapPlan:
+    tap = service.tap(number)
+    return TapPlan(
+        name=tap_name(instance, number),
+        instance=instance,
+        number=number,
+        segment=segment_of_tap(service, instance, number),
+        kind=tap.kind,
+        size=tap.size,
+        interface=tap_interface(instance, number),
+        mac=service.tap_mac(instance, number, 2),
+        limits=tap.limits,
+        program=tap.program,
     )
 
 
@@ -149,7 +163,7 @@ def _flow(service: Service, instance: int, direction: Direction, sources: int) -
         tx_interface=service.edge(GENERATOR, instance, tx_port)[1],
         rx_interface=service.edge(GENERATOR, instance, rx_port)[1],
         source_mac=service.generator_mac(instance, tx_port),
-        destination_mac=service.nf_mac(instance, *entry),
+        destination_mac=service.mac_of(instance, *entry),
         source_ip=f"{source}.{instance}.0.1",
         sources=sources,
         destination_ip=f"{destination}.{instance}.0.1",

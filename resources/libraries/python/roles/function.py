@@ -1,9 +1,9 @@
 """The network functions of a cell."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 
 
 class NetworkFunctions(Protocol):
@@ -26,3 +26,23 @@ class NetworkFunctions(Protocol):
 
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failure."""
+
+
+@runtime_checkable
+class Processing(Protocol):
+    """Network functions that can tell what they have done: packets that a monitor looked at pass no interface."""
+
+    def processed(self) -> Mapping[str, Processed]:
+        """By name of the NF, since it was made; without those that cannot tell. Cheap: asked around every trial.
+
+        Raises:
+            CsitError: An NF has ended, or its counters cannot be read.
+        """
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """Network functions of which some have a limit of CPU time (`model.function.Limits`)."""
+
+    def throttling(self) -> Mapping[str, Throttling]:
+        """By name of the NF, since it was made; without those that have no such limit."""

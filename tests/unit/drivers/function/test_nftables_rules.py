@@ -5,19 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment import makers
+from resources.libraries.python.deployment import function_makers, makers
 from resources.libraries.python.drivers.function.nftables import program
-from resources.libraries.python.drivers.function.nftables.rulesets import firewall, nat
+from resources.libraries.python.drivers.function.nftables.rulesets import firewall, gateway, nat
+from resources.libraries.python.drivers.host import installed
 from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MEND = "nft missing for NFs of kind linux_firewall and linux_nat; install it: apt-get install nftables"
+MEND = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
 
 
 def row(kind: NfKind, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
@@ -47,6 +49,20 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
     assert "policy drop" in text
 
 
+@pytest.mark.parametrize("addresses", [1, 500, 65536])
+def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addresses: int) -> None:
+    text = gateway(addresses).text(row(NfKind.LINUX_GATEWAY))
+    (elements,) = re.findall(r"elements = \{ (.*) \}; \}", text)
+    found = elements.split(", ")
+    assert len(found) == len(set(found)) == addresses
+    assert all(each.startswith("198.18.") or each.startswith("198.19.") for each in found)
+    assert [f"ip {end} @refused_addresses counter name refused drop" in text for end in ("saddr", "daddr")] == [
+        True
+    ] * 2
+    assert "policy drop" in text
+    assert text.rstrip().endswith("counter name accepted accept\n}\n}")
+
+
 def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
     text = nat().text(row(NfKind.LINUX_NAT, chains=2, shared=(1,)))
     assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
@@ -63,13 +79,12 @@ def test_the_number_of_rules_is_said_in_the_topology(tmp_path: Path) -> None:
 
 
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(program, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr(installed, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     on_request = load_topology(LOCAL).dut
     assert MEND not in map(str, makers.missing(on_request))
-    assert [str(each) for each in makers.missing_for_some(on_request)].count(MEND) == 1
-    kinds = "[linux_router, linux_firewall, linux_nat]"
-    by_default = local(tmp_path, (kinds, "[linux_firewall, linux_router]")).dut
+    assert [str(each) for each in function_makers.missing_for_some(on_request)].count(MEND) == 1
+    by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
     assert MEND in map(str, makers.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(MEND)):
         program.load("")

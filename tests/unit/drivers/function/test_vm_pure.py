@@ -23,8 +23,9 @@ from resources.libraries.python.drivers.function.vm.monitor import Monitor
 from resources.libraries.python.drivers.function.vm.packages import depends as package_depends
 from resources.libraries.python.drivers.function.vm.vhost import place_workers
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan

@@ -17,8 +17,9 @@ from resources.libraries.python.drivers.function.vm_vpp.requirements import miss
 from resources.libraries.python.drivers.function.vpp.commands import routing
 from resources.libraries.python.drivers.vpp.configuration import making
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan

@@ -55,6 +55,24 @@ def test_load_frames_are_right_in_every_slot(flow: FlowSpec, sizes: list[int], s
         check_headers(area[slot, : lengths[slot]].tobytes(), flow, frames.LOAD_PROTOCOL, slot)
 
 
+@given(flow=flows(), sizes=SIZES, slots=st.integers(1, 600))
+@settings(max_examples=60, deadline=None)
+def test_load_frames_as_datagrams_have_a_port_for_each_source_address(
+    flow: FlowSpec, sizes: list[int], slots: int
+) -> None:
+    area = np.zeros((slots, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(flow, sizes, area, udp=True)
+    ports: dict[bytes, int] = {}
+    for slot in range(slots):
+        frame = area[slot, : lengths[slot]].tobytes()
+        check_headers(frame, flow, frames.UDP, slot)
+        source, destination, length, checksum = struct.unpack_from("!HHHH", frame, 34)
+        assert (destination, length, checksum) == (frames.UDP_LOAD_PORT, len(frame) - 34, 0)
+        assert source >= frames.FIRST_PORT
+        assert ports.setdefault(frame[26:30], source) == source
+    assert len(set(ports.values())) == len(ports) == min(slots, flow.sources)
+
+
 @given(flow=flows(), sizes=SIZES, number=st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_probe_frames_carry_their_number(flow: FlowSpec, sizes: list[int], number: int) -> None:

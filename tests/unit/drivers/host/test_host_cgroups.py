@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.host import cgroups, group_ending
 from resources.libraries.python.drivers.host.cgroups import Controllers, Group, Limits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.counters import Throttling
 
 FILES = {
-    "cpu": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "-1"},
+    "cpu": {
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_quota_us": "-1",
+        "cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time 250000000\n",
+    },
     "cpuacct": {"cpuacct.usage": "2500000000"},
     "memory": {
         "memory.limit_in_bytes": "9223372036854771712",
@@ -28,7 +33,7 @@ FILES = {
 """What the kernel puts into a new group of version 1."""
 UNIFIED = {
     "cpu.max": "max 100000",
-    "cpu.stat": "usage_usec 1250000\nuser_usec 1000000\n",
+    "cpu.stat": "usage_usec 1250000\nuser_usec 1000000\nnr_periods 9\nnr_throttled 4\nthrottled_usec 250000\n",
     "memory.max": "max",
     "memory.current": "90000",
     "memory.stat": "anon 1\ninactive_file 40000\n",
@@ -159,6 +164,34 @@ def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
     group.make()
     assert (group.cpu_s(), group.memory_bytes()) == (cpu_s, memory)
     assert group.killed_for_memory() == {2.5: 3, 1.25: 1}[cpu_s]
+
+
+@pytest.mark.parametrize("machine", [first, second])
+def test_a_quota_tells_how_often_and_how_long_it_held_back(
+    tmp_path: Path, machine: Callable[[Path], Controllers]
+) -> None:
+    group = Group(machine(tmp_path), "csit-edge-1")
+    assert group.throttling() is None
+    group.make(Limits(0.5))
+    assert group.throttling() == Throttling(periods=9, throttled=4, still_s=0.25)
+    assert Throttling(9, 4, 0.25) - Throttling(5, 1, 0.125) == Throttling(4, 3, 0.125)
+
+
+@pytest.mark.parametrize(("machine", "doors"), [(first, {"cpu", "cpuacct"}), (second, {""})])
+def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else(
+    tmp_path: Path, machine: Callable[[Path], Controllers], doors: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = machine(tmp_path)
+    group = Group(found, "csit-nf-1-1")
+    group.make(Limits(0.5))
+    group.take_in_threads([17])
+    entered = {folder for folder in group.folders if (folder / "cgroup.procs").read_text() == "17"}
+    assert entered == {tmp_path / door / "csit-nf-1-1" for door in doors}
+    for folder in group.folders:
+        (folder.parent / "cgroup.procs").write_text("")
+    monkeypatch.setattr(cgroups, "_is_of_the_kernel", lambda pid: pid == 17)
+    cgroups.let_threads_go(group.folders)
+    assert {folder for folder in entered if (folder.parent / "cgroup.procs").read_text() == "17"} == entered
 
 
 @pytest.mark.parametrize("machine", [first, second])

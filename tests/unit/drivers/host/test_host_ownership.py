@@ -183,3 +183,26 @@ def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: P
 def test_a_setting_that_the_kernel_does_not_have_is_left_alone(tmp_path: Path) -> None:
     with MachineLock(tmp_path / "lock", kernel_settings(tmp_path)) as machine:
         assert machine.set_for_run("kernel/none", "-1") is None
+
+
+def test_a_folder_of_files_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+    with MachineLock(tmp_path / "lock") as machine:
+        machine.claim_folder(folder)
+        (folder / "deployment").mkdir(parents=True)
+        (folder / "deployment" / "install.sh").write_text("#!/bin/sh\n")
+        assert machine.leftovers() == [f"folder {folder}"]
+    with MachineLock(tmp_path / "lock") as machine:
+        (sentence,) = machine.remove_leftovers()
+        assert sentence.startswith(f"removed folder {folder} of pid ")
+        assert not folder.exists()
+        assert machine.leftovers() == []
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    with MachineLock(tmp_path / "lock") as machine:
+        with pytest.raises(CsitError, match=rf"there is a folder {tmp_path}/theirs already, not ours; look at it"):
+            machine.claim_folder(tmp_path / "theirs")
+        machine.remove_claimed()
+    assert (tmp_path / "theirs").is_dir()

@@ -282,16 +282,20 @@ def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -
         "since": "2026-11-21T10:00:00+00:00",
         "namespaces": {"csit-a": 1, "csit-gone": 2},
         "workers": [me, {**me, "start_ticks": start + 1}],
+        "groups": [str(tmp_path / "groups" / "csit-edge-1"), str(tmp_path / "groups" / "csit-gone-1")],
+        "folders": [str(tmp_path / "service"), str(tmp_path / "no-service")],
         "settings": {"net/core/netdev_budget": "300"},
         "ports": [{"device": "eth1", "home": None, "mtu": 1500}],
     }
     tree(tmp_path, {"record/owner.json": json.dumps(record), "record/lock": "", "runtimes/abc/x": "y" * 3_000_000})
     tree(tmp_path, {"netns/csit-a": "", "netns/csit-b": "", "netns/other": ""})
+    tree(tmp_path, {"groups/csit-edge-1/cgroup.procs": "", "service/install.sh": ""})
     asked = {name: str(tmp_path / name) for name in ("record", "runtimes")} | {"namespaces": str(tmp_path / "netns")}
     said = leftovers.answer(asked)
     assert said["owner"]["alive"] is False and said["in_use"] is False
     assert said["namespaces"] == ["csit-a"] and said["unclaimed"] == ["csit-b"]
     assert said["processes"] == [{"pid": os.getpid(), "command": "pytest"}]
+    assert said["groups"] == [f"{tmp_path}/groups/csit-edge-1"] and said["folders"] == [f"{tmp_path}/service"]
     assert said["ports"] == ["device eth1, mtu 1500"] and said["settings"] == {"net/core/netdev_budget": "300"}
     assert said["runtimes"][0]["name"] == "abc" and said["runtimes"][0]["mb"] == 2
     (tmp_path / "record/owner.json").write_text("[]", encoding="utf-8")

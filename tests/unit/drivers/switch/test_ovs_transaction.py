@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.switch.ovs.ports import AF_XDP, DPDK, SYSTEM, PortKind, check_size, choose
-from resources.libraries.python.drivers.switch.ovs.transaction import cpu_mask, of_daemon, of_plan
+from resources.libraries.python.drivers.switch.ovs.transaction import cpu_mask, of_daemon, of_plan, rules_of_copies
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import VSWITCH
@@ -123,3 +124,25 @@ def test_memory_and_frame_size_are_looked_at_first() -> None:
         check_size(AF_XDP, 240, 64, 4_000_000_000)
     with pytest.raises(Unsupported, match="carry frames up to 3498 B, asked for are 9018 B"):
         check_size(AF_XDP, 4, 9018, 4_000_000_000)
+
+
+def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way() -> None:
+    taps = tuple(Tap(position=position, kind=NfKind.TCPDUMP) for position in (2, 2))
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, taps=taps)
+    plan = make_plan(TOPOLOGY, cell, SIXTEEN_CORES)
+    assert rules_of_copies(plan) == [
+        "priority=100,in_port=csv1x1i2,actions=output:csv1p2,output:csv1t1,output:csv1t2",
+        "priority=100,in_port=csv1p2,actions=output:csv1x1i2,output:csv1t1,output:csv1t2",
+        "priority=100,in_port=csv1t1,actions=drop",
+        "priority=100,in_port=csv1t2,actions=drop",
+    ]
+    added = {each[2]: each[3] for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"}
+    assert (added["csv1t1"], added["csv1t2"]) == ("tag=4094", "tag=4094")  # no flooded frame gets there
+    assert rules_of_copies(plan_of(2, 2)) == []
+
+
+def test_copies_are_made_between_two_ports_only() -> None:
+    plan = plan_of(1, 1)
+    segment = plan.segments[0].model_copy(update={"members": ("a", "b", "c"), "copies": ("t",)})
+    with pytest.raises(Unsupported, match="csb1x1 has 3 members: copies are made between two only"):
+        rules_of_copies(plan.model_copy(update={"segments": (segment,)}))

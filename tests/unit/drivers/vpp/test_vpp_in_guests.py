@@ -11,9 +11,10 @@ from resources.libraries.python.drivers.function.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.function.vpp.commands import routing
 from resources.libraries.python.drivers.vpp.startup import Waiting
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.planning.plan import make_plan
 

@@ -12,7 +12,7 @@ class SimFunctions:
 
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
-        self._names = frozenset(function.name for function in system.plan.functions)
+        self._names = frozenset(each.name for each in system.plan.all_nfs)
 
     def start(self) -> None:
         """Let packets through."""

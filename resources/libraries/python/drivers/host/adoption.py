@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.namespaces import Namespace
 from resources.libraries.python.drivers.host.netlink import Netlink
 from resources.libraries.python.drivers.host.nic import device_at
 from resources.libraries.python.drivers.host.syscalls import aside
-from resources.libraries.python.errors import CommandFailed, ConfigError
+from resources.libraries.python.errors import CommandFailed, ConfigError, SystemBroken
 from resources.libraries.python.model.plan import Nic
 
 _log = logging.getLogger(__name__)
@@ -108,17 +108,26 @@ def take(port: Adopted, home: Netlink, inside: Namespace, mac: str, mtu: int, *,
 
     Raises:
         CommandFailed: The kernel refused something.
+        SystemBroken: The port has gone away since it was looked at.
     """
-    device = devices(home)[port.device]
+    device = _still_there(home, port.device)
     home.do([moves.set_down(port.device, device.index)])
     home.do([moves.move(port.device, device.index, inside.descriptor, port.interface)])
-    index = devices(inside.netlink)[port.interface].index
+    index = _still_there(inside.netlink, port.interface).index
     _one_queue(inside.netlink, port.interface)
     requests = [messages.set_mac(port.interface, index, mac), moves.set_mtu(port.interface, index, mtu)]
     if promiscuous:
         requests.append(moves.set_promiscuous(port.interface, index, on=True))
     inside.netlink.do(requests)
     return index
+
+
+def _still_there(netlink: Netlink, name: str) -> Device:
+    """A virtual port ends with its other end, which may be on a machine that has just been reset."""
+    device = devices(netlink).get(name)
+    if device is None:
+        raise SystemBroken(f"port {name} went away while it was taken into use")
+    return device
 
 
 def _one_queue(netlink: Netlink, interface: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.counters import Throttling
 
 MOUNTS = Path("/proc/self/mounts")
 NEEDED = ("cpu", "cpuacct", "memory")
@@ -21,6 +22,8 @@ PINNING = "cpuset"
 _PERIOD_US = 100_000
 """Of the kernel and of container platforms: a group that has used its quota stands still until the period ends."""
 _LEAST_QUOTA_US = 1_000
+_PF_KTHREAD = 0x200000
+"""Among a process's flags: a thread of the kernel."""
 _LONGEST_PERIOD_US = 1_000_000
 
 
@@ -77,6 +80,8 @@ def discover(mounts: Path = MOUNTS) -> Controllers:
     for row in mounts.read_text(encoding="utf-8").splitlines():
         _, folder, kind, options, *_ = row.split()
         root = Path(folder.replace("\\040", " "))
+        if not root.is_dir():  # something else is mounted above it
+            continue
         if kind == "cgroup":
             roots |= dict.fromkeys({*options.split(",")} & {*NEEDED, PINNING}, root)
         elif kind == "cgroup2" and (found := _unified(root)):
@@ -184,6 +189,28 @@ class Group:
             return max(0, used - _table(self._file("memory", "memory.stat")).get("inactive_file", 0))
         return None
 
+    def throttling(self) -> Throttling | None:
+        """How often it stood still because it had used its quota; None when that cannot be read."""
+        row = _table(self._file("cpu", "cpu.stat"))
+        if "nr_throttled" not in row:
+            return None
+        still_s = row.get("throttled_usec", 0) / 1e6 if self._controllers.version == 2 else row["throttled_time"] / 1e9
+        return Throttling(row["nr_periods"], row["nr_throttled"], still_s)
+
+    def take_in_threads(self, threads: Iterable[int]) -> None:
+        """Let kernel threads have their CPU time from this group too; other controllers are not for them.
+
+        Raises:
+            Unsupported: The kernel refuses.
+        """
+        folders = dict.fromkeys(self._controllers.roots[name] / self._name for name in ("cpu", "cpuacct"))
+        for thread in threads:
+            try:
+                for folder in folders:
+                    _write(folder / "cgroup.procs", str(thread))
+            except OSError as error:
+                raise Unsupported(f"thread {thread} cannot enter control group {self._name}: {error}") from error
+
     def killed_for_memory(self) -> int:
         """Processes that the kernel killed because the group had used all its memory."""
         name = "memory.events" if self._controllers.version == 2 else "memory.oom_control"
@@ -213,6 +240,29 @@ def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
         with suppress(FileNotFoundError, OSError):
             found |= {int(word) for word in (folder / "cgroup.procs").read_text(encoding="ascii").split()}
     return tuple(sorted(found - {0}))
+
+
+def let_threads_go(folders: Iterable[Path]) -> None:
+    """Put the kernel threads that are in groups where their parents are; it is not for us to end them.
+
+    Raises:
+        CsitError: The kernel refuses.
+    """
+    for folder in folders:
+        for thread in filter(_is_of_the_kernel, processes_of([folder])):
+            try:
+                _write(folder.parent / "cgroup.procs", str(thread))
+            except ProcessLookupError:  # it has ended in the meantime
+                continue
+            except OSError as error:
+                raise CsitError(f"thread {thread} cannot leave control group {folder}: {error.strerror}") from error
+
+
+def _is_of_the_kernel(pid: int) -> bool:
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return bool(int(fields[6]) & _PF_KTHREAD)
+    return False
 
 
 def remove_folders(folders: Iterable[Path]) -> None:

@@ -68,6 +68,30 @@ class Claims:
         gone = set(folders)
         self._change(groups=tuple(folder for folder in self._held().groups if folder not in gone))
 
+    def claim_folder(self, folder: Path) -> None:
+        """Say before making it that a folder of files is ours, with all that will be in it.
+
+        Raises:
+            CsitError: It is there already.
+        """
+        record = self._held()
+        if folder in record.folders or folder.exists():
+            whose = "left by an earlier run" if folder in record.folders else "not ours; look at it and remove it"
+            raise CsitError(f"there is a folder {folder} already, {whose}")
+        self._change(folders=(*record.folders, folder))
+
+    def release_folder(self, folder: Path) -> None:
+        """Say that a folder is gone."""
+        self._change(folders=tuple(each for each in self._held().folders if each != folder))
+
+    def claim_trace(self, name: str) -> None:
+        """Say before making it that a tracing instance of the kernel is ours."""
+        self._change(traces=(*self._held().traces, name))
+
+    def release_trace(self, name: str) -> None:
+        """Say that a tracing instance is gone."""
+        self._change(traces=tuple(each for each in self._held().traces if each != name))
+
     def claim_ports(self, ports: Iterable[Adopted]) -> None:
         """Say before they are moved which physical ports are taken into use, and what they are like.
 

@@ -2,9 +2,11 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.entering import entering
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.processes import ending
 from resources.libraries.python.drivers.host.waiting import wait_until
@@ -25,6 +27,8 @@ class Daemon:
         environment: Mapping[str, str] | None = None,
         *,
         folder: Path | None = None,
+        prints_to: Path | None = None,
+        doors: Sequence[Path] = (),
     ) -> None:
         """Prepare.
 
@@ -34,7 +38,11 @@ class Daemon:
             log: Where its standard output and error go.
             environment: Variables on top of this process's.
             folder: Where it runs; None for where this process runs.
+            prints_to: Where standard output goes, where that is what it makes and not what it says.
+            doors: Of control groups that it enters before it runs.
         """
+        self._prints_to = prints_to
+        self._doors = tuple(doors)
         self.what = what
         self._argv = tuple(argv)
         self._log = log
@@ -43,21 +51,22 @@ class Daemon:
         self._machine: MachineLock | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, cpu: int, machine: MachineLock) -> None:
-        """Start it on a CPU, in the network namespace of the calling thread, which must end afterwards.
+    def start(self, cpus: int | Collection[int], machine: MachineLock) -> None:
+        """Start it on a CPU or several, in the network namespace of the calling thread, which must end afterwards.
 
         Raises:
             CsitError: It cannot be started.
         """
         # The child inherits namespace and CPU of this thread: no helper program, and no moment in a wrong place.
-        os.sched_setaffinity(0, {cpu})
+        os.sched_setaffinity(0, {cpus} if isinstance(cpus, int) else cpus)
         try:
-            with self._log.open("wb") as log:
+            with self._log.open("wb") as log, ExitStack() as stack:
+                printed = log if self._prints_to is None else stack.enter_context(self._prints_to.open("wb"))
                 self._process = subprocess.Popen(
-                    self._argv,
+                    entering(self._doors, self._argv),
                     stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
+                    stdout=printed,
+                    stderr=log,
                     env=self._environment,
                     cwd=self._folder,
                     # Out of the terminal's group: an interrupt goes to the run, which then stops the program.

@@ -11,13 +11,14 @@ from resources.libraries.python.drivers.host import links, messages, namespaces,
 from resources.libraries.python.drivers.host.cables import Cables
 from resources.libraries.python.drivers.host.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.netlink import GONE, Netlink, Request
+from resources.libraries.python.drivers.host.network_limits import limit, network_limits
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.placement import DataThreads
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
 _FIRST_INDEX = 100
@@ -105,6 +106,10 @@ class Fabric:
             len(self._owners), len(self._links), len(self._cables.names),
         )  # fmt: skip
 
+    @property
+    def _functions(self) -> tuple[NfPlan | TapPlan, ...]:
+        return (*self._plan.functions, *self._plan.taps)
+
     def _veths(self) -> list[str]:
         return [
             port.interface for row in self._ports.values() for port in row if port.interface not in self._cables.names
@@ -113,7 +118,7 @@ class Fabric:
     def _make(self) -> None:
         home = Netlink()  # before this thread enters namespaces
         try:
-            kinds = {function.name: function.kind for function in self._plan.functions}
+            kinds = {function.name: function.kind for function in self._plan.functions}  # of passive ones none routes
             wanted = [(name_of(owner), links.settings(owner, kinds.get(owner))) for owner in self._owners]
             for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
                 self._namespaces[owner] = namespace
@@ -139,6 +144,8 @@ class Fabric:
         for owner, interfaces in received.items():
             for interface in interfaces:
                 ports.receive_by_napi(self._namespaces[owner].netlink, interface)
+        for owner, ruleset in network_limits(self._links, self._functions).items():
+            self.run_inside(owner, partial(limit, ruleset))
         # Only then: when a port comes up, the kernel looks once whether its peer will take XDP frames, by NAPI.
         self._cables.bring_up(self._namespaces)
         up = messages.set_ports_up()

@@ -91,7 +91,9 @@ def _bring_home(port: Adopted, path: Path, home: int) -> bool:
         os.close(descriptor)
     setns(home, CLONE_NEWNET)
     with closing(Netlink()) as netlink:
-        _up_again(port, netlink, devices(netlink)[port.device].index)
+        device = devices(netlink).get(port.device)
+        if device is not None:  # the other end of a virtual port may end at any moment, and this one with it
+            _up_again(port, netlink, device.index)
     return True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cgroups import processes_of, remove_folders
+from resources.libraries.python.drivers.host.cgroups import let_threads_go, processes_of, remove_folders
 from resources.libraries.python.drivers.host.waiting import wait_until
 
 _KILLED_WITHIN_S = 10.0
@@ -53,6 +53,7 @@ def end_and_remove(folders: Collection[Path]) -> list[str]:
         CsitError: A group cannot be removed.
     """
     there = [folder for folder in folders if folder.exists()]
+    let_threads_go(there)
     done = [f"killed process {pid} of an instance" for pid in end(there, 0)]
     remove_folders(there)
     return [*done, *(f"removed control group {folder}" for folder in there)]

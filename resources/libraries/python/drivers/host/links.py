@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from resources.libraries.python.drivers.host import messages
 from resources.libraries.python.drivers.host.namespaces import Namespace, Settings
 from resources.libraries.python.drivers.host.netlink import Request
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Link, Port
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
 
@@ -29,8 +29,8 @@ _BRIDGE: Settings = {
 
 
 def settings(owner: str, kind: NfKind | None) -> Settings:
-    """Settings of an owner's namespace; only where the NF is the namespace itself does the namespace route."""
-    return _BRIDGE if is_vswitch(owner) else _ROUTER if kind is not None and kind.is_namespace else _QUIET
+    """Settings of an owner's namespace, which routes for some kinds of NFs only."""
+    return _BRIDGE if is_vswitch(owner) else _ROUTER if kind is not None and kind.is_routed else _QUIET
 
 
 def device_mac(port: Port) -> str:

@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.host.messages import delete_ports
 from resources.libraries.python.drivers.host.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.processes import process, user
 from resources.libraries.python.drivers.host.record import Record
+from resources.libraries.python.drivers.tracer import tracefs
 from resources.libraries.python.errors import CsitError, InUse
 
 DIRECTORY = Path("/run/csit-density")
@@ -78,6 +79,8 @@ class MachineLock(Claims):
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
             groups=self._inherited.groups if self._inherited else (),
+            folders=self._inherited.folders if self._inherited else (),
+            traces=self._inherited.traces if self._inherited else (),
             settings=self._inherited.settings if self._inherited else {},
             ports=self._inherited.ports if self._inherited else (),
             bindings=self._inherited.bindings if self._inherited else (),
@@ -162,6 +165,8 @@ class MachineLock(Claims):
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
             *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
             *(f"control group {folder}" for folder in record.groups if folder.exists()),
+            *(f"folder {folder}" for folder in record.folders if folder.exists()),
+            *(f"tracing instance {name}" for name in record.traces),
             *(f"{port} in use as {port.interface}" for port in record.ports),
             *(f"{binding}" for binding in record.bindings),
         ]
@@ -187,6 +192,10 @@ class MachineLock(Claims):
         removed += end_and_remove(record.groups)
         self.release_groups(record.groups)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
+        removed += self._remove_folders(record)
+        for name in record.traces:
+            removed += [f"removed tracing instance {name}"] if tracefs.remove(name) else []
+            self.release_trace(name)
         for binding in record.bindings:
             removed += binding.restore()
             self.release_binding(binding)
@@ -201,6 +210,18 @@ class MachineLock(Claims):
             removed.append(f"removed network namespace {name}")
         self.release_namespaces(record.namespaces)
         self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
+        return removed
+
+    def _remove_folders(self, record: Record) -> list[str]:
+        removed = []
+        for folder in record.folders:
+            if folder.exists():
+                try:
+                    shutil.rmtree(folder)
+                except OSError as error:
+                    raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
+                removed.append(f"removed folder {folder}")
+            self.release_folder(folder)
         return removed
 
     def _read(self) -> Record | None:

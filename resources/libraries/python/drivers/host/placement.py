@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from resources.libraries.python.drivers.host import threads
-from resources.libraries.python.model.plan import CoreMap, Port
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.plan import Port
 
 
 class DataThreads:

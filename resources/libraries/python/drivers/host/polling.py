@@ -8,7 +8,7 @@ from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
 
-_SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
+SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
 _MOST_FAVOURED = -20
 _SLICE_NS = 100_000
@@ -26,7 +26,7 @@ def favour(thread: int) -> None:
     Raises:
         Unsupported: The kernel refuses.
     """
-    number = _SYS_SCHED_SETATTR.get(os.uname().machine)
+    number = SYS_SCHED_SETATTR.get(os.uname().machine)
     if number is None:
         os.setpriority(os.PRIO_PROCESS, thread, _MOST_FAVOURED)
         return

@@ -52,6 +52,14 @@ def process(pid: int) -> Process:
     return Process(pid=pid, start_ticks=start_ticks, command=_command(pid))
 
 
+def children_of(pid: int) -> tuple[int, ...]:
+    """Ids of the processes that a process has started; none where it has ended."""
+    try:
+        return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()))
+    except (FileNotFoundError, ProcessLookupError):
+        return ()
+
+
 def ending(status: int) -> str:
     """How a process ended, in words.
 

@@ -24,6 +24,10 @@ class Record(Frozen):
     workers: tuple[Process, ...] = ()
     groups: tuple[Path, ...] = ()
     """Folders of control groups."""
+    folders: tuple[Path, ...] = ()
+    """Folders of files, each made by that run."""
+    traces: tuple[str, ...] = ()
+    """Names of tracing instances of the kernel."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
     ports: tuple[Adopted, ...] = ()
@@ -34,7 +38,8 @@ class Record(Frozen):
     @property
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
-        return not (self.namespaces or self.workers or self.groups or self.ports or self.bindings)
+        made = (self.namespaces, self.workers, self.groups, self.folders, self.traces)
+        return not any((*made, self.ports, self.bindings))
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"

@@ -204,6 +204,11 @@ class Leftovers(Frozen):
     owner: Owner | None
     namespaces: tuple[str, ...]
     processes: tuple[LeftProcess, ...]
+    groups: tuple[str, ...] = ()
+    """Control groups, by their folders."""
+    folders: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+    """Tracing instances of the kernel, by their names."""
     settings: dict[str, str]
     """With the values they had before."""
     ports: tuple[str, ...]
@@ -217,6 +222,9 @@ class Leftovers(Frozen):
         return (
             *(f"process {each.pid} ({each.command})" for each in self.processes),
             *(f"network namespace {name}" for name in self.namespaces),
+            *(f"control group {each}" for each in self.groups),
+            *(f"folder {each}" for each in self.folders),
+            *(f"tracing instance {each}" for each in self.traces),
             *(f"port in use: {each}" for each in self.ports),
             *(f"driver of a port: {each}" for each in self.bindings),
             *(f"setting {name}, which was {value}" for name, value in self.settings.items()),

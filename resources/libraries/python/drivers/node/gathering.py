@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.node.asking import ask_all
 from resources.libraries.python.drivers.node.facts import Facts
 from resources.libraries.python.drivers.node.sent import leftovers, machine, ports, programs
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.roles.connection import Connection
 

@@ -11,19 +11,35 @@ by least squares of relative errors to CSIT-1904's 64B NDR with one vSwitch core
 BMWG; 126 cells). Mean absolute relative error 2.4 %, 11.6 % at worst (VSC 1R10C).
 
 Assumed, not fitted: the exponent 0.9 of the cores (a bit less than linear), NFs scaling alike, what NFs of the kernel
-forward, and the cost of copying larger frames at each crossing. With 10GE ports larger frames are bounded by line rate
-long before.
+and programs beside it forward or look at, what a copy for a passive NF costs the vSwitch, that a path without NFs costs
+it half as much as its two edges, and the cost of copying larger frames at each crossing. With 10GE ports larger frames
+are bounded by line rate long before.
 """
 
 from collections.abc import Mapping
 
-from resources.libraries.python.model.cell import Cell, Frame, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.kinds import NfKind
 
 _CORES_EXPONENT = 0.9
 _HALF_CORE_NF_PPS = 5.97e6
 """What one half-core NF forwards; a core is two halves."""
-_OF_THE_KERNEL_PPS = {NfKind.LINUX_ROUTER: 0.6e6, NfKind.LINUX_NAT: 0.45e6, NfKind.LINUX_FIREWALL: 0.3e6}
-"""The same of NFs of the kernel. Assumed: the fewer, the more is done to each packet."""
+_KINDS_PPS = {
+    NfKind.LINUX_ROUTER: 0.6e6,
+    NfKind.LINUX_GATEWAY: 0.5e6,
+    NfKind.LINUX_NAT: 0.45e6,
+    NfKind.NETSNIFF: 0.4e6,
+    NfKind.TCPDUMP: 0.35e6,
+    NfKind.LINUX_FIREWALL: 0.3e6,
+    NfKind.PKTSTAT: 0.25e6,
+    NfKind.PROCESS: 0.2e6,
+    NfKind.NGREP: 0.15e6,
+    NfKind.NGINX_BALANCER: 0.1e6,
+    NfKind.NGINX_PROXY: 0.09e6,
+}
+"""The same of other kinds. Assumed: the fewer, the more is done to each packet."""
+_COPY_US = 0.046
+"""A copy for a passive NF: half of an inner crossing, as it is sent and not received."""
 _COPY_BYTES = 4000.0
 """Bytes beyond 64 that cost as much as the rest of a crossing."""
 
@@ -36,7 +52,7 @@ _WITHOUT_END: ScalesTo = {}
 def capacity_pps(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> float:
     """Packets per second that a cell forwards, aggregate of all instances and both directions."""
     nodes = range(1, cell.nf_nodes + 1)
-    return min(vswitch_pps(cell, frame), *(nfs_pps(cell, node, scales_to) for node in nodes))
+    return min([vswitch_pps(cell, frame), *(nfs_pps(cell, node, scales_to) for node in nodes)])
 
 
 def vswitch_pps(cell: Cell, frame: Frame) -> float:
@@ -47,28 +63,40 @@ def vswitch_pps(cell: Cell, frame: Frame) -> float:
 
 def nfs_pps(cell: Cell, node: int, scales_to: ScalesTo = _WITHOUT_END) -> float:
     """What the NFs at place `node` (1-based) of all instances forward together; one NF where they share it."""
-    kind = cell.kind_of(node) or NfKind.SIM
-    half_pps = _OF_THE_KERNEL_PPS.get(kind, _HALF_CORE_NF_PPS)
-    halves = used_cores(cell, node, scales_to) / 0.5
-    return float(cell.count_of(node) * half_pps * halves**_CORES_EXPONENT)
+    kind, cores = cell.kind_of(node) or NfKind.SIM, used_cores(cell, node, scales_to)
+    return float(cell.count_of(node) * _half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
 
 
-def used_cores(cell: Cell, node: int, scales_to: ScalesTo) -> float:
+def one_pps(kind: NfKind, cores: float) -> float:
+    """What one NF of a kind forwards, or looks at, with so many data cores, both directions together."""
+    return float(_half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
+
+
+def _half_core_pps(kind: NfKind) -> float:
+    return _KINDS_PPS.get(kind, _HALF_CORE_NF_PPS)
+
+
+def used_cores(cell: Cell, node: int, scales_to: ScalesTo, instance: int = 1) -> float:
     """Data cores of an NF that have work; the others idle whatever the load."""
-    cores = cell.size_of(node).cores
-    return min(cores, scales_to.get(cell.kind_of(node) or NfKind.SIM, cores))
+    cores = cell.size_of(node, instance).cores
+    return min(cores, scales_to.get(cell.kind_of(node, instance) or NfKind.SIM, cores))
 
 
 def limiting_node(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> int | None:
     """The truth about what limits a cell: the place of the slowest NF, or None where it is the vSwitch."""
-    node = min(range(1, cell.nf_nodes + 1), key=lambda each: nfs_pps(cell, each, scales_to))
-    return node if nfs_pps(cell, node, scales_to) < vswitch_pps(cell, frame) else None
+    nodes = range(1, cell.nf_nodes + 1)
+    node = min(nodes, key=lambda each: nfs_pps(cell, each, scales_to), default=None)
+    return node if node is not None and nfs_pps(cell, node, scales_to) < vswitch_pps(cell, frame) else None
 
 
 def _crossing_us(cell: Cell) -> float:
     edges_us, inner_us = (0.198, 0.105) if cell.service_type is ServiceType.VSC else (0.155, 0.092)
-    inner = 0 if cell.service_type.is_pipeline else cell.nf_nodes - 1
-    return edges_us + inner_us * inner
+    copies_us = _COPY_US * len(cell.taps)
+    if cell.service_type.is_pipeline:
+        return edges_us + copies_us
+    if not cell.nf_nodes:
+        return edges_us / 2 + copies_us
+    return edges_us + inner_us * (cell.nf_nodes - 1) + copies_us
 
 
 def _crowding(cell: Cell) -> float:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.topology import Topology
 
 OVERHEAD_BYTES = 20
@@ -48,6 +48,12 @@ class Simulation(Frozen):
         default_factory=dict, exclude_if=lambda kinds: not kinds
     )
     """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
+    sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
+    """What NFs of a kind lose at most beside others; `neighbours` has values for kinds that are not named."""
+    pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
+    """How much of that a neighbour of a kind brings about; see `neighbours`, too."""
+    network_part: Share = 0.4
+    """The part of it that goes away when each has its share of the network guaranteed."""
     noise: Share = 0.02
     """noisy: standard deviation of the capacity from trial to trial, relative."""
     stall_hz: Annotated[float, Field(ge=0)] = 0.05

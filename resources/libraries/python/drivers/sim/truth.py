@@ -1,22 +1,30 @@
 """What a simulated cell can forward and what limits it: known, so that what is measured can be compared with it."""
 
+from collections.abc import Mapping
 from math import inf
 
 from resources.libraries.python.drivers.sim.capacity import (
-    capacity_pps,
-    limiting_node,
     nfs_pps,
+    one_pps,
     used_cores,
     vswitch_pps,
 )
+from resources.libraries.python.drivers.sim.neighbours import guaranteed_pps, left_by
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+
+Part = tuple[int, ...]
+"""Service instances that have one capacity together."""
 
 
 class Truth:
     """Capacities of a plan's owners.
+
+    Where instances are different services, each has a capacity of its own, and an equal share of the vSwitch. Else all
+    have one together, and lose alike.
 
     Args:
         plan: The cell.
@@ -25,45 +33,103 @@ class Truth:
 
     def __init__(self, plan: Plan, simulation: Simulation) -> None:
         self._nfs = plan.nfs
+        self._taps = plan.taps
         # What the cell leaves to the testbed, the plan has decided.
         kinds = tuple(function.kind for function in plan.functions if function.instance == 1)
-        self._cell = plan.cell.model_copy(update={"nf_kinds": kinds})
+        self._by_instance = by_instance = bool(plan.cell.instance_kinds)
+        self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
+        self._quota = quotas(plan)
+        instances = tuple(range(1, plan.cell.nf_chains + 1))
+        self.parts: tuple[Part, ...] = tuple((each,) for each in instances) if by_instance else (instances,)
+        """Of the cell."""
 
-    def capacity_pps(self, frame: Frame) -> float:
-        """Aggregate packets per second that the cell can forward."""
-        return self._simulation.capacity_scale * capacity_pps(self._cell, frame, self._simulation.scales_to)
+    def capacity_pps(self, frame: Frame, part: Part | None = None) -> float:
+        """Packets per second that a part can forward, both directions together.
 
-    def limit_owners(self, frame: Frame) -> frozenset[str]:
-        """Whose loss it is when more is offered than the cell can forward."""
+        By default what the cell can without that any of its parts loses: all its flows have the same rate.
+        """
+        parts = (part,) if part else self.parts
+        least_pps = min(min(self._rates(frame, each).values()) for each in parts)
+        return self._simulation.capacity_scale * least_pps * (1 if part else len(parts))
+
+    def limit_owners(self, frame: Frame, part: Part | None = None) -> frozenset[str]:
+        """Whose loss it is when more is offered than a part can forward; by default of all of them."""
         if self._simulation.limited_by is not None:
             return frozenset({self._simulation.limited_by})
-        node = limiting_node(self._cell, frame, self._simulation.scales_to)
-        if node is None:
-            return frozenset({VSWITCH})
-        return frozenset(function.name for function in self._nfs if function.node == node)
+        found: set[str] = set()
+        for each in (part,) if part else self.parts:
+            rates = self._rates(frame, each)
+            slowest = min(rates, key=lambda node: rates[node])  # of equals the first: the vSwitch, then the first NFs
+            found |= {VSWITCH} if slowest is None else {nf.name for nf in self._at(slowest, each)}
+        return frozenset(found)
+
+    def _at(self, node: int, part: Part) -> list[NfPlan]:
+        return [nf for nf in self._nfs if nf.node == node and (len(self.parts) == 1 or nf.instance in part)]
+
+    def _rates(self, frame: Frame, part: Part) -> dict[int | None, float]:
+        """What the NFs at each node can do for a part, and as None what the vSwitch can, not scaled."""
+        rates: dict[int | None, float] = {None: vswitch_pps(self._cell, frame) / len(self.parts)}
+        for node in range(1, self._cell.nf_nodes + 1):
+            first = self._at(node, part)[0]
+            if self._by_instance:
+                rates[node] = self._beside_others(first)
+            else:
+                rates[node] = nfs_pps(self._cell, node, self._simulation.scales_to) * self._quota[first.name]
+        return rates
+
+    def _beside_others(self, function: NfPlan) -> float:
+        """What an NF of an instance of its own can do beside those of the other instances."""
+        alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
+        others = [each for each in self._nfs if each.instance != function.instance]
+        left_pps = alone_pps * left_by(others, function, self._simulation)
+        most_pps = guaranteed_pps(function)
+        return left_pps if most_pps is None else min(left_pps, most_pps)
+
+    def _used(self, function: NfPlan) -> float:
+        return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)
 
     def rates(self, frame: Frame, generator_pps: float) -> dict[str, float]:
-        """What each owner could forward, aggregate pps; endless for one that drops without being busy.
+        """What each owner could forward, as the load of the whole cell; endless for one that drops without being busy.
 
         Args:
             frame: Of the trial.
             generator_pps: What the generator can.
         """
-        simulation, cell = self._simulation, self._cell
-        scale, most = simulation.capacity_scale, simulation.scales_to
-        rates = {GENERATOR: generator_pps, VSWITCH: scale * vswitch_pps(cell, frame)}
-        rates |= {function.name: scale * nfs_pps(cell, function.node, most) for function in self._nfs}
+        simulation = self._simulation
+        scale, count = simulation.capacity_scale, len(self.parts)
+        rates = {GENERATOR: generator_pps, VSWITCH: scale * vswitch_pps(self._cell, frame)}
+        for part in self.parts:
+            here = self._rates(frame, part)
+            rates |= {nf.name: scale * count * here[node] for node in here if node for nf in self._at(node, part)}
+        rates |= {name: self._cell.nf_chains * tap_pps for name, tap_pps in self.taps_pps().items()}
         if simulation.limited_by is not None:
             rates = {owner: 2 * rate_pps for owner, rate_pps in rates.items()}
+        if count > 1 and simulation.limited_by is None and not simulation.drops_inside:
+            return rates
         limit_pps = inf if simulation.drops_inside else self.capacity_pps(frame)
         return rates | dict.fromkeys(self.limit_owners(frame), limit_pps)
 
+    def taps_pps(self) -> dict[str, float]:
+        """Copies per second that each passive NF can look at."""
+        scale = self._simulation.capacity_scale
+        most: Mapping[NfKind, float] = self._simulation.scales_to
+        return {
+            tap.name: scale
+            * one_pps(tap.kind, min(tap.size.cores, most.get(tap.kind, tap.size.cores)))
+            * self._quota[tap.name]
+            for tap in self._taps
+        }
+
     def idle(self) -> dict[str, float]:
         """The share of an NF's data threads that never have work; NFs that scale to all of them are left out."""
-        most = self._simulation.scales_to
-        shares = {
-            function.name: 1 - used_cores(self._cell, function.node, most) / function.size.cores
-            for function in self._nfs
-        }
+        shares = {function.name: 1 - self._used(function) / function.size.cores for function in self._nfs}
         return {name: share for name, share in shares.items() if share > 0}
+
+
+def quotas(plan: Plan) -> dict[str, float]:
+    """The share of the time of its CPUs that each NF may use, by name; 1.0 for all of it."""
+    return {
+        each.name: 1.0 if each.limits.cpu is None else min(1.0, each.limits.cpu / len(plan.cores.cpus(each.name)))
+        for each in plan.all_nfs
+    }

@@ -1,7 +1,9 @@
 """The vSwitch as Linux bridges, one per L2 segment."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
+from resources.libraries.python.drivers.host.copies import copy_received, make_copies
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.messages import add_station, bridge, enslave, forward_known_only
 from resources.libraries.python.drivers.host.netlink import Request
@@ -29,10 +31,11 @@ class LinuxBridge:
         self._segments = [segment for segment in plan.segments if ports.issuperset(segment.members)]
 
     def start(self) -> None:
-        """Make a bridge per segment and its ports members; wait until cables pass packets.
+        """Make a bridge per segment and its ports members, copies for passive NFs; wait until cables pass packets.
 
         Raises:
             CommandFailed: The kernel refused.
+            Unsupported: The kernel cannot copy frames.
             NotReady: A cable does not pass packets.
         """
         index = self._fabric.index
@@ -43,6 +46,8 @@ class LinuxBridge:
             if len(segment.members) > 2:
                 requests += self._known_stations(segment)
         self._fabric.change(self._owner, requests)
+        if copies := [request for segment in self._segments for request in self._copies(segment)]:
+            make_copies(partial(self._fabric.change, self._owner), copies)
         self._fabric.wait_for_cables(self._owner)
 
     def _known_stations(self, segment: Segment) -> Iterator[Request]:
@@ -55,6 +60,12 @@ class LinuxBridge:
             index = self._fabric.index(member)
             yield forward_known_only(member, index)
             yield from (add_station(member, index, mac) for mac in macs)
+
+    def _copies(self, segment: Segment) -> Iterator[Request]:
+        """Both ways: what every member receives is all that the segment forwards."""
+        taps = [(port, self._fabric.index(port)) for port in segment.copies]
+        for member in segment.members if taps else ():
+            yield from copy_received(member, self._fabric.index(member), taps)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port's data thread may really run."""

@@ -18,8 +18,8 @@ from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.site import Site
 from resources.libraries.python.drivers.vpp.startup import Device, Startup
 from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import ThreadRole
 
 PLUGINS = {Kind.HOST: "af_packet", Kind.MEMIF: "memif", Kind.VHOST: "vhost", Kind.DPDK: "dpdk"}
 """Which plugin an interface needs."""

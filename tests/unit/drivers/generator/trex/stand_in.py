@@ -10,8 +10,9 @@ from typing import Any
 
 from resources.libraries.python.drivers.generator.trex.client import Client
 from resources.libraries.python.drivers.generator.trex.stand_alone import LIBRARY
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan

@@ -15,6 +15,8 @@ _FEW = 1000
 """Packets that may be the system's own, or on their way."""
 _LOOKED_UP = 0.9
 """Share of the packets received that must have gone through the rules."""
+_MERGED = 64
+"""Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
 
 
 class NftablesRouters:
@@ -89,7 +91,7 @@ class NftablesRouters:
             except CsitError as error:
                 yield f"the rules of {owner} cannot be read: {error}"
                 continue
-            if looked_up < _LOOKED_UP * received - _FEW:
+            if _MERGED * looked_up < _LOOKED_UP * received - _FEW:
                 yield f"{owner} received {received} packets, and only {looked_up} went through its rules"
 
     def stop(self) -> None:

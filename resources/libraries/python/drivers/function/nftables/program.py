@@ -1,19 +1,16 @@
 """The program `nft`, run in the network namespace that the calling thread is in."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 
 from resources.libraries.python.drivers.function.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 
 _PROGRAM = "nft"
 _PACKAGE = "nftables"
-_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where it is; a shell that nobody sits at may not look there."""
 _WITHIN_S = 30.0
 
 
@@ -51,19 +48,15 @@ def version() -> str:
 
 def missing() -> Iterator[Problem]:
     """What this machine lacks."""
-    if _path() is None:
+    if path_of(_PROGRAM) is None:
         yield Problem(
-            f"{_PROGRAM} missing for NFs of kind linux_firewall and linux_nat",
+            f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_nat and linux_gateway",
             f"install it: apt-get install {_PACKAGE}",
         )
 
 
-def _path() -> str | None:
-    return shutil.which(_PROGRAM, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
-
-
 def _run(*words: str, told: str = "") -> str:
-    path = _path()
+    path = path_of(_PROGRAM)
     if path is None:
         raise Unsupported("; ".join(map(str, missing())))
     argv = (path, *words)

@@ -21,7 +21,7 @@ class Ruleset:
     about: str
     """For a person, with its numbers."""
     counter: str
-    """Counts every packet that is forwarded."""
+    """Counts every packet that is forwarded, and has been looked up."""
     text: Callable[[Sequence[NfPlan]], str]
     """The commands for one NF. Shared by instances, it is one row of the plan for each."""
 
@@ -45,6 +45,32 @@ def firewall(rules: int) -> Ruleset:
         )
 
     return Ruleset(f"{rules} rules for every packet of either direction", "accepted", text)
+
+
+def gateway(addresses: int) -> Ruleset:
+    """Look source and destination of every packet up in one set of addresses, and drop what is in it.
+
+    Sets of nftables are what `ipset` is to iptables, whose successor nftables is: one lookup in a hash table, however
+    many addresses there are.
+
+    Args:
+        addresses: How many, at least 1.
+    """
+
+    def text(_: Sequence[NfPlan]) -> str:
+        elements = ", ".join(str(IPv4Address(_NO_SENDER + number)) for number in range(1, addresses + 1))
+        return _table(
+            "counter accepted { }",
+            "counter refused { }",
+            f"set refused_addresses {{ type ipv4_addr; elements = {{ {elements} }}; }}",
+            _chain(
+                "forward", "filter hook forward priority filter; policy drop;",
+                *(f"ip {end} @refused_addresses counter name refused drop" for end in ("saddr", "daddr")),
+                "counter name accepted accept",
+            ),
+        )  # fmt: skip
+
+    return Ruleset(f"source and destination looked up in a set of {addresses} addresses", "accepted", text)
 
 
 def nat() -> Ruleset:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resources.libraries.python.model.plan import CoreMap, NfPlan, ThreadRole
+from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.model.plan import NfPlan
 
 PROGRAM = "dpdk-testpmd"
 _PLAIN_FRAME_BYTES = 1518

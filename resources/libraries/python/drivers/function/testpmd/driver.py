@@ -17,8 +17,9 @@ from resources.libraries.python.drivers.host.netlink import Request
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.polling import favour, threads_of
 from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.plan import NfPlan, Plan
 
 _FOLDER = "testpmd"
 _READY_S = 30.0
@@ -127,6 +128,10 @@ class Testpmds:
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface, of the kernel: every frame passes it."""
         return self._fabric.counters(self._owners)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """Process ids by name of the NF."""
+        return {name: (daemon.pid,) for name, daemon in self._daemons.items()}
 
     def facts(self) -> Mapping[str, str]:
         """How frames get in and out, and its version."""

@@ -20,8 +20,9 @@ from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan
 from resources.libraries.python.model.settings import Vm
 
 FOLDER = DIRECTORY / "vm"
@@ -155,7 +156,7 @@ class VirtualMachines:
             )
             hardware = Hardware(
                 choice.accelerator,
-                self._inside.memory_mb,
+                function.limits.memory_mib or self._inside.memory_mb,
                 len(vcpus),
                 nics,
                 self._inside.cpu_model,
@@ -210,6 +211,10 @@ class VirtualMachines:
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface. A port that shares memory with the vSwitch has those that the guest tells, if any."""
         return {**self._inside.counters(), **self._fabric.counters(self._owners)}
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """Ids of the processes of QEMU, by name of the NF."""
+        return {name: (guest.pid,) for name, guest in self._guests.items() if guest.pid is not None}
 
     def facts(self) -> Mapping[str, str]:
         """Accelerator and why, versions of QEMU and of what is in the guests, the time to boot them all."""

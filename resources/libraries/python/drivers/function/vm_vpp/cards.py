@@ -3,7 +3,8 @@
 from resources.libraries.python.drivers.function.vm.arguments import pci_address
 from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
 from resources.libraries.python.drivers.vpp.placement import Placement, place
-from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import NfPlan, Plan
 
 
 def vcpu_cpus(plan: Plan, name: str) -> tuple[int, ...]:

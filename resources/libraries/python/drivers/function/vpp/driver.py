@@ -14,8 +14,9 @@ from resources.libraries.python.drivers.vpp.member import Member, plugins_for
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.site import Site, remove_folder
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import NfPlan, Plan, ThreadRole
+from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.settings import Vpp
 
 _READY_MORE_S = 3.0

@@ -19,7 +19,9 @@ from resources.libraries.python.drivers.generator.builtin.wire import (
     trial_report,
 )
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.plan import Flow, Plan, ThreadRole
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
@@ -62,6 +64,7 @@ class BuiltInGenerator:
         self._shares = _shares(plan)
         self._alone = _alone(plan)
         self._flow_count = len(plan.flows)
+        self._udp_needed = any(function.kind.takes_udp_only for function in plan.functions)
         self._workers: list[WorkerProcess] = []
         self._stack = ExitStack()
 
@@ -163,12 +166,19 @@ class BuiltInGenerator:
             most_lost = int(trial.abort_loss_ratio * Schedule.of(load_pps, self._flow_count, duration_s).total)
         for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
             share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
-            worker.tell({"prepare": _plain(TrialSpec(share_pps, duration_s, pattern, probe_pps, most_lost))})
+            spec = TrialSpec(share_pps, duration_s, pattern, probe_pps, most_lost, udp=self._by_udp(trial))
+            worker.tell({"prepare": _plain(spec)})
         for worker in self._workers:
             worker.answer("generator's frames", _PREPARE_S)
         for worker in self._workers:
             worker.tell({"do": "go"})
         return self._reports(duration_s + _REPORT_S)
+
+    def _by_udp(self, trial: Trial) -> bool:
+        """Whether the load is datagrams: as asked, or because an NF takes nothing else."""
+        if trial.protocol in (Protocol.TCP, Protocol.ICMP):
+            raise Unsupported(f"the built-in generator sends no {trial.protocol}")
+        return self._udp_needed if trial.protocol is None else trial.protocol is Protocol.UDP
 
     def _reports(self, within_s: float) -> list[TrialReport]:
         """The workers' reports; when one has ended its trial early, the others are told to do the same."""

@@ -16,9 +16,14 @@ ETHERNET_BYTES = 14
 IPV4_BYTES = 20
 LOAD_PROTOCOL = 61
 """IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
-PROBE_PROTOCOL = 17
+PROBE_PROTOCOL = UDP = 17
 PROBE_PORT = 49190
 """UDP destination port that tells a probe frame."""
+UDP_LOAD_PORT = 49191
+"""UDP destination port of load frames, where they are datagrams."""
+FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
+"""Source ports of such: from 32768 on, as many, scattered over the source addresses by an odd factor."""
+UDP_OFFSET, UDP_BYTES = 34, 8
 MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
 """Where a probe frame carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
 it was sent in nanoseconds of TAI (8 bytes, else 0), all in network order. A frame of 64 bytes holds just that."""
@@ -99,20 +104,30 @@ def _headers(
     return rows.astype(">u2").view(np.uint8).reshape(len(lengths), _HEADER)
 
 
-def load_frames(flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8]) -> NDArray[np.int64]:
+def load_frames(
+    flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8], *, udp: bool = False
+) -> NDArray[np.int64]:
     """Write one load frame into every row of an area; sizes and source addresses cycle with the rows.
 
     Args:
         flow: addresses.
         pattern: frame sizes with FCS in sending order.
         area: zeroed room for the frames, shape (slots, at least the largest size without FCS).
+        udp: whether frames are UDP datagrams.
 
     Returns:
         Bytes of each frame without FCS, shape (slots,).
     """
     slots = np.arange(len(area))
     lengths = np.asarray(pattern, dtype=np.int64)[slots % len(pattern)] - FCS_BYTES
-    area[:, :_HEADER] = _headers(flow, LOAD_PROTOCOL, lengths, slots % flow.sources)
+    area[:, :_HEADER] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, slots % flow.sources)
+    if udp:
+        header = np.zeros((len(area), UDP_BYTES // 2), dtype=">u2")
+        address = area[:, 28].astype(np.int64) * 256 + area[:, 29]  # its low half, as in the XDP program
+        header[:, 0] = FIRST_PORT + address * PORT_FACTOR % PORTS
+        header[:, 1] = UDP_LOAD_PORT
+        header[:, 2] = lengths - _HEADER
+        area[:, UDP_OFFSET : UDP_OFFSET + UDP_BYTES] = header.view(np.uint8).reshape(len(area), UDP_BYTES)
     return lengths
 
 

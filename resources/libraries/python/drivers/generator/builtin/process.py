@@ -29,8 +29,13 @@ class WorkerProcess:
     it from a thread that stays.
     """
 
-    def __init__(self) -> None:
-        self._argv = (sys.executable, "-m", _MODULE)
+    def __init__(self, module: str = _MODULE) -> None:
+        """Start it.
+
+        Args:
+            module: What it runs, such as the generator's worker: whatever speaks lines of JSON.
+        """
+        self._argv = (sys.executable, "-m", module)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
@@ -46,7 +51,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         self._pending = b""
-        _LOG.debug("generator worker %d started", self._process.pid)
+        _LOG.debug("worker %d started: %s", self._process.pid, module)
 
     @property
     def pid(self) -> int:
@@ -131,7 +136,7 @@ class WorkerProcess:
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            _LOG.warning("generator worker %d did not end within %.0f s and is killed", self.pid, _END_S)
+            _LOG.warning("worker %d did not end within %.0f s and is killed", self.pid, _END_S)
             self._process.kill()
             self._process.wait()
         finally:

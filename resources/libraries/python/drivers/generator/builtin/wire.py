@@ -49,6 +49,8 @@ class TrialSpec:
     """Per flow."""
     most_lost: int | None = None
     """Sending ends early when more packets than this are lost for certain; None: never."""
+    udp: bool = False
+    """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
 
 
 @dataclass(frozen=True, slots=True)

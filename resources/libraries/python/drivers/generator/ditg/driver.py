@@ -5,14 +5,14 @@ import subprocess
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 from resources.libraries.python.drivers.generator.builtin.counters import settle
-from resources.libraries.python.drivers.generator.ditg import flows, routing
+from resources.libraries.python.drivers.generator.ditg import flows
 from resources.libraries.python.drivers.generator.ditg.programs import Programs
 from resources.libraries.python.drivers.generator.ditg.requirements import SENDER
 from resources.libraries.python.drivers.generator.ditg.results import trial_result
 from resources.libraries.python.drivers.generator.ditg.watch import Counters, Reading, Watch, seconds_of_day
+from resources.libraries.python.drivers.host import own_addresses
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -73,14 +73,7 @@ class DitgGenerator:
             NotReady: One does not listen in time, or a port has no carrier.
         """
         self._fabric.wait_for_cables(GENERATOR)
-        ports = {port.interface: port for port in self._plan.ports(GENERATOR)}
-        self._fabric.run_inside(GENERATOR, _set_sysctls)
-        self._fabric.change(GENERATOR, routing.rules())
-        for flow in self._plan.flows:
-            port = ports[flow.tx_interface]
-            mac = port.mac if port.nic is None else None
-            index = self._fabric.index(port.interface)
-            self._fabric.change(GENERATOR, routing.requests(flow, port, index, mac))
+        own_addresses.give(self._plan, self._fabric)
         self._programs.start()
         self._version = _version()
         _LOG.info("D-ITG started: %s", self._version)
@@ -146,11 +139,6 @@ class DitgGenerator:
 
     def _received(self, counters: Counters) -> int:
         return sum(row.rx_packets for row in counters.values())
-
-
-def _set_sysctls() -> None:
-    for key, value in routing.SYSCTLS.items():
-        Path("/proc/sys/net", key).write_text(value, encoding="ascii")
 
 
 def _version() -> str:

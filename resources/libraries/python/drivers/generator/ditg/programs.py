@@ -14,14 +14,13 @@ from resources.libraries.python.drivers.generator.ditg.logs import Packets, noth
 from resources.libraries.python.drivers.generator.ditg.requirements import DECODER, LOGGER, RECEIVER, SENDER
 from resources.libraries.python.drivers.host.daemons import Daemon
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.listening import tcp_ports
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.planning.names import GENERATOR
 
 _PORTS = {LOGGER: 9001, RECEIVER: 9000}
-_LISTENING = "0A"
-"""A TCP socket's state in /proc/net/tcp."""
 _READY_S = 10.0
 _END_S = 5.0
 _LONGER_S = 20.0
@@ -152,13 +151,7 @@ class Programs:
         self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
 
     def _not_listening(self, port: int) -> str:
-        def listeners() -> list[str]:
-            tables = [Path("/proc/thread-self/net", name) for name in ("tcp", "tcp6")]
-            lines = [line for table in tables if table.exists() for line in table.read_text().splitlines()]
-            return [words[1] for words in map(str.split, lines) if words[3] == _LISTENING]
-
-        there = self._fabric.run_inside(GENERATOR, listeners)
-        return "" if any(address.endswith(f":{port:04X}") for address in there) else "nobody listens"
+        return "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "nobody listens"
 
     def _wait_written(self) -> None:
         """Wait until the logs do not grow any more."""

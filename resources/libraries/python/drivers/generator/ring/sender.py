@@ -20,7 +20,7 @@ class RingSender:
 
     def __init__(self, flows: Sequence[FlowSpec]) -> None:
         self._flows = tuple(flows)
-        self._pattern: tuple[int, ...] = ()
+        self._made: tuple[tuple[int, ...], bool] | None = None
         self._rings: list[TxRing] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
@@ -35,10 +35,10 @@ class RingSender:
         """
         self._duration_s, self._unpaced = spec.duration_s, spec.load_pps is None
         self._load, self._probe = schedules(spec, len(self._flows))
-        if spec.frame_bytes != self._pattern:
+        if (wanted := (spec.frame_bytes, spec.udp)) != self._made:
             self._empty()
-            self._rings = together([partial(TxRing, flow, spec.frame_bytes) for flow in self._flows])
-            self._pattern = spec.frame_bytes
+            self._rings = together([partial(TxRing, flow, spec.frame_bytes, udp=spec.udp) for flow in self._flows])
+            self._made = wanted
         if self._probe.total:
             self._probes = self._probes or [ProbeSender(flow) for flow in self._flows]
             for sender in self._probes:
@@ -55,7 +55,7 @@ class RingSender:
         return send_paced(self._rings, self._load, self._probes if self._probe.total else (), self._probe, watch)
 
     def _empty(self) -> None:
-        self._pattern = ()
+        self._made = None
         self._aside.close(self._rings)
         self._rings = []
 

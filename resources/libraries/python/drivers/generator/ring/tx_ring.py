@@ -65,12 +65,13 @@ def slot_count(slot: int, *cycles: int) -> int:
 class TxRing:
     """Load frames of one flow, ready to be sent from its interface."""
 
-    def __init__(self, flow: FlowSpec, pattern: Sequence[int]) -> None:
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int], *, udp: bool = False) -> None:
         """Open the ring and build its frames.
 
         Args:
             flow: interface and addresses.
             pattern: frame sizes with FCS in sending order.
+            udp: whether frames are UDP datagrams.
 
         Raises:
             CsitError: the interface is not there or does not take such frames.
@@ -87,7 +88,7 @@ class TxRing:
             self._map(slot)
             area = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
             words = area.view(np.uint32)
-            lengths = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:])
+            lengths = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:], udp=udp)
             words[:, 1] = lengths + _VNET_BYTES
             area[:, _VNET_OFFSET:_FRAME_OFFSET].view(np.uint16)[:, 1] = np.where(
                 lengths <= _LINEAR_BYTES, lengths, _LINEAR_HEADERS

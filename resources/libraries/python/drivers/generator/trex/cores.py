@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
 
 

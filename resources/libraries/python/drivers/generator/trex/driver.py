@@ -19,7 +19,8 @@ from resources.libraries.python.drivers.host import messages
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.traffic import traffic_profile
 from resources.libraries.python.model.trial import Trial, TrialResult

@@ -7,7 +7,7 @@ from typing import Literal
 _LD_IMM64, _LDX, _ST, _STX, _ALU, _JMP, _ALU64 = 0x18, 0x61, 0x62, 0x63, 0x04, 0x05, 0x07
 _REGISTER = 0x08
 _WIDTHS = {1: 0x10, 2: 0x08, 4: 0x00, 8: 0x18}
-_ARITHMETIC = {"+": 0x00, "-": 0x10, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70, "^": 0xA0, "=": 0xB0}
+_ARITHMETIC = {"+": 0x00, "-": 0x10, "*": 0x20, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70, "^": 0xA0, "=": 0xB0}
 _JUMPS = {"==": 0x10, ">": 0x20, ">=": 0x30, "!=": 0x50, "<": 0xA0, "<=": 0xB0}
 _CALL, _EXIT, _TO_BIG_ENDIAN = 0x85, 0x95, 0xDC
 _PSEUDO_MAP_VALUE = 2
@@ -47,7 +47,7 @@ class Assembler:
         self._rows.append((code, target | source << 4, offset, value))
 
     def alu(self, target: Register, operation: str, operand: Register | int) -> None:
-        """Unsigned 64-bit arithmetic: `=`, `+`, `-`, `|`, `&`, `^`, `<<`, `>>`; a number is a signed 32-bit one."""
+        """Unsigned 64-bit arithmetic: `=`, `+`, `-`, `*`, `|`, `&`, `^`, `<<`, `>>`; a number has 32 bits, signed."""
         code = _ALU64 | _ARITHMETIC[operation]
         if isinstance(operand, Register):
             self._add(code | _REGISTER, target.number, operand.number)

@@ -27,7 +27,6 @@ _REDIRECT, _CUT, _WALL_CLOCK = 23, 65, 208
 _SHORTEST = 60
 _DATA, _DATA_END = Word(R6, 0, 4), Word(R6, 4, 4)
 _KEPT_SIZE, _KEPT_FRAME = Word(R10, -16, 8), Word(R10, -24, 8)
-_UDP_OFFSET = 34
 
 
 def field(base: Register, record: memory.Layout, *names: str) -> Word:
@@ -127,15 +126,30 @@ def write_headers(code: Assembler) -> None:
     code.store(kind("sent"), R1)
 
 
-def write_probe(code: Assembler) -> None:
-    """A probe's UDP header, number (r5) and time stamp; load frames have none of these."""
-    code.load(R1, kind("probe"))
-    code.jump_if(R1, "==", 0, "made")
-    code.load(R1, field(R8, memory.FLOW, "udp_ports"))
-    code.store(_in_frame(_UDP_OFFSET, 4), R1)
+def write_udp(code: Assembler) -> None:
+    """A UDP header, and a probe's number (r5) and time stamp; load frames that are no datagrams have none of these."""
+    ports = frames.UDP_OFFSET
+    code.load(R3, kind("udp"))
+    code.jump_if(R3, "==", memory.NO_UDP, "made")
     code.load(R1, field(R4, memory.SIZE, "udp_length"))
-    code.store(_in_frame(_UDP_OFFSET + 4, 2), R1)
-    code.store(_in_frame(_UDP_OFFSET + 6, 2), 0)
+    code.store(_in_frame(ports + 4, 2), R1)
+    code.store(_in_frame(ports + 6, 2), 0)
+    code.jump_if(R3, "==", memory.UDP_PROBE, "probe")
+    code.load(R1, _in_frame(28, 1))
+    code.load(R3, _in_frame(29, 1))
+    code.alu(R1, "<<", 8)
+    code.alu(R1, "+", R3)
+    code.alu(R1, "*", frames.PORT_FACTOR)
+    code.alu(R1, "&", frames.PORTS - 1)
+    code.alu(R1, "+", frames.FIRST_PORT)
+    code.alu(R1, "<<", 16)
+    code.alu(R1, "+", frames.UDP_LOAD_PORT)
+    code.big_endian(R1, 32)
+    code.store(_in_frame(ports, 4), R1)
+    code.jump("made")
+    code.label("probe")
+    code.load(R1, field(R8, memory.FLOW, "udp_ports"))
+    code.store(_in_frame(ports, 4), R1)
     code.load(R1, field(R8, memory.FLOW, "mark"))
     code.store(_in_frame(frames.MARK_OFFSET, 4), R1)
     code.big_endian(R5, 32)

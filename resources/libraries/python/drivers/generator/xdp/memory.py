@@ -53,10 +53,11 @@ KIND = np.dtype(
         ("source", "=u4"),  # whose turn it is
         ("size", "=u4"),  # likewise
         ("ttl_protocol", "=u4"),  # as in the frame
-        ("probe", "=u4"),  # whether these are probes
+        ("udp", "=u4"),  # what kind of UDP datagrams these are, if any
     ]
 )
 """Load frames or probe frames of one flow."""
+NO_UDP, UDP_LOAD, UDP_PROBE = 0, 1, 2
 FLOW = np.dtype(
     [
         ("ethernet_1", "=u8"),  # the first 16 bytes of a frame
@@ -110,13 +111,24 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
         row["udp_ports"], row["mark"] = socket.htonl(ports), np.frombuffer(frames.PROBE_MARK, dtype="=u4")[0]
         row["first_source"], row["sources"] = int(IPv4Address(flow.source_ip)), flow.sources
         row["interface"] = socket.if_nametoindex(flow.tx_interface)
-        for name, protocol in (("load", frames.LOAD_PROTOCOL), ("probe", frames.PROBE_PROTOCOL)):
-            ttl_protocol = frames.TTL << 8 | protocol
-            fixed = (0x4500, frames.DONT_FRAGMENT, ttl_protocol, destination >> 16, destination & 0xFFFF)
-            row[name]["ttl_protocol"] = socket.htons(ttl_protocol)
-            # the program adds the length of the whole frame
-            row[name]["sum"] = sum(fixed) - frames.ETHERNET_BYTES
-            row[name]["probe"] = name == "probe"
+        _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL, NO_UDP)
+        _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
+
+
+def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool) -> None:
+    """Say whether load frames are UDP datagrams, shape (at least the flows,)."""
+    for row, flow in zip(rows, flows, strict=False):
+        _set_protocol(row["load"], flow, frames.UDP if udp else frames.LOAD_PROTOCOL, UDP_LOAD if udp else NO_UDP)
+
+
+def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
+    ttl_protocol = frames.TTL << 8 | protocol
+    destination = int(IPv4Address(flow.destination_ip))
+    fixed = (0x4500, frames.DONT_FRAGMENT, ttl_protocol, destination >> 16, destination & 0xFFFF)
+    kind["ttl_protocol"] = socket.htons(ttl_protocol)
+    # the program adds the length of the whole frame
+    kind["sum"] = sum(fixed) - frames.ETHERNET_BYTES
+    kind["udp"] = udp
 
 
 def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int]) -> None:

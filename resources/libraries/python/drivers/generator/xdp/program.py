@@ -29,7 +29,7 @@ from resources.libraries.python.drivers.generator.xdp.making import (
     redirect,
     state,
     write_headers,
-    write_probe,
+    write_udp,
 )
 
 _DROP = 1
@@ -56,7 +56,7 @@ def live_program(map_descriptor: int) -> bytes:
     _find_flow(code)
     cut_to_size(code)
     write_headers(code)
-    write_probe(code)
+    write_udp(code)
     redirect(code)
     code.label("failed")
     code.load(R1, state("failed"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, Level, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts, Program
 from resources.libraries.python.drivers.node.gathering import needs_vpp
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 
@@ -55,7 +55,8 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
         )
     if needs_vpp(node):
         yield _engine(f"{place}.vpp.engine", node, facts)
-    filtering = [kind for kind in node.containers if kind in (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT)]
+    by_nft = (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.LINUX_GATEWAY)
+    filtering = [kind for kind in node.containers if kind in by_nft]
     if filtering and world is World.LAB:
         found = _installed(place, "nftables", facts.programs.nft, "nft", "apt-get install nftables")
         # Runs go on without NFs that are there on request only.

@@ -34,6 +34,9 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "processes": [
             {"pid": each["pid"], "command": each["command"]} for each in record.get("workers", ()) if _alive(each)
         ],
+        "groups": [each for each in record.get("groups", ()) if Path(each).exists()],
+        "folders": [each for each in record.get("folders", ()) if Path(each).exists()],
+        "traces": record.get("traces", ()),
         "settings": record.get("settings", {}),
         "ports": [_words(each) for each in record.get("ports", ())],
         "bindings": [_words(each) for each in record.get("bindings", ())],

@@ -104,6 +104,14 @@ class Daemons:
             [path_of("ovs-appctl"), f"--target={self._control}", f"--timeout={_ANSWER_S:.0f}", *words], _ANSWER_S
         )
 
+    def add_rules(self, bridge: str, rules: Sequence[str]) -> None:
+        """Add OpenFlow rules to a bridge, all of them or none."""
+        socket, file = self._folder / f"{bridge}.mgmt", self._folder / f"{bridge}.rules"
+        file.write_text("\n".join(rules) + "\n", encoding="utf-8")
+        timeout = f"--timeout={_ANSWER_S:.0f}"
+        argv = [path_of("ovs-ofctl"), timeout, "--bundle", "add-flows", f"unix:{socket}", str(file)]
+        self._run(argv, _ANSWER_S)
+
     def problems(self) -> tuple[str, ...]:
         """Why they do not run."""
         return tuple(filter(None, (self.forwarder.problem(), self.database.problem())))

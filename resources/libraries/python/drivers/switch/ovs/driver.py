@@ -16,8 +16,9 @@ from resources.libraries.python.drivers.switch.ovs import answers, transaction
 from resources.libraries.python.drivers.switch.ovs.daemons import Daemons
 from resources.libraries.python.drivers.switch.ovs.ports import PortKind, check_size, choose
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import VSWITCH
 
 _FOLDER = "ovs"
@@ -73,6 +74,8 @@ class OpenVSwitch:
         mtu = max(1500, self._largest_frame_bytes - _ETHERNET_BYTES)
         self._daemons.configure(transaction.of_plan(self._plan, self._kind, mtu))
         self._check_interfaces()
+        if rules := transaction.rules_of_copies(self._plan):
+            self._daemons.add_rules(transaction.BRIDGE, rules)
         self._place_threads()
         _log.info("Open vSwitch %s: %d ports, %s", self._version, ports, self._kind.description)
 

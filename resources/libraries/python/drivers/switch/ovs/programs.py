@@ -15,7 +15,7 @@ SCHEMAS = (
     Path("/usr/share/openvswitch/vswitch.ovsschema"),
     Path("/usr/local/share/openvswitch/vswitch.ovsschema"),
 )
-NEEDED = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-appctl", "ovs-vswitchd")
+NEEDED = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ovs-vswitchd")
 
 
 def path_of(program: str) -> str:

@@ -1,8 +1,9 @@
-"""The configuration of Open vSwitch as argument vectors: one for the daemon, one for all that a plan connects."""
+"""The configuration of Open vSwitch: a command for the daemon, one for all that a plan connects, rules for copies."""
 
 from resources.libraries.python.drivers.switch.ovs.ports import DPDK, PortKind, columns
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import VSWITCH
 
 BRIDGE = "csit"
@@ -51,6 +52,8 @@ def of_daemon(plan: Plan, asked: str) -> list[str]:
 def of_plan(plan: Plan, kind: PortKind, mtu: int) -> list[str]:
     """One transaction: a bridge, and every segment of the plan as a VLAN of its own with its two ports.
 
+    Ports towards passive NFs are on the VLAN on which nothing is: what they get, `rules_of_copies` says.
+
     Args:
         plan: Has segments, ports and cores.
         kind: How packets are taken from ports.
@@ -71,8 +74,30 @@ def of_plan(plan: Plan, kind: PortKind, mtu: int) -> list[str]:
     words += ["other_config:disable-in-band=true", f"other_config:mac-aging-time={_AGEING_S}"]
     words += [f"other_config:mac-table-size={max(2048, 4 * len(plan.segments))}"]
     for vlan, segment in enumerate(plan.segments, 1):
-        for member in segment.members:
-            words += ["--", "add-port", BRIDGE, member, f"tag={vlan}"]
+        tags = dict.fromkeys(segment.members, vlan) | dict.fromkeys(segment.copies, _LOCAL_VLAN)
+        for member, tag in tags.items():
+            words += ["--", "add-port", BRIDGE, member, f"tag={tag}"]
             if row := columns(kind, member, by_interface[member], mtu):
                 words += ["--", "set", "Interface", member, *row]
     return words
+
+
+def rules_of_copies(plan: Plan) -> list[str]:
+    """OpenFlow rules for segments with passive NFs: out of the other member, and of all ports that get copies.
+
+    One rule for each direction, by the port of entry alone: whatever addresses an NF has written, the frame goes on
+    and its copies are made in one step. Other segments keep forwarding by what they have learned.
+
+    Raises:
+        Unsupported: A segment has more than two members, so that there is no other one.
+    """
+    rules = []
+    for segment in plan.segments:
+        if segment.copies and len(segment.members) != 2:
+            raise Unsupported(f"{segment.name} has {len(segment.members)} members: copies are made between two only")
+        for member in segment.members if segment.copies else ():
+            others = [name for name in segment.members if name != member]
+            actions = ",".join(f"output:{port}" for port in (*others, *segment.copies))
+            rules.append(f"priority=100,in_port={member},actions={actions}")
+        rules += [f"priority=100,in_port={port},actions=drop" for port in segment.copies]
+    return rules

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 
 

@@ -6,12 +6,14 @@ rules for packets that are made here come before that, and what arrives at a por
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
+from pathlib import Path
 from socket import AF_INET
 
 from pyroute2.netlink.rtnl import RTM_DELRULE, RTM_NEWROUTE, RTM_NEWRULE, rt_proto, rt_scope, rt_type
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
+from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.messages import (
     add_address,
     add_neighbour,
@@ -20,7 +22,8 @@ from resources.libraries.python.drivers.host.messages import (
     set_up,
 )
 from resources.libraries.python.drivers.host.netlink import CREATE_NEW, Request
-from resources.libraries.python.model.plan import Flow, Port
+from resources.libraries.python.model.plan import Flow, Plan, Port
+from resources.libraries.python.planning.names import GENERATOR
 
 _TABLE, _LOCAL = 100, 255
 _LOOPBACK = 1
@@ -28,11 +31,31 @@ _TO_TABLE = 1
 """FR_ACT_TO_TBL."""
 _NETWORKS = ("0.0.0.0/0",)
 """All: a NAT writes addresses of other networks than those that flows have. The table has hosts only."""
-SYSCTLS = {"ipv4/conf/all/accept_local": "1"}
+_SYSCTLS = {"ipv4/conf/all/accept_local": "1"}
 """Packets arrive whose source is an address of this namespace."""
 
 
-def requests(flow: Flow, tx: Port, index: int, interface_mac: str | None) -> Iterator[Request]:
+def give(plan: Plan, fabric: Fabric) -> None:
+    """Make the generator's ports usable by sockets, which then have the addresses of the plan's flows.
+
+    Raises:
+        CommandFailed: The kernel refused something.
+    """
+    ports = {port.interface: port for port in plan.ports(GENERATOR)}
+    fabric.run_inside(GENERATOR, _set_sysctls)
+    fabric.change(GENERATOR, _rules())
+    for flow in plan.flows:
+        port = ports[flow.tx_interface]
+        mac = port.mac if port.nic is None else None
+        fabric.change(GENERATOR, _requests(flow, port, fabric.index(port.interface), mac))
+
+
+def _set_sysctls() -> None:
+    for key, value in _SYSCTLS.items():
+        Path("/proc/sys/net", key).write_text(value, encoding="ascii")
+
+
+def _requests(flow: Flow, tx: Port, index: int, interface_mac: str | None) -> Iterator[Request]:
     """Make the sending end of a flow one that sockets can use.
 
     Args:
@@ -50,7 +73,7 @@ def requests(flow: Flow, tx: Port, index: int, interface_mac: str | None) -> Ite
         yield _route(name, index, address, flow.source_ip)
 
 
-def rules() -> Iterator[Request]:
+def _rules() -> Iterator[Request]:
     """Send what is made here by the flows' own routes, before anything is taken for local."""
     yield set_up("lo", _LOOPBACK)
     for number, network in enumerate(_NETWORKS, 10):

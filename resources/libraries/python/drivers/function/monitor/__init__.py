@@ -1,0 +1,1 @@
+"""Network functions as monitors: programs that look at all packets of a network namespace."""

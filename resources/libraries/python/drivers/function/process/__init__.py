@@ -1,0 +1,1 @@
+"""Network functions as programs of the user's own."""

@@ -1,0 +1,71 @@
+"""Flows of a simulated system: how far their packets have come since the beginning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from resources.libraries.python.drivers.sim.latency import FlowShape
+from resources.libraries.python.model.plan import Flow, Path
+from resources.libraries.python.planning.names import VSWITCH
+
+
+@dataclass(slots=True)
+class FlowState:
+    """A flow and what has gone through it since the beginning."""
+
+    flow: Flow
+    path: Path
+    loss_weight: float
+    shape: FlowShape
+    offered: int = 0
+    lost: dict[int, int] = field(default_factory=dict)
+    """What the system under test could not forward, by the index of the first hop that did not count it."""
+
+    @property
+    def forwarded(self) -> int:
+        """What the system under test would have delivered, were no hop broken."""
+        return self.offered - sum(self.lost.values())
+
+    def add(self, offered: int, lost: int, hop: int) -> None:
+        """Count packets; those that are lost are not counted at `hop` and beyond."""
+        self.offered += offered
+        self.lost[hop] = self.lost.get(hop, 0) + lost
+
+    def reaching(self, hop: int) -> int:
+        """Packets that a hop counts, were no hop broken."""
+        return self.offered - sum(lost for first, lost in self.lost.items() if first <= hop)
+
+
+def crosses(path: Path, owners: frozenset[str]) -> bool:
+    """Whether a path leads through one of some owners."""
+    return any(hop.owner in owners for hop in path.hops)
+
+
+def first_of(path: Path, members: Sequence[str]) -> int:
+    """Index of the hop at which a packet comes into an L2 segment."""
+    return next(index for index, hop in enumerate(path.hops) if hop.interface in members)
+
+
+def shape(path: Path, scale: float) -> FlowShape:
+    """What the latency of a path depends on besides load; `scale` is its own deviation."""
+    owners = [hop.owner for hop in path.hops if hop.counter == "rx"]
+    crossings = owners.count(VSWITCH)
+    return FlowShape(crossings=crossings, functions=len(owners) - crossings - 1, scale=scale)
+
+
+def split(total: int, weights: Sequence[float], most: Sequence[int] | None = None) -> list[int]:
+    """Split a count by weights, none above its maximum; the parts sum to the total."""
+    sum_left, left = sum(weights), total
+    parts: list[int] = []
+    for index, weight in enumerate(weights):
+        part = round(left * weight / sum_left) if sum_left > 0 else left
+        part = min(part, left if most is None else min(left, most[index]))
+        parts.append(part)
+        left -= part
+        sum_left -= weight
+    for index in range(len(parts)):
+        if left == 0 or most is None:
+            break
+        more = min(left, most[index] - parts[index])
+        parts[index] += more
+        left -= more
+    return parts

@@ -1,0 +1,1 @@
+"""Events of the kernel, from its ring buffers to a graph of state transitions for each NF."""

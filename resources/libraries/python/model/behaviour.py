@@ -1,0 +1,166 @@
+"""What chains did: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.chains import Chain, ChainStudySpec, Workload
+
+HOST = "host"
+"""In the place of a VNF: the machine as a whole."""
+CHAIN = "chain"
+"""In the place of a VNF: the chain from end to end."""
+VSWITCH = "vswitch"
+"""In the place of a VNF: the virtual switch."""
+
+
+class Series(Frozen):
+    """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
+
+    owner: str
+    """A VNF of the chain, CHAIN, HOST or VSWITCH."""
+    feature: str
+    values: tuple[float | None, ...]
+
+
+class Edge(Frozen):
+    """Two events that followed each other on the threads of one owner."""
+
+    before: str
+    after: str
+    """An event and its data: `kvm_exit:HLT`, `sched_switch:out:R`."""
+    count: int
+    seconds: float
+    """Between the two, summed over all times."""
+
+
+class StateGraph(Frozen):
+    """State transitions of one owner: vertices are events, edges are pairs with count and time."""
+
+    owner: str
+    source: Literal["kvm", "kernel", "sim"]
+    """`kvm`: events of a virtual machine; `kernel`: scheduling, interrupts, NAPI and network events of a container's
+    threads; `sim`: invented by the simulated system."""
+    traced_s: float
+    events: int
+    lost: int
+    """Events that the kernel's buffer could not hold."""
+    edges: tuple[Edge, ...]
+
+
+class ChainRun(Frozen):
+    """One chain under one workload."""
+
+    chain: Chain
+    workload: Workload
+    offered_bps: float
+    throughput_bps: float
+    """L2 bits per second that arrived, one way, as the receiver counted."""
+    loss_ratio: float | None
+    """In [0, 1]; None where the protocol repairs losses or nothing was sent."""
+    latency_s: float | None
+    """Mean, one way, under the load; None where it was not measured."""
+    idle_latency_s: float | None
+    """The same without load."""
+    series: tuple[Series, ...]
+    graphs: tuple[StateGraph, ...] = ()
+    planted: str | None = None
+    """Which fault was planted in it; None where none was."""
+    failed: str | None = None
+    """Why it was not measured, a sentence; None where it was."""
+
+
+class Statistic(Frozen):
+    """Mean and standard deviation of a feature, extraordinary seconds filtered out by the interquartile range."""
+
+    chain: Chain
+    owner: str
+    workload: Workload
+    feature: str
+    mean: float
+    stdev: float
+    samples: int
+    """Seconds that are left after the filter."""
+    filtered: int
+
+
+class Distance(Frozen):
+    """Cook's distance of one chain and workload in one feature of one owner."""
+
+    chain: Chain
+    owner: str
+    workload: Workload
+    feature: str
+    distance: float
+    threshold: float
+    """4/n."""
+    expected: float
+    """What a straight line through all chains gives at this volume."""
+    measured: float
+
+
+class Deviation(Frozen):
+    """A feature outside of what the VNF shows alone: mean plus or minus three standard deviations."""
+
+    owner: str
+    workload: Workload
+    feature: str
+    alone: float
+    alone_stdev: float
+    here: float
+
+
+class ClassPortion(Frozen):
+    """How much of its traced time (or of its events) a VNF spent in one of the nine workflow classes of Table 2."""
+
+    owner: str
+    workflow: str
+    """A name of `behaviour.classes`."""
+    count_per_s: float
+    time_ratio: float
+    """Share of the traced time, in [0, 1]."""
+    alone_count_per_s: float | None
+    """The same VNF alone; None where it was not measured alone."""
+    alone_time_ratio: float | None
+
+
+class Suspect(Frozen):
+    """A chain that stands out, with the reasons."""
+
+    chain: Chain
+    mean_distance: float
+    """Over all features and workloads; chains are ranked by it."""
+    distances: tuple[Distance, ...]
+    """Those above the threshold, largest first."""
+    deviations: tuple[Deviation, ...] = ()
+    portions: tuple[ClassPortion, ...] = ()
+    """Of its VNFs, under the workload at which it stands out most."""
+    reasons: tuple[str, ...] = ()
+    """Plain sentences with their evidence, the strongest first."""
+    planted: str | None = None
+
+
+class DroppedChains(Frozen):
+    """Chains that a policy forbids."""
+
+    policy: str
+    count: int
+    examples: tuple[tuple[str, ...], ...]
+
+
+class ChainStudy(Frozen):
+    """Part of a record: the chains of a policy, measured and compared."""
+
+    spec: ChainStudySpec
+    chains: int
+    """Measured or to be measured, resource combinations included."""
+    dropped: tuple[DroppedChains, ...] = ()
+    runs: tuple[ChainRun, ...] = ()
+    statistics: tuple[Statistic, ...] = ()
+    suspects: tuple[Suspect, ...] = Field(default=())
+    """By falling mean distance."""
+    trace_source: str = ""
+    """Which events were traced and why no others, a sentence; empty where nothing was traced."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured, and why."""

@@ -1,0 +1,78 @@
+"""Which thread of a plan runs on which logical CPU."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class ThreadRole(StrEnum):
+    """What a planned thread does."""
+
+    SYSTEM = "system"
+    MAIN = "main"
+    DATA = "data"
+
+
+class Thread(Frozen):
+    """One planned thread on one logical CPU."""
+
+    owner: str
+    """`system`, `generator`, `vswitch` (`vswitch-2` on a second DUT) or the name of an NF."""
+    role: ThreadRole
+    index: int
+    """Counts from 0 within owner and role."""
+    cpu: int
+    """Logical CPU."""
+    machine: str | None = None
+    """The node whose CPU that is; None where it is that of the (first) DUT."""
+
+
+def _is_empty(value: object) -> bool:
+    """Left out of the JSON of plans that do not need the key, so that their digests stay what they were."""
+    return not value
+
+
+class MachineCores(Frozen):
+    """Cores of a machine beside the (first) DUT; its threads are in the core map."""
+
+    machine: str
+    """Name of the node."""
+    numa_node: int
+    smt: bool
+    physical: tuple[tuple[int, ...], ...]
+    """Physical cores of the node that have threads, each as all its logical CPUs."""
+    cores_needed: int
+    cores_there: int
+    oversubscribed: bool
+
+
+class CoreMap(Frozen):
+    """Which thread runs where, and whether that is an honest placement.
+
+    `numa_node`, `smt`, `physical`, `cores_needed` and `cores_there` are of the (first) DUT: numbers of CPUs of
+    different machines have nothing to do with each other.
+    """
+
+    numa_node: int
+    smt: bool
+    physical: tuple[tuple[int, ...], ...]
+    """Physical cores of the node that have threads, each as all its logical CPUs."""
+    threads: tuple[Thread, ...]
+    cores_needed: int
+    """Physical cores that an honest placement takes, system and main cores included."""
+    cores_there: int
+    oversubscribed: bool
+    """Data threads share cores with others because a machine is too small for the plan."""
+    elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=_is_empty)
+    """Machines beside the (first) DUT that run parts of the plan."""
+
+    def on(self, machine: str | None) -> tuple[Thread, ...]:
+        """Threads on a machine; None is the (first) DUT."""
+        return tuple(thread for thread in self.threads if thread.machine == machine)
+
+    def cpus(self, owner: str, role: ThreadRole = ThreadRole.DATA) -> tuple[int, ...]:
+        """Logical CPUs of an owner's threads, in order of index."""
+        rows = [thread for thread in self.threads if (thread.owner, thread.role) == (owner, role)]
+        return tuple(thread.cpu for thread in sorted(rows, key=lambda thread: thread.index))

@@ -1,0 +1,30 @@
+"""What one network function is beside its kind and size: limits of its own, a program of the user's."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class Limits(Frozen):
+    """What a network function may use at most. None: as much as its cores and the machine give."""
+
+    cpu: Annotated[float, Field(gt=0)] | None = None
+    """CPUs, 1.0 for one: its threads and processes together get no more CPU time than that."""
+    memory_mib: Annotated[int, Field(ge=16)] | None = None
+    """Of its processes, or of its virtual machine."""
+    network_pps: Annotated[float, Field(gt=0)] | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    """Packets per second that each of its ports may receive."""
+
+
+class Program(Frozen):
+    """A network function of the user's own, run inside the NF's network namespace. Argument vectors, no shell."""
+
+    start: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Stays in the foreground as long as the NF lives. The words `{left}` and `{right}` become interface names."""
+    stop: tuple[str, ...] = ()
+    """Run before the program is ended; empty where a signal is enough."""
+    stat: tuple[str, ...] = ()
+    """Prints lines of `name value`: `packets` that it has processed, and `dropped` where it knows. Empty where it does
+    not count."""

@@ -1,0 +1,71 @@
+"""What network functions are: the drivers behind `roles.function`."""
+
+from enum import StrEnum
+
+
+class NfKind(StrEnum):
+    """What an NF runs in; the drivers behind `roles.function`."""
+
+    LINUX_ROUTER = "linux_router"
+    """IPv4 routing in the Linux kernel, a network namespace each."""
+    LINUX_FIREWALL = "linux_firewall"
+    """A Linux router that looks every packet up in a hundred rules of nftables first."""
+    LINUX_NAT = "linux_nat"
+    """A Linux router that translates source addresses on the way forward."""
+    TESTPMD = "testpmd"
+    """DPDK's packet forwarder, a process each."""
+    LINUX_GATEWAY = "linux_gateway"
+    """A Linux router that looks source and destination of every packet up in a set of hundreds of addresses."""
+    TCPDUMP = "tcpdump"
+    NETSNIFF = "netsniff"
+    PKTSTAT = "pktstat"
+    NGREP = "ngrep"
+    """Programs that look at packets: inline beside the kernel that routes them, passive at copies of them."""
+    NGINX_BALANCER = "nginx_balancer"
+    """nginx that spreads datagrams over addresses behind it; the source address stays."""
+    NGINX_PROXY = "nginx_proxy"
+    """nginx that sends datagrams on under its own address and port."""
+    PROCESS = "process"
+    """A program of the user's own in a network namespace."""
+    QEMU = "qemu"
+    """A virtual machine that routes IPv4 in its Linux kernel."""
+    VPP = "vpp"
+    """VPP that routes IPv4, in a container or as a plain process each."""
+    QEMU_VPP = "qemu_vpp"
+    """A virtual machine in which VPP routes IPv4."""
+    SIM = "sim"
+
+    @property
+    def is_namespace(self) -> bool:
+        """Whether it is a network namespace in which the kernel itself forwards, in the data threads of its ports."""
+        return self in {NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.LINUX_GATEWAY}
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the kernel of its network namespace routes, alone or with a program beside it."""
+        return self.is_namespace or self in _WITH_PROGRAM
+
+    @property
+    def is_monitor(self) -> bool:
+        """Whether it is a program that looks at packets and leaves them alone."""
+        return self in _MONITORS
+
+    @property
+    def can_be_passive(self) -> bool:
+        """Whether it is of use where packets do not go through it: it looks at what comes."""
+        return self in _WATCHING
+
+    @property
+    def takes_udp_only(self) -> bool:
+        """Whether what it is there for is done to UDP datagrams, and to nothing else."""
+        return self in {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY}
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether one NF of the kind has interfaces for any number of service instances; others have just two."""
+        return self.is_namespace or self is NfKind.SIM
+
+
+_MONITORS = frozenset({NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP})
+_WATCHING = _MONITORS | {NfKind.PROCESS, NfKind.SIM}
+_WITH_PROGRAM = _WATCHING - {NfKind.SIM} | {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY}

@@ -1,0 +1,22 @@
+"""Loading of what a study of interference is asked: a YAML file in which a frame size has its name (`512B`, `IMIX`)."""
+
+from pathlib import Path
+
+from resources.libraries.python.model.frames import FrameByName
+from resources.libraries.python.model.interference import InterferenceSpec
+from resources.libraries.python.model.load import load_yaml
+
+
+class InterferenceFile(InterferenceSpec):
+    """A study as a file says it."""
+
+    frame: FrameByName
+
+
+def load_interference(path: Path) -> InterferenceSpec:
+    """Read what a study of interference is asked.
+
+    Raises:
+        ConfigError: The file does not fit; the sentence has file, line and path inside it.
+    """
+    return InterferenceSpec.model_validate(load_yaml(path, InterferenceFile).model_dump())

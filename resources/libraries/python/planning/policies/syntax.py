@@ -1,0 +1,157 @@
+"""From the text of a policy to a tree, with the place of a mistake marked."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import NamedTuple, NoReturn
+
+from resources.libraries.python.errors import ConfigError
+
+MOST_BRACKETS = 20
+"""Inside each other; nobody can read more."""
+
+
+class Operator(StrEnum):
+    """What is asked of the operands; the one that binds least is first."""
+
+    ONE = "|"
+    BOTH = "&"
+    FOLLOWS = ">"
+
+
+_BINDING = tuple(Operator)
+_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*|[()|&>]")
+_END = "the end"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A network function."""
+
+    name: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Itself."""
+        return frozenset({self.name})
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Two or more operands of one operator."""
+
+    operator: Operator
+    operands: tuple["Expression", ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all network functions inside."""
+        return frozenset().union(*(operand.names for operand in self.operands))
+
+
+Expression = Name | Group
+
+
+class _Token(NamedTuple):
+    text: str
+    place: int
+    """Index of its first character."""
+
+
+def parse(text: str, names: Sequence[str], where: str) -> Expression:
+    """Read a policy.
+
+    Args:
+        text: The policy.
+        names: Of the VNFs that there are.
+        where: Begins the sentence of an error, such as `policies.0`.
+
+    Raises:
+        ConfigError: It is no policy. The text has the policy on a second line and a caret below the mistake.
+    """
+    line = re.sub(r"\s", " ", text)
+    return _Reader(line, names, where).read()
+
+
+class _Reader:
+    def __init__(self, text: str, names: Sequence[str], where: str) -> None:
+        self._text = text
+        self._names = names
+        self._where = where
+        self._tokens = list(self._split())
+        self._next = 0
+
+    def read(self) -> Expression:
+        found = self._group(0, 0)
+        rest = self._peek()
+        if rest.text == ")":
+            self._fail(rest.place, "this bracket closes none")
+        if rest.text != _END:
+            self._fail(rest.place, f"an operator (> & |) is missing before '{rest.text}'")
+        return found
+
+    def _split(self) -> Iterator[_Token]:
+        place = 0
+        while place < len(self._text):
+            if self._text[place] == " ":
+                place += 1
+            elif match := _TOKEN.match(self._text, place):
+                yield _Token(match[0], place)
+                place = match.end()
+            else:
+                self._fail(place, f"{self._text[place]!r} is neither a name, an operator (> & |) nor a bracket")
+        yield _Token(_END, len(self._text.rstrip()))
+
+    def _group(self, level: int, depth: int) -> Expression:
+        """Operands of the operator of a level and of those that bind more."""
+        if level == len(_BINDING):
+            return self._operand(depth)
+        operator = _BINDING[level]
+        operands = [self._group(level + 1, depth)]
+        while self._peek().text == operator:
+            self._take()
+            place = self._peek().place
+            operands.append(self._group(level + 1, depth))
+            self._refuse_both_sides(operator, operands, place)
+        return operands[0] if len(operands) == 1 else Group(operator, tuple(operands))
+
+    def _operand(self, depth: int) -> Expression:
+        token = self._take()
+        if token.text == "(":
+            if depth == MOST_BRACKETS:
+                self._fail(token.place, f"more than {MOST_BRACKETS} brackets inside each other")
+            inside = self._group(0, depth + 1)
+            if self._peek().text != ")":
+                self._fail(token.place, "this bracket is not closed")
+            self._take()
+            return inside
+        if token.text == _END or token.text in {*_BINDING, ")"}:
+            self._fail(token.place, f"a name or '(' is expected here, not {_quoted(token.text)}")
+        if token.text not in self._names:
+            close = get_close_matches(token.text, self._names, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(self._names)}"
+            self._fail(token.place, f"there is no VNF '{token.text}'; {hint}")
+        return Name(token.text)
+
+    def _refuse_both_sides(self, operator: Operator, operands: Sequence[Expression], place: int) -> None:
+        """`A > A` and `A | A` could be obeyed by chains without A only, which nobody means."""
+        before = frozenset[str]().union(*(operand.names for operand in operands[:-1]))
+        if operator is not Operator.BOTH and (both := before & operands[-1].names):
+            self._fail(place, f"{' and '.join(sorted(both))} on both sides of '{operator}'")
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._next]
+        self._next = min(self._next + 1, len(self._tokens) - 1)
+        return token
+
+    def _fail(self, place: int, message: str) -> NoReturn:
+        raise ConfigError(f"{self._where}: {message} (column {place + 1}):\n  {self._text}\n  {' ' * place}^")
+
+
+def _quoted(token: str) -> str:
+    return token if token == _END else f"'{token}'"

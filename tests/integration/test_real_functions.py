@@ -1,0 +1,176 @@
+"""Gateways, monitors, nginx and programs of the user's own with real packets, within limits and without."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import pytest
+
+from resources.libraries.python.deployment import function_makers
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.host.cgroups import discover, processes_of
+from resources.libraries.python.drivers.host.deadlines import SCHED_DEADLINE
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.sweep import Protocol
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.roles.function import Confined, Processing
+from tests.integration.robot_runs import PROJECT
+from tests.integration.test_nftables import named
+from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count
+
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+LACKING = "; ".join(str(each) for each in function_makers.missing_for_some(TOPOLOGY.dut) if "NFs of kind" in str(each))
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+FRAMES = 20
+GATEWAY, NAT, PROCESS = NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.PROCESS
+MONITORS = tuple(kind for kind in NfKind if kind.is_monitor)
+NGINX = (NfKind.NGINX_PROXY, NfKind.NGINX_BALANCER)
+LOAD_PPS = 4000.0
+WAITING = "import time\nwhile True: time.sleep(60)"
+
+COUNTING = """import sys
+(row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
+print("packets", row[2])"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    with machine_stays_as_it_was("nginx"):
+        yield
+
+
+@contextmanager
+def running(
+    *kinds: NfKind,
+    limits: tuple[Limits, ...] = (),
+    programs: tuple[Program | None, ...] = (),
+    taps: tuple[Tap, ...] = (),
+) -> Iterator[Deployment]:
+    asked = Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=1,
+        nf_nodes=len(kinds),
+        nf_kinds=kinds,
+        limits=limits,
+        programs=programs,
+        taps=taps,
+    )
+    with deployed(TOPOLOGY, asked) as deployment:
+        yield deployment
+        assert deployment.problems() == ()
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+
+
+def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol | None = None) -> Trial:
+    return Trial(
+        load_pps=load_pps,
+        duration_s=0.5,
+        frame=frame("128B"),
+        probe_pps=probe_pps,
+        purpose="sweep",
+        protocol=protocol,
+    )
+
+
+def done(deployment: Deployment) -> dict[str, Processed]:
+    return dict(cast(Processing, deployment.parts.functions).processed())
+
+
+def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:
+    with running(GATEWAY, *MONITORS) as deployment:
+        send_and_count(deployment)
+        assert named("nf-1-1") == {"accepted": 2 * FRAMES, "refused": 0}
+        found = done(deployment)
+        assert found == {
+            "nf-1-1": Processed(2 * FRAMES),
+            **{f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in range(2, 2 + len(MONITORS))},
+        }
+        facts = deployment.facts()["functions"]
+        assert set(facts) == {GATEWAY, *MONITORS}
+        assert "stand-in for an intrusion detection system" in facts[NfKind.NGREP]
+
+
+def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() -> None:
+    """Stopped, it takes nothing out of its ring: once that is full, all the rest is dropped, and still forwarded."""
+    with running(NfKind.PKTSTAT) as deployment:
+        (pid,) = processes("pktstat")
+        os.kill(pid, signal.SIGSTOP)
+        result = deployment.measure(trial(100_000.0))
+        os.kill(pid, signal.SIGCONT)
+        found = done(deployment)["nf-1-1"]
+        assert found.dropped is not None
+        assert found.dropped > 0
+        assert result.received <= found.packets + found.dropped <= result.sent
+    with pytest.raises(AssertionError, match="pktstat of nf-1-1 was killed by SIGKILL"), running(NfKind.PKTSTAT):
+        os.kill(next(iter(processes("pktstat"))), signal.SIGKILL)
+
+
+def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
+    tap = Tap(position=1, kind=NfKind.NGREP, limits=Limits(cpu=0.5, memory_mib=64))
+    with running(NfKind.LINUX_ROUTER, taps=(tap,)) as deployment:
+        result = deployment.measure(trial())
+        assert result.received == result.sent
+        found = done(deployment)
+        assert found == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
+
+
+def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_nat() -> None:
+    with running(NGINX[0], NAT, NGINX[1]) as deployment:
+        result = deployment.measure(trial(probe_pps=100.0))
+        assert result.received == result.sent
+        assert all(each.received == each.sent and each.p50_ns for each in result.latency)
+        sent = result.sent + sum(each.sent for each in result.latency)
+        assert done(deployment) == {
+            "nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent), "nf-1-3": Processed(sent, 0)
+        }  # fmt: skip
+        assert named("nf-1-2")["translated"] == sent / 2
+        others = deployment.measure(trial(protocol=Protocol.IP))
+        assert others.received == others.sent
+        (first, _) = deployment.problems()
+        assert first.startswith("nf-1-1 received ")
+        assert first.endswith("were UDP datagrams to ports 49191 and 49190")
+        deployment.measure(trial(20_000.0))  # most of what came is datagrams again
+
+
+def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
+    with running(NfKind.TCPDUMP, limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
+        confined = processes_of(discover().folders("csit-nf-1-1"))
+        program, first, second = sorted(map(os.sched_getscheduler, confined))
+        assert (program, first, second) == (os.SCHED_OTHER, SCHED_DEADLINE, SCHED_DEADLINE)
+        result = deployment.measure(trial(100_000.0))
+        assert result.received < 0.9 * result.sent
+        held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
+        assert held.throttled > 0
+        assert held.still_s > 0.05
+        assert deployment.facts()["functions"]["limits of nf-1-1"] == "0.02 CPUs, 64 MiB"
+    assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
+
+
+def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped_as_asked(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("program")
+    stopped = folder / "stopped"
+    program = Program(
+        start=(sys.executable, "-c", WAITING, "{left}", "{right}"),
+        stop=(sys.executable, "-c", f"open({str(stopped)!r}, 'w').write('{{left}} {{right}}')"),
+        stat=(sys.executable, "-c", COUNTING, "{left}"),
+    )
+    with running(PROCESS, programs=(program,)) as deployment:
+        assert any("csn1x1i1 csn1x1i2" in command for command in processes("python").values())
+        result = deployment.measure(trial())
+        assert result.received == result.sent
+        assert done(deployment) == {"nf-1-1": Processed(result.sent // 2)}
+    assert stopped.read_text() == "csn1x1i1 csn1x1i2"
+    gone = Program(start=("no-such-program",))
+    with pytest.raises(CsitError, match=r"^the program of nf-1-1 is not there: no-such-program$"):
+        running(PROCESS, programs=(gone,)).__enter__()

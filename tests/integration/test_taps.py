@@ -1,0 +1,96 @@
+"""Passive NFs on real vSwitches: each gets every frame of its segment both ways, and takes nothing from the others."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import pytest
+
+from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.switch.ovs.driver import OpenVSwitch
+from resources.libraries.python.drivers.switch.ovs.programs import missing
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.roles.vswitch import VSwitch
+from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.integration.test_local_fabric import machine, send
+
+__all__ = ["machine"]  # a fixture
+pytestmark = pytest.mark.root
+FRAMES = 20
+WITH_OVS = pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto"))))
+
+
+def plan_of(testbed: str, nodes: int, positions: Sequence[int]) -> Plan:
+    cell = Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=1,
+        nf_nodes=nodes,
+        taps=tuple(Tap(position=position, kind=NfKind.TCPDUMP) for position in positions),
+    )
+    return make_plan(load_topology(PROJECT / "topologies" / f"{testbed}.yaml"), cell, discover())
+
+
+@contextmanager
+def deployed(plan: Plan, machine: MachineLock, testbed: str) -> Iterator[tuple[Fabric, VSwitch]]:
+    """A cell whose passive NFs run no program: what comes to them is counted all the same."""
+    fabric = Fabric(plan, machine)
+    switch: VSwitch = LinuxBridge(plan, fabric) if testbed == "local" else OpenVSwitch(plan, fabric, machine)
+    with ExitStack() as stack:
+        for part in (fabric, switch, LinuxRouters(plan.functions, fabric)):
+            stack.callback(part.stop)
+            part.start()
+        yield fabric, switch
+
+
+def received(fabric: Fabric, plan: Plan) -> dict[str, InterfaceCounters]:
+    return fabric.counters([GENERATOR, *(tap.name for tap in plan.taps)])
+
+
+@pytest.mark.parametrize("testbed", ["local", pytest.param("local-ovs", marks=WITH_OVS)])
+def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed: str) -> None:
+    before = network_state()
+    plan = plan_of(testbed, 1, [1, 2, 2])
+    with deployed(plan, machine, testbed) as (fabric, switch):
+        for flow in plan.flows:
+            then = received(fabric, plan)
+            wanted = {name: FRAMES if name in {flow.rx_interface, *taps(plan)} else 0 for name in then}
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+            wait_until(f"copies of {flow.direction}", partial(difference, fabric, plan, then, wanted), 30.0)
+        both = 2 * FRAMES
+        inline = {port: row for port, row in switch.counters().items() if "t" not in port}
+        assert set(inline.values()) == {InterfaceCounters(FRAMES, FRAMES, 0, 0)}
+        assert {row for port, row in switch.counters().items() if "t" in port} == {InterfaceCounters(0, both, 0, 0)}
+        assert set(fabric.counters([tap.name for tap in plan.taps]).values()) == {InterfaceCounters(both, 0, 0, 0)}
+        assert switch.problems() == ()
+    wait_for_network_state(before)
+
+
+def test_a_path_without_nfs_has_copies_too(machine: MachineLock) -> None:
+    plan = plan_of("local", 0, [1])
+    with deployed(plan, machine, "local") as (fabric, _):
+        for flow in plan.flows:
+            then = received(fabric, plan)
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+            wanted = {name: FRAMES if name in {flow.rx_interface, *taps(plan)} else 0 for name in then}
+            wait_until(f"copies of {flow.direction}", partial(difference, fabric, plan, then, wanted), 30.0)
+
+
+def taps(plan: Plan) -> list[str]:
+    return [tap.interface for tap in plan.taps]
+
+
+def difference(fabric: Fabric, plan: Plan, before: dict[str, InterfaceCounters], wanted: dict[str, int]) -> str:
+    """Frames that the generator and passive NFs received; empty when they are the wanted ones."""
+    counted = {name: (now - before[name]).rx_packets for name, now in received(fabric, plan).items()}
+    return "" if counted == wanted else str(counted)

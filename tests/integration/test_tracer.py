@@ -1,0 +1,157 @@
+"""The tracer on this kernel: packets of a real NF become its graph, a guest's events too, and nothing is left."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.tracer import tracefs
+from resources.libraries.python.drivers.tracer.driver import KernelTracer
+from resources.libraries.python.drivers.tracer.events import KVM_CORE
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.planning.names import GENERATOR
+from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
+
+pytestmark = pytest.mark.root
+VICTIM = """
+import os, sys, time
+from pathlib import Path
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.tracer.driver import KernelTracer
+with MachineLock(Path(sys.argv[1])) as machine:
+    KernelTracer(lambda: {"nf": [os.getpid()]}, machine).start()
+    print("tracing", flush=True)
+    time.sleep(60)
+"""
+
+
+def traced_by(pid: int) -> bool:
+    """Whether a process has its tracing instance; other runs may have theirs."""
+    with tracefs.opened() as root:
+        return tracefs.present(root, f"csit-density-{pid}")
+
+
+@pytest.fixture(autouse=True)
+def tracing_exists() -> None:
+    try:
+        with tracefs.opened() as root:
+            tracefs.events(root)
+    except Unsupported as error:
+        pytest.skip(str(error))
+
+
+def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of("CSC", 1, 1)
+    with deployed(plan, machine) as (fabric, _, _):
+        rows = fabric.threads()
+        nf = [thread for port in plan.ports("nf-1-1") for thread in rows[port.interface]]
+        tracer = KernelTracer(
+            lambda: {"nf-1-1": nf, "idle": [os.getpid()], "gone": []}, machine, window_s=1.0, period_s=1.0
+        )
+        tracer.start()
+        try:
+            assert traced_by(os.getpid())
+            flow = plan.flows[0]
+            start = fabric.counters([GENERATOR])
+            wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
+            time.sleep(0.2)  # enabling events takes a few milliseconds, and nothing tells when it is done
+            fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+            wait_until("frames", partial(difference, fabric, start, wanted), 5.0)
+        finally:
+            graphs = tracer.stop()
+        assert tracer.stop() == ()
+    assert not traced_by(os.getpid())
+    graph = next(graph for graph in graphs if graph.owner == "nf-1-1")
+    assert (graph.source, graph.lost) == ("kernel", 0)
+    assert graph.traced_s > 0.2
+    count = {(edge.before, edge.after): edge.count for edge in graph.edges}
+    # Each frame is received once and sent once by the NF's data threads.
+    assert count["net_dev_queue", "net_dev_xmit:sent"] == FRAMES
+    assert sum(number for (_, after), number in count.items() if after == "netif_receive_skb") >= FRAMES - 2
+    assert any(after == "sched_switch:in" for _, after in count)
+    assert tracer.facts()["events"].startswith("traced are containers and processes by ")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[MachineLock]:
+    """A lock that is not the machine's: for what nobody else on it could notice."""
+    with MachineLock(tmp_path / "lock") as lock:
+        yield lock
+
+
+@contextmanager
+def guest() -> Iterator[tuple[int, int]]:
+    """Process and vCPU thread of a guest without a disk, which KVM runs as far as it can; it waits until told."""
+    argv = ["qemu-system-x86_64", "-name", "traced,debug-threads=on", "-nodefaults", "-no-user-config"]
+    argv += ["-display", "none", "-m", "64", "-accel", "kvm", "-S", "-qmp", "stdio"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            vcpus: list[int] = []
+
+            def missing() -> str:
+                for task in Path(f"/proc/{process.pid}/task").iterdir():
+                    if (task / "comm").read_text(encoding="utf-8").startswith("CPU 0/KVM"):
+                        vcpus.append(int(task.name))
+                return "" if vcpus else f"no vCPU yet, QEMU's status is {process.poll()}"
+
+            wait_until("vCPU", missing, 10.0, pause_s=0.02)
+            for command in ("qmp_capabilities", "cont"):
+                assert process.stdin is not None
+                process.stdin.write(json.dumps({"execute": command}).encode() + b"\n")
+                process.stdin.flush()
+            yield process.pid, vcpus[0]
+        finally:
+            process.kill()
+
+
+def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
+    with tracefs.opened() as root:
+        if not set(KVM_CORE) <= tracefs.events(root):
+            pytest.skip("this kernel has no events of kvm")
+    if not os.access("/dev/kvm", os.W_OK) or not shutil.which("qemu-system-x86_64"):
+        pytest.skip("/dev/kvm cannot be opened, or QEMU is not installed")
+    with guest() as (_, vcpu):
+        tracer = KernelTracer(lambda: {"vm": [vcpu]}, own, guests=["vm"], window_s=0.05, period_s=0.1)
+        tracer.start()
+        try:
+            time.sleep(0.5)
+        finally:
+            (graph,) = tracer.stop()
+    assert graph.source == "kvm"
+    assert graph.traced_s > 0.05
+    seen = {edge.before.partition(":")[0] for edge in graph.edges}
+    # Where KVM is nested by page tables of its own, a guest in real mode is emulated: no entry, no exit, but the rest.
+    assert seen & {"kvm_entry", "kvm_exit", "kvm_emulate_insn", "kvm_userspace_exit"}
+    assert not [name for name in seen if not name.startswith(("kvm_", "sched_"))]
+    assert "virtual machines by" in tracer.facts()["events"]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", VICTIM, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "tracing\n"
+        victim.send_signal(signal.SIGKILL)
+    assert traced_by(victim.pid)
+    with MachineLock(tmp_path) as lock:
+        removed = lock.remove_leftovers()
+    assert any(f"removed tracing instance csit-density-{victim.pid}" in sentence for sentence in removed)
+    assert not traced_by(victim.pid)
+
+
+def test_an_nf_without_threads_here_gives_a_sentence_and_no_graph(own: MachineLock) -> None:
+    tracer = KernelTracer(lambda: {"nf": []}, own)
+    tracer.start()
+    assert tracer.stop() == ()
+    assert tracer.facts() == {"events": "nothing is traced: no NF has a thread on this machine that could be followed"}

@@ -1,0 +1,148 @@
+"""Simulated passive NFs, limits, paths without NFs, and services of different kinds beside each other."""
+
+import pytest
+
+from resources.libraries.python.drivers.sampler.sim import SimSampler
+from resources.libraries.python.drivers.sim.capacity import capacity_pps, one_pps
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap, TestType
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.search.seconds import work
+from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
+
+ROUTER, NGREP, TCPDUMP = NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.TCPDUMP
+
+
+def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...] = ()) -> Cell:
+    return Cell(
+        service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, taps=taps, limits=limits
+    )
+
+
+def beside(*kinds: NfKind) -> Cell:
+    return Cell(service_type=ServiceType.CSC, nf_chains=len(kinds), nf_nodes=1, instance_kinds=kinds)
+
+
+def bed(asked: Cell, **parameters: object) -> Bed:
+    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), TestType.NDRPDR, model="sharp", **parameters)
+
+
+def losses(done: TrialResult) -> dict[int, float]:
+    """Loss ratio by instance."""
+    sent, received = dict[int, int](), dict[int, int]()
+    for flow in done.flows:
+        sent[flow.instance] = sent.get(flow.instance, 0) + flow.sent
+        received[flow.instance] = received.get(flow.instance, 0) + flow.received
+    return {instance: 1 - received[instance] / sent[instance] for instance in sent}
+
+
+def test_a_tap_gets_both_ways_of_its_segment() -> None:
+    running = bed(chain(ROUTER, taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
+    done = running.run(1000.0)
+    assert done.loss_ratio == 0
+    counts = running.counters()
+    for number in (1, 2):
+        assert counts[f"csn1t{number}"] == InterfaceCounters(1000, 0, 0, 0)
+        assert counts[f"csv1t{number}"] == InterfaceCounters(0, 1000, 0, 0)
+
+
+def test_a_slow_tap_loses_alone() -> None:
+    running = bed(chain(ROUTER, taps=(Tap(position=2, kind=NGREP),)))
+    most = one_pps(NGREP, 1.0)
+    done = running.run(2 * most)
+    assert done.loss_ratio == 0
+    here = running.counters()
+    assert here["csn1t1"].rx_packets == pytest.approx(most, rel=1e-6)
+    assert here["csv1t1"].tx_dropped == pytest.approx(most, rel=1e-6)
+    assert here["csv1x1i2"].tx_dropped == here["csv1p2"].tx_dropped == 0
+
+
+def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
+    running = bed(chain(NfKind.LINUX_FIREWALL, taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
+    load = 1.25 * running.system.capacity_pps(SMALL)
+    done = running.run(load)
+    assert done.loss_ratio == pytest.approx(0.2, abs=1e-5)
+    counts = {number: running.counters()[f"csv1t{number}"] for number in (1, 2)}
+    got = {number: row.tx_packets + row.tx_dropped for number, row in counts.items()}
+    # Each way half of the load: before the NF all of it, behind it what is left.
+    assert got[1] == pytest.approx(got[2], rel=1e-3)
+    assert got[1] == pytest.approx(load / 2 + 0.8 * load / 2, rel=1e-3)
+
+
+def test_copies_cost_the_vswitch_and_nobody_else() -> None:
+    plain, watched = chain(NfKind.SIM), chain(NfKind.SIM, taps=(Tap(position=1, kind=NfKind.SIM),) * 4)
+    assert capacity_pps(watched, SMALL) < capacity_pps(plain, SMALL)
+    router = chain(ROUTER, taps=(Tap(position=1, kind=NGREP),))
+    assert bed(router).system.capacity_pps(SMALL) == capacity_pps(chain(ROUTER), SMALL)
+
+
+def test_a_tap_is_as_busy_as_its_own_capacity_says_and_not_the_port_towards_it() -> None:
+    running = bed(chain(ROUTER, taps=(Tap(position=1, kind=NGREP),)))
+    sampler = SimSampler(running.system)
+    before = sampler.read()
+    running.run(0.5 * one_pps(NGREP, 1.0))
+    after = sampler.read()
+    assert after.threads["csn1t1"].running_ns - before.threads["csn1t1"].running_ns == pytest.approx(0.5e9)
+    assert after.threads["csv1t1"].running_ns == 0
+
+
+def test_the_path_alone_crosses_the_vswitch_once_in_a_snake_and_twice_in_a_pipeline() -> None:
+    snake = chain(taps=(Tap(position=1, kind=TCPDUMP),))
+    pipeline = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=0)
+    for asked, crossings in ((snake, 1), (pipeline, 2)):
+        running = bed(asked)
+        assert running.run(1000.0, probe_pps=100.0).loss_ratio == 0
+        assert running.system._flows[0].shape.crossings == crossings
+        assert running.system.limit_owners(SMALL) == {"vswitch"}
+    assert capacity_pps(chain(), SMALL) == 2 * capacity_pps(pipeline, SMALL)
+
+
+def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
+    """The planted fault: the truth that an analysis has to find."""
+    free, limited = chain(ROUTER, ROUTER), chain(ROUTER, ROUTER, limits=(Limits(), Limits(cpu=0.5)))
+    running = bed(limited)
+    capacity = running.system.capacity_pps(SMALL)
+    assert capacity == pytest.approx(capacity_pps(free, SMALL) / 4)  # 0.5 of the two CPUs of a core
+    assert running.system.limit_owners(SMALL) == {"nf-1-2"}
+    running.run(3 * capacity)
+    assert running.system.used_s()["nf-1-2"] == pytest.approx(0.5)
+    assert running.system.used_s()["nf-1-1"] > 0.5
+
+
+def test_services_beside_each_other_lose_alone() -> None:
+    running = bed(beside(ROUTER, NGREP), pressure={ROUTER: 0, NGREP: 0})
+    slow, fast = (running.system._truth.capacity_pps(SMALL, (instance,)) for instance in (2, 1))
+    assert (slow, fast) == (one_pps(NGREP, 1.0), one_pps(ROUTER, 1.0))
+    assert running.system.capacity_pps(SMALL) == 2 * slow  # what all carry without that one of them loses
+    done = running.run(4 * slow, probe_pps=100.0)
+    assert losses(done) == {1: 0, 2: pytest.approx(0.5, abs=1e-5)}
+    assert running.system.limit_owners(SMALL) == {"nf-1-1", "nf-2-1"}
+    assert running.system._truth.limit_owners(SMALL, (2,)) == {"nf-2-1"}
+    means = {row.instance: row.mean_ns or 0.0 for row in done.latency}
+    assert means[2] > means[1]
+
+
+def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
+    running = bed(beside(ROUTER, NGREP, NGREP), pressure={ROUTER: 0, NGREP: 0})
+    sampler = SimSampler(running.system)
+    before = sampler.read()
+    load = 3 * 0.5 * one_pps(NGREP, 1.0)
+    running.run(load)
+    cpu = work(running.plan, before, sampler.read(), 1.0).cpu
+    assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
+    assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind is not NfKind.SIM])
+def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
+    programs = (Program(start=("cat",)),) if kind is NfKind.PROCESS else ()
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
+    running = bed(cell)
+    assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind.SIM, 1.0)
+    before = running.counters()
+    result = running.generator.run(connectivity_trial(running.plan, SMALL))
+    assert diagnose(running.plan, result, before, running.counters()) == ()

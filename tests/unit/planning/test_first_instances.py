@@ -1,0 +1,62 @@
+"""A service instance that is measured alone stays where it is beside others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.alone import first_instances
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
+
+KINDS = st.lists(st.sampled_from([NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.NGINX_PROXY]), min_size=1, max_size=5)
+
+
+def together(kinds: list[NfKind], discriminator: str = "link") -> Plan:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=len(kinds), nf_nodes=1, instance_kinds=tuple(kinds))
+    topology = TOPOLOGY.model_copy(update={"discriminator": discriminator})
+    return make_plan(topology, cell, topology.dut.layout)
+
+
+@given(kinds=KINDS, data=st.data())
+def test_what_stays_is_as_it_was_and_nothing_of_the_others_stays(kinds: list[NfKind], data: st.DataObject) -> None:
+    whole = together(kinds)
+    count = data.draw(st.integers(1, len(kinds)))
+    part = first_instances(whole, count)
+    gone = {function.name for function in whole.functions if function.instance > count}
+    assert part.functions == whole.functions[:count]
+    assert part.cell.instance_kinds == tuple(kinds[:count])
+    assert part.cell.nf_chains == count
+    for function in part.functions:
+        assert part.cores.cpus(function.name) == whole.cores.cpus(function.name)
+    assert part.cores.cpus("vswitch") == whole.cores.cpus("vswitch")
+    assert not gone & {port.owner for link in part.links for port in (link.a, link.b)}
+    assert not gone & {thread.owner for thread in part.cores.threads}
+    for rows in (part.flows, part.paths, part.segments):
+        assert {row.instance for row in rows} == set(range(1, count + 1))
+    assert set(part.links) <= set(whole.links)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_there_are_only_so_many(count: int) -> None:
+    with pytest.raises(ValueError, match=f"{count} of 2 service instances"):
+        first_instances(together([NfKind.LINUX_ROUTER] * 2), count)
+
+
+@pytest.mark.parametrize("discriminator", ["link", "vlan", "mac"])
+def test_the_first_alone_is_wired_as_if_nobody_else_had_been_planned(discriminator: str) -> None:
+    """Also where instances share the cables to the generator."""
+    router = NfKind.LINUX_ROUTER
+    part = first_instances(together([router, NfKind.NGREP], discriminator), 1)
+    alone = together([router], discriminator)
+    for what in ("links", "segments", "functions", "flows", "paths"):
+        assert getattr(part, what) == getattr(alone, what), what
+
+
+def test_instances_that_share_an_nf_cannot_be_alone() -> None:
+    whole = together([NfKind.LINUX_ROUTER] * 2)
+    shared = tuple(function.model_copy(update={"instance": 0}) for function in whole.functions[:1])
+    with pytest.raises(ValueError, match="service instances share nf-1-1"):
+        first_instances(whole.model_copy(update={"functions": shared}), 1)

@@ -1,0 +1,218 @@
+"""Passive NFs in a plan: each has cores, one link, and copies of the one segment that it is at."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, Tap
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.balance import balance
+from resources.libraries.python.planning.cores import demand
+from resources.libraries.python.planning.matrix import core_usage
+from resources.libraries.python.planning.memory import PROGRAM_MB, need
+from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from tests.unit.planning.labs import lab
+
+LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
+MACHINE = layout([(cpu, cpu % 120, 0, 0) for cpu in range(240)])
+WATCHING = st.sampled_from([NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP])
+
+
+@st.composite
+def cells(draw: st.DrawFn) -> Cell:
+    kind = draw(st.sampled_from([ServiceType.CSC, ServiceType.VSC, ServiceType.CSP]))
+    nodes = draw(st.integers(1 if kind is ServiceType.VSC else 0, 5))
+    positions = st.sampled_from([1, nodes + 1]) if kind.is_pipeline else st.integers(1, nodes + 1)
+    taps = st.builds(Tap, position=positions, kind=WATCHING, size=st.sampled_from(NfSize))
+    return Cell(
+        service_type=kind,
+        nf_chains=draw(st.integers(1, 4)),
+        nf_nodes=nodes,
+        taps=tuple(draw(st.lists(taps, min_size=1, max_size=4))),
+    )
+
+
+def planned(cell: Cell) -> Plan:
+    return make_plan(LOCAL, cell, MACHINE)
+
+
+def chain(*positions: int, nodes: int = 2, kind: NfKind = NfKind.TCPDUMP, chains: int = 1) -> Cell:
+    taps = tuple(Tap(position=position, kind=kind) for position in positions)
+    return Cell(service_type=ServiceType.CSC, nf_chains=chains, nf_nodes=nodes, taps=taps)
+
+
+@settings(deadline=None, max_examples=30)  # a busy machine is no error
+@given(cells())
+def test_every_tap_gets_copies_of_one_segment_of_its_own_instance(cell: Cell) -> None:
+    plan = planned(cell)
+    segments = {segment.name: segment for segment in plan.segments}
+    peer = {link.b.interface: link.a for link in plan.links}
+    for tap in plan.taps:
+        segment, asked = segments[tap.segment], cell.taps[tap.number - 1]
+        assert (segment.instance, tap.kind, tap.size) == (tap.instance, asked.kind, asked.size)
+        assert peer[tap.interface].owner == "vswitch"
+        assert peer[tap.interface].interface in segment.copies
+        first, last = asked.position == 1, asked.position == cell.nf_nodes + 1
+        assert segment.position == (
+            asked.position if not cell.service_type.is_pipeline else 2 if last and not first else 1
+        )
+    copies = [port for segment in plan.segments for port in segment.copies]
+    assert len(copies) == len(set(copies)) == len(plan.taps) == cell.tap_count
+    assert not {port for segment in plan.segments for port in segment.members}.intersection(copies)
+
+
+@settings(deadline=None, max_examples=30)
+@given(cells())
+def test_names_are_unique_and_taps_have_cores_of_their_own(cell: Cell) -> None:
+    plan = planned(cell)
+    ports = [port for link in plan.links for port in (link.a, link.b)]
+    for row in ([port.interface for port in ports], [port.mac for port in ports]):
+        assert len(set(row)) == len(row)
+    assert all(len(port.interface) <= 15 for port in ports)
+    for tap in plan.taps:
+        assert len(plan.cores.cpus(tap.name)) == int(2 * tap.size.cores)  # two siblings to a core
+        assert len(plan.cores.cpus(tap.name, ThreadRole.MAIN)) == 1
+    data = [thread.cpu for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
+    assert len(set(data)) == len(data)
+    without = cell.model_copy(update={"taps": ()})
+    assert core_usage(cell) - core_usage(without) == sum(cell.nf_chains * (tap.size.cores + 0.5) for tap in cell.taps)
+    assert need(LOCAL, cell).ordinary_mb - need(LOCAL, without).ordinary_mb == (2 + PROGRAM_MB) * cell.tap_count
+
+
+@settings(deadline=None, max_examples=30)
+@given(cells())
+def test_without_its_taps_a_plan_is_the_same(cell: Cell) -> None:
+    with_taps, without = planned(cell), planned(cell.model_copy(update={"taps": ()}))
+    assert (with_taps.functions, with_taps.flows, with_taps.paths) == (without.functions, without.flows, without.paths)
+    inline = [link for link in with_taps.links if not link.b.owner.startswith("tap-")]
+    assert tuple(inline) == without.links
+    assert [segment.members for segment in with_taps.segments] == [segment.members for segment in without.segments]
+    cpus = {owner: with_taps.cores.cpus(owner) for owner in ("generator", "vswitch")}
+    assert cpus == {owner: without.cores.cpus(owner) for owner in cpus}
+    assert balance(cell, with_taps.cores).vswitch == balance(cell, without.cores).vswitch
+    assert digest(with_taps) != digest(without)
+    assert Plan.model_validate_json(with_taps.model_dump_json()) == with_taps
+
+
+def test_a_chain_of_passive_nfs_only_is_the_path_with_copies() -> None:
+    plan = planned(chain(1, 1, nodes=0, chains=2))
+    assert [segment.members for segment in plan.segments] == [("csv1p1", "csv1p2"), ("csv2p1", "csv2p2")]
+    assert [segment.copies for segment in plan.segments] == [("csv1t1", "csv1t2"), ("csv2t1", "csv2t2")]
+    assert [len(path.hops) for path in plan.paths] == [4] * 4
+    macs = {port.interface: port.mac for port in plan.ports("generator")}
+    assert all(flow.destination_mac == macs[flow.rx_interface] for flow in plan.flows)
+    assert plan.suite_id == "eth-l2bd-2ch-0veth-0dcr2t-path-tap1tcpdump+1tcpdump"
+    assert "PASSIVE_NFS" in plan.tags
+
+
+def test_the_record_names_kinds_of_passive_nfs_too() -> None:
+    cell = chain(2, kind=NfKind.NGREP)
+    assert drivers_of(LOCAL, cell, {"containers": "all"})["containers"] == "linux_router, ngrep"
+    assert planned(cell).suite_id == "eth-l2bd-1ch-4veth-2dcr2t-lnxip4-tap2ngrep"
+
+
+def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
+    program, slow = Program(start=("cat",)), Limits(cpu=0.2, memory_mib=32)
+    cell = Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=2,
+        nf_nodes=2,
+        nf_kinds=(NfKind.LINUX_ROUTER, NfKind.PROCESS),
+        limits=(Limits(), slow),
+        programs=(None, program),
+        taps=(Tap(position=3, kind=NfKind.PROCESS, program=program, limits=slow),),
+    )
+    plan = planned(cell)
+    assert {nf.node: (nf.limits, nf.program) for nf in plan.functions} == {1: (Limits(), None), 2: (slow, program)}
+    assert {(tap.limits, tap.program) for tap in plan.taps} == {(slow, program)}
+    assert plan.suite_id.endswith("lnxip4+process-tap3process-limited")
+    assert "limits" not in plan.functions[0].model_dump_json()
+    assert (
+        need(LOCAL, cell).ordinary_mb
+        == need(LOCAL, Cell(service_type="CSC", nf_chains=2, nf_nodes=1)).ordinary_mb + 4 * 34
+    )
+
+
+def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
+    kinds, sizes = (NfKind.LINUX_GATEWAY, NfKind.NGREP, NfKind.NGINX_PROXY), (NfSize.ONE, NfSize.TWO, NfSize.ONE)
+    limits = (Limits(), Limits(cpu=0.5), Limits())
+    cell = Cell(
+        service_type=ServiceType.CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, nf_sizes=sizes, limits=limits
+    )
+    plan = planned(cell)
+    assert tuple(nf.kind for nf in plan.functions) == kinds
+    assert tuple(nf.size for nf in plan.functions) == sizes
+    assert tuple(nf.limits for nf in plan.functions) == limits
+    assert [len(plan.cores.cpus(nf.name)) for nf in plan.functions] == [2, 4, 2]
+    assert demand(cell, LOCAL.dut.core_sharing).nf_data == 4
+    assert plan.suite_id == "eth-l2bd-3ch-6veth-3dcr1c+2c+1c-lnxgw_ngrep_nginxproxy-limited"
+    assert need(LOCAL, cell).ordinary_mb == 2 + 2 + 2 * (2 + PROGRAM_MB)
+    first = cell.first_instances(1)
+    assert Cell.model_validate(first.model_dump()) == first
+    assert (first.kind_of(1), first.size_of(1), first.limits_of(1)) == (kinds[0], sizes[0], Limits())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            {"taps": [{"position": 3, "kind": "ngrep"}]},
+            "passive NF at position 3: an instance has 1 NFs, and 2 is behi",
+        ),
+        (
+            {"taps": [{"position": 2, "kind": "ngrep"}], "nf_nodes": 2, "service_type": "CSP"},
+            r"position 2: in a CSP packets cross the vSwitch before the first NF \(1\) and behind the last \(3\) only",
+        ),
+        ({"taps": [{"position": 1, "kind": "linux_nat"}]}, "taps.0.* linux_nat cannot be passive: packets have to go"),
+        ({"taps": [{"position": 1, "kind": "process"}]}, "an NF of kind process needs a program"),
+        ({"nf_kinds": ["process"]}, "node 1 of instance 1: an NF of kind process needs a program"),
+        ({"programs": [{"start": ["cat"]}]}, "belongs to an NF of kind process, not the default"),
+        ({"limits": [{"cpu": 1.0}, {}]}, "2 limits for 1 NFs; give one for each"),
+        ({"instance_kinds": ["ngrep"] * 3}, "3 kinds for 2 service instances; give each one"),
+        ({"instance_kinds": ["ngrep"] * 2, "nf_nodes": 2}, "service instances of different kinds have one NF each"),
+        ({"service_type": "VSC", "nf_nodes": 0}, "a VSC without any NF has no VM"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(asked: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=f"(?s){said}"):
+        Cell.model_validate({"service_type": "CSC", "nf_chains": 2, "nf_nodes": 1, **asked})
+
+
+def test_a_testbed_that_cannot_says_why() -> None:
+    with pytest.raises(PlanError, match="testbed lab: VPP makes no copies for passive NFs here"):
+        make_plan(lab(vswitch="vpp"), chain(1), {})
+    with pytest.raises(PlanError, match="has no passive NFs of kind tcpdump; it has linux_router"):
+        make_plan(lab(vswitch="linux_bridge", containers="linux_router"), chain(1), {})
+
+
+def test_two_duts_have_the_same_taps_each() -> None:
+    topology = lab(duts=2, pairs=2, vswitch="linux_bridge", containers=["linux_router", "tcpdump"])
+    plan = make_plan(topology, chain(1, 3, nodes=2), dict.fromkeys(topology.nodes, MACHINE))
+    assert [(tap.name, plan.machines[tap.name], tap.segment) for tap in plan.taps] == [
+        ("tap-1-1", "DUT1", "csb1x1"),
+        ("tap-1-2", "DUT1", "csb1x3"),
+        ("tap-1-3", "DUT2", "csb1x4"),
+        ("tap-1-4", "DUT2", "csb1x6"),
+    ]
+    assert {thread.machine for thread in plan.cores.threads if thread.owner == "tap-1-4"} == {"DUT2"}
+
+
+@pytest.mark.parametrize("position", [1, 3])
+def test_a_cable_that_instances_share_is_not_watched_for_one_of_them(position: int) -> None:
+    topology = lab(
+        discriminator="mac", generator="trex", vswitch="linux_bridge", containers=["linux_router", "tcpdump"]
+    )
+    machines = dict.fromkeys(topology.nodes, MACHINE)
+    with pytest.raises(PlanError, match=f"position {position} would get copies of all 2 service instances"):
+        make_plan(topology, chain(position, chains=2), machines)
+    assert make_plan(topology, chain(2, chains=2), machines).taps
+    assert make_plan(topology, chain(position), machines).taps
