@@ -10,14 +10,14 @@ import typer
 from csit_utils.commands.tables import Form, Line, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.deployment.worlds import layout_of, memory_of
-from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.load_sizing import load_specifications
 from resources.libraries.python.model.sizing import DeploymentSpec, Mode, Size
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.workload import WorkloadSpec
-from resources.libraries.python.planning.instances import place
+from resources.libraries.python.planning.instances import place, usable_mb
 from resources.libraries.python.planning.sizes import exhaustive, name_of, planned
 from resources.libraries.python.planning.sizing_cost import INSTANCE_DEPLOY_S, Cost, cost
 from resources.libraries.python.recording.heat import write_heat
@@ -64,19 +64,18 @@ def size(
 
 
 def _why_not(spec: DeploymentSpec, each: Size, testbed: Topology | None) -> str | None:
-    """Why a testbed cannot have a size; None where it can."""
+    """Why a testbed cannot have a size; None where it can. A lab's nodes are asked where its file does not say."""
     if testbed is None or testbed.world is World.SIM:
         return None
-    if testbed.world is World.LAB:
-        raise ConfigError(f"{testbed.metadata.name}: services of several components run in the worlds local and sim")
     layout, memory = layout_of(testbed), memory_of(testbed)
-    assert isinstance(layout, CpuLayout)  # noqa: S101 - of a world that is no lab
+    if not isinstance(layout, CpuLayout):  # of a lab's nodes: instances are on the first DUT
+        layout = layout[next(iter(testbed.duts))]
     try:
         place(
             spec,
             each,
             layout,
-            None if memory is None else sum(node.total_mb for node in memory),
+            usable_mb(memory),
             oversubscribe=testbed.dut.oversubscribe,
         )
     except PlanError as error:

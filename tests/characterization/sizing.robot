@@ -4,7 +4,8 @@ Documentation       Which deployment size of a service carries how much: instanc
 ...
 ...                 Service and workload are described in `specs/`, with the scripts that deploy and load them.
 ...                 Clearwater and Snort are simulated; the SIP service and the HTTP proxy are real, and need their
-...                 programs on the machine. `-v RESUME:results/20260101-120000` goes on with a run that was cut short.
+...                 programs on the machine, or on the nodes of a lab. `-v RESUME:results/20260101-120000` goes on with
+...                 a run that was cut short.
 Resource            ../../resources/libraries/robot/sizing.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed
@@ -37,19 +38,19 @@ Snort
 SIP Service
     [Documentation]    Directed search: edge proxy, registrar and subscriber database under registrations.
     [Tags]    SIP
-    sip-service/deployment.json    sip-service/reg-dereg.json    local
+    sip-service/deployment.json    sip-service/reg-dereg.json    real
 
 HTTP Proxy
     [Documentation]    Given sizes, with one proxy or two.
     [Tags]    HTTP
-    http-proxy/deployment.json    http-proxy/requests.json    local
+    http-proxy/deployment.json    http-proxy/requests.json    real
 
 HTTP Proxy Without Core Pinning
     [Documentation]    One size, its instances on any CPU.
     [Tags]    HTTP    PINNING
-    http-proxy/unpinned.json    http-proxy/requests.json    local
+    http-proxy/unpinned.json    http-proxy/requests.json    real
 
 HTTP Proxy With Core Pinning
     [Documentation]    The same size, each instance on CPUs of its own.
     [Tags]    HTTP    PINNING
-    http-proxy/pinned.json    http-proxy/requests.json    local
+    http-proxy/pinned.json    http-proxy/requests.json    real

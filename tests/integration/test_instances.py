@@ -13,9 +13,10 @@ import pytest
 
 from resources.libraries.python.deployment.sizing import run_sizing
 from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.instances import orchestrator as instances
+from resources.libraries.python.drivers.instances import instances
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.load_sizing import Specifications
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.services import (
@@ -233,7 +234,7 @@ def test_a_group_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         theirs.rmdir()
 
 
-def service_of_groups(specs: instances.Specifications) -> list[Path]:
+def service_of_groups(specs: Specifications) -> list[Path]:
     """Folders of the groups of a service that is not up."""
     with machine() as lock:
-        return [folder for row in service_of(lock, specs)._instances.values() for folder in row.group.folders]
+        return [folder for row in service_of(lock, specs).instances.rows.values() for folder in row.group.folders]

@@ -2,48 +2,17 @@
 
 import csv
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from resources.libraries.python.drivers.instances.requirements import missing
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.sizing import Sizing
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
+from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite
 
-SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"
-SPECS = PROJECT / "tests" / "characterization" / "specs"
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
-
-
-def records(output: Path) -> dict[str, Characterization]:
-    """By name of the test."""
-    rows = [
-        Characterization.model_validate_json(path.read_text(encoding="utf-8"))
-        for path in (output / "results").glob("*.json")
-    ]
-    return {row.test_name: row for row in rows}
-
-
-def sizing_of(record: Characterization) -> Sizing:
-    assert record.sizing is not None
-    return record.sizing
-
-
-def suite(folder: Path, deployment: dict[str, Any], workload: dict[str, Any]) -> Path:
-    """The suite with specifications of the test's own; scripts are the service's."""
-    specs = folder / "specs"
-    shutil.copytree(SPECS / "sip-service", specs)
-    (specs / "deployment.json").write_text(json.dumps(deployment))
-    (specs / "reg-dereg.json").write_text(json.dumps(workload))
-    path = folder / "sizing.robot"
-    text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
-    path.write_text(text.replace("sip-service/", f"{specs}/"))
-    return path
 
 
 @pytest.mark.parallel
@@ -75,7 +44,7 @@ def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *SIM, "-i", "SIPORHTTP", sources=[SUITE])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 passed, 0 failed, 4 skipped" in done.stdout
-    assert "is for the world local, sim is sim" in done.stdout
+    assert "is for the world real, sim is sim" in done.stdout
 
 
 @pytest.mark.root

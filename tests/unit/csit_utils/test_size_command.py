@@ -62,6 +62,25 @@ def test_sizes_that_a_testbed_cannot_have_are_told(capsys: pytest.CaptureFixture
     assert why_not["bn1s-sp1m-hs1m"] == "3 instances need 5 CPUs of their own, 4 are there"
 
 
+def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """By what the file says of it: no node of this testbed can be asked."""
+    lab = yaml.safe_load((ROOT / "topologies" / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8"))
+    lab["nodes"]["DUT1"] |= {
+        "cpus": [{"cpus": "0-3", "cores": "0-3"}],
+        "memory": [{"node": 0, "total_mb": 8000}],
+    }
+    path = tmp_path / "lab.yaml"
+    path.write_text(yaml.safe_dump(lab), encoding="utf-8")
+    one = (CLEARWATER / "exhaustive.json").read_text(encoding="utf-8").replace('"count": 3', '"count": 1')
+    shutil.copytree(CLEARWATER, tmp_path / "specs")
+    (tmp_path / "specs" / "exhaustive.json").write_text(one, encoding="utf-8")
+    *sizes, summary = objects(capsys, str(tmp_path / "specs" / "exhaustive.json"), "-t", str(path))
+    why_not = {row["size"]: row["why_not"] for row in sizes}
+    assert why_not["bn1s-sp1s-hs1s"] is None
+    assert why_not["bn1s-sp1s-hs1m"] == "3 instances need 8192 MB of memory, 8000 MB are there"
+    assert not summary["seconds_are_virtual"]
+
+
 def test_templates_are_written_where_they_are_wanted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert size(capsys, "scaling.json", "--heat", str(tmp_path / "heat")).endswith(f"templates: 6 in {tmp_path}/heat\n")
     names = {path.stem for path in (tmp_path / "heat").iterdir()}

@@ -9,17 +9,34 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python.deployment.agent import calls
-from resources.libraries.python.deployment.agent.calls import Found, Role, Work
+from resources.libraries.python.deployment.agent.calls import Found, Role, Watcher, Work
+from resources.libraries.python.deployment.brought import bring
 from resources.libraries.python.deployment.parts import Host, Parts
+from resources.libraries.python.deployment.real_time import RealTime
 from resources.libraries.python.deployment.remote.link import Link
 from resources.libraries.python.deployment.remote.node import Connect, Node
 from resources.libraries.python.deployment.remote.parts import (
+    RemoteFunctions,
     RemoteGenerator,
     RemotePart,
     RemoteSampler,
     RemoteSystem,
 )
-from resources.libraries.python.deployment.remote.together import SamplersTogether, SystemsTogether, Together
+from resources.libraries.python.deployment.remote.service import RemoteOrchestrator
+from resources.libraries.python.deployment.remote.together import (
+    FunctionsTogether,
+    SamplersTogether,
+    SystemsTogether,
+    Together,
+)
+from resources.libraries.python.deployment.remote.watching import (
+    RemoteCosts,
+    RemoteFeatures,
+    RemoteTracer,
+    costs_together,
+    features_together,
+    tracers_together,
+)
 from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.drivers.node.lease import Lease
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
@@ -28,6 +45,7 @@ from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.service_cable import service_cable
 from resources.libraries.python.recording.environment import fingerprint
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
@@ -143,32 +161,43 @@ class LabWorld:
         def on(role: Role) -> list[Link]:
             return [links[name] for name, has in prepared.items() if role in has.roles]
 
+        def watching(who: Watcher) -> list[Link]:
+            return [links[name] for name in self._topology.duts if who in prepared[name].watchers]
+
         if not on(Role.SWITCH) or not on(Role.FUNCTIONS) or not on(Role.GENERATOR):
             raise PlanError(f"{plan.suite_id} has no vSwitch, NFs or generator on the nodes {', '.join(links)}")
         generator = RemoteGenerator(on(Role.GENERATOR)[0], Role.GENERATOR)
         return Parts(
             cables=(Together([RemotePart(link, Role.CABLES) for link in on(Role.CABLES)]),),
             switch=SystemsTogether([RemoteSystem(link, Role.SWITCH) for link in on(Role.SWITCH)]),
-            functions=SystemsTogether([RemoteSystem(link, Role.FUNCTIONS) for link in on(Role.FUNCTIONS)]),
+            functions=FunctionsTogether([RemoteFunctions(link, Role.FUNCTIONS) for link in on(Role.FUNCTIONS)]),
             generator=generator,
             clock=time.monotonic,
             sampler=SamplersTogether(
                 [RemoteSampler(links[name]) for name in self._topology.duts if prepared[name].sampler]
             ),
             generator_counters=generator.counters,
+            features=features_together([RemoteFeatures(link) for link in watching(Watcher.FEATURES)]),
+            costs=costs_together([RemoteCosts(link) for link in watching(Watcher.COSTS)]),
+            tracer=tracers_together([RemoteTracer(link) for link in watching(Watcher.TRACER)]),
         )
 
     def host(self, asked: Specifications, folder: Path) -> Host:
-        """Nobody yet.
+        """Instances on the (first) DUT, the load from the generator's node.
 
         Raises:
-            Unsupported: In any case.
+            ConfigError: Scripts, or what lies beside them, cannot be brought to nodes.
         """
-        del folder
-        raise Unsupported(
-            f"{asked.deployment.vnf_name} cannot be sized in a lab: instances are deployed on the machine at hand, "
-            "see topologies/local.yaml"
-        )
+        del folder  # the specifications know theirs
+        loading, serving = self._nodes[self._topology.tg_name], self._nodes[next(iter(self._topology.duts))]
+
+        def links() -> tuple[Link, Link]:
+            self.recover()
+            return loading.link, serving.link
+
+        near, far = cable = service_cable(self._topology)
+        ports = [f"{node.name}.{port.nic.port}" for node, port in ((loading, near), (serving, far)) if port.nic]
+        return Host(RemoteOrchestrator(bring(asked), cable, links, " - ".join(ports)), RealTime())
 
     def recover(self) -> None:
         """Where a node was lost: wait for it, start another agent there, and let it remove what the first one left.

@@ -1,6 +1,5 @@
 """Keywords of the sizing suites: which deployment size of a service carries a workload."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.writer import write_tables
 
+OnlyIn = Literal["sim", "local", "real", "any"]
 _SPECS = Path(__file__).parents[4] / "tests" / "characterization" / "specs"
 
 
@@ -46,7 +46,8 @@ class SizingLibrary:
             return
         topology = chosen_topology(variable)
         self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        self._testbed.open(topology)
+        environment = self._testbed.open(topology)
+        self._keeper.begin(variable, topology, environment)
 
     @keyword
     def close_testbed(self) -> None:
@@ -54,23 +55,21 @@ class SizingLibrary:
 
         | Suite Teardown | Close Testbed |
         """
-        if not self._testbed.leave():
-            return
-        with ExitStack() as steps:
-            steps.callback(self._keeper.close)
-            self._testbed.close()
+        self._testbed.leave(self._keeper.close)
 
     @keyword
-    def describe_sizing(self, deployment: str, workload: str, only_in: Literal["sim", "local", "any"] = "any") -> None:
+    def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any") -> None:
         """Load both specifications and tell what the sizing will cost. Nothing is deployed yet.
 
         Paths are relative to the present folder, or to ``tests/characterization/specs``. In another world than
         ``only_in`` the test is skipped: a service that is only simulated cannot be deployed, and the other way round.
+        ``real`` is every world but ``sim``.
 
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
         """
         topology, world, environment = self._testbed.opened()
-        if only_in not in {"any", topology.world}:
+        simulated = topology.world is World.SIM
+        if only_in not in {"any", topology.world, "sim" if simulated else "real"}:
             raise SkipExecution(
                 f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
             )
@@ -79,7 +78,7 @@ class SizingLibrary:
         sizing.draft.rerun = rerun_of(variable, topology, {})
         cost = sizing.cost()
         logger.info(cost_in_words(cost))
-        self._progress.begins(sizing.asked.deployment.vnf_name, cost, simulated=topology.world is World.SIM)
+        self._progress.begins(sizing.asked.deployment.vnf_name, cost, simulated=simulated)
         self._sizing = sizing
 
     @keyword

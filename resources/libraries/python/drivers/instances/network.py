@@ -1,4 +1,7 @@
-"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for everybody else."""
+"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for everybody else.
+
+Who offers the load is one more of them, or behind a cable that is a member of the bridge.
+"""
 
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network
@@ -6,46 +9,49 @@ from ipaddress import IPv4Address, IPv4Network
 from pyroute2.netlink.rtnl import RTM_GETSTATS
 
 from resources.libraries.python.drivers.host import messages, namespaces
+from resources.libraries.python.drivers.host.cables import Cables
 from resources.libraries.python.drivers.host.links import settings
 from resources.libraries.python.drivers.host.namespaces import Namespace, name_of
-from resources.libraries.python.drivers.host.netlink import GONE
+from resources.libraries.python.drivers.host.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import DeploymentSpec, Size
 from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.planning.service_cable import BRIDGE, INTERFACE, LOADER
 
-BRIDGE = "service-bridge"
-LOADER = "service-load"
-"""Who offers the load. No instance has such a name: those end with a number."""
-INTERFACE = "eth0"
-_NETWORK = IPv4Network("198.18.0.0/16")
+NETWORK = IPv4Network("198.18.0.0/16")
 """Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""
+LOADER_ADDRESS = NETWORK[256 * 255 + 1]
 _FIRST_INDEX = 100
-_LOOPBACK_INDEX = 1
-_MTU = 1500
+LOOPBACK_INDEX = 1
+MTU = 1500
+"""On cables too."""
 
 
 def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
     """Address of every instance by its name, `<component>-<number>`, components and numbers in order."""
     return {
-        f"{component.name}-{number}": _NETWORK[256 * place + number]
+        f"{component.name}-{number}": NETWORK[256 * place + number]
         for place, component in enumerate(spec.components, 1)
         for number in range(1, size.components[component.name].instances + 1)
     }
 
 
 class ServiceNetwork:
-    """Namespaces of all instances, of the bridge and of who offers the load."""
+    """Namespaces of all instances, of the bridge, and of who offers the load where that is on this machine."""
 
-    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock) -> None:
+    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
         """Prepare; nothing is made before `start`.
 
         Args:
             instances: Address by name.
             machine: The machine's lock, held.
+            cable: The port to the machine that offers the load, owned by the bridge; None where this machine does.
         """
-        self.addresses = {**instances, LOADER: _NETWORK[256 * 255 + 1]}
+        self.addresses = {**instances, LOADER: LOADER_ADDRESS} if cable is None else dict(instances)
         self._machine = machine
+        self._cables = Cables([] if cable is None else [cable], machine, MTU)
         self._owners = (BRIDGE, *self.addresses)
         self._bridge: Namespace | None = None
         self._claimed = False
@@ -56,15 +62,24 @@ class ServiceNetwork:
         """Make everything and bring it up.
 
         Raises:
+            ConfigError: The port of the cable is not there, or must not be taken.
             CsitError: A namespace is there already, or the kernel refused something.
             Unsupported: Namespaces cannot be made here.
         """
         self._machine.claim_namespaces(map(name_of, self._owners))
         self._claimed = True
+        self._cables.claim()
         aside(self._make)
         self._machine.confirm_namespaces(map(name_of, self._owners))
 
     def _make(self) -> None:
+        home = Netlink()  # before this thread enters namespaces
+        try:
+            self._make_from(home)
+        finally:
+            home.close()
+
+    def _make_from(self, home: Netlink) -> None:
         wanted = [(name_of(owner), settings(VSWITCH if owner == BRIDGE else owner, None)) for owner in self._owners]
         made = dict(zip(self._owners, namespaces.create(wanted), strict=True))
         self._bridge = made.pop(BRIDGE)
@@ -75,6 +90,7 @@ class ServiceNetwork:
             for near, (owner, namespace) in enumerate(made.items(), first):
                 self._index[near] = owner
                 self._join(near, near + len(made), owner, namespace)
+            self._plug_in(home)
         finally:
             for namespace in made.values():
                 namespace.close()
@@ -84,18 +100,27 @@ class ServiceNetwork:
         member = f"member{near}"
         self._bridge.netlink.do(
             [
-                messages.veth_pair((member, near, _mac(near)), (INTERFACE, far, _mac(far)), namespace.descriptor, _MTU),
+                messages.veth_pair((member, near, _mac(near)), (INTERFACE, far, _mac(far)), namespace.descriptor, MTU),
                 messages.enslave(member, near, "br0", _FIRST_INDEX),
                 messages.set_up(member, near),
             ]
         )
         namespace.netlink.do(
             [
-                messages.set_up("lo", _LOOPBACK_INDEX),
-                messages.add_address(INTERFACE, far, f"{self.addresses[owner]}/{_NETWORK.prefixlen}"),
+                messages.set_up("lo", LOOPBACK_INDEX),
+                messages.add_address(INTERFACE, far, f"{self.addresses[owner]}/{NETWORK.prefixlen}"),
                 messages.set_up(INTERFACE, far),
             ]
         )
+
+    def _plug_in(self, home: Netlink) -> None:
+        """Make the cable a member of the bridge, where there is one."""
+        assert self._bridge is not None  # noqa: S101 - made by the caller
+        bridge = {BRIDGE: self._bridge}
+        self._cables.take(home, bridge)
+        for name, index in self._cables.index.items():
+            self._bridge.netlink.do([messages.enslave(name, index, "br0", _FIRST_INDEX)])
+        self._cables.bring_up(bridge)
 
     def octets(self) -> dict[str, int]:
         """Bytes that everybody has sent and received, L2; empty before `start`."""
@@ -113,16 +138,18 @@ class ServiceNetwork:
         """
         if not self._claimed:
             return
+        self._cables.give_back()  # where it fails all stays, on record: a port in a namespace that ends is lost
         if self._bridge is not None:
             self._bridge.netlink.do([messages.delete_ports()], tolerate=GONE)
             self._bridge.close()
             self._bridge = None
-        _remove(self._owners)
+        remove(self._owners)
         self._machine.release_namespaces(map(name_of, self._owners))
         self._claimed = False
 
 
-def _remove(owners: Iterable[str]) -> None:
+def remove(owners: Iterable[str]) -> None:
+    """Remove the namespaces of owners, as far as they are there."""
     for owner in owners:
         if namespaces.inode(name_of(owner)) is not None:
             namespaces.remove(name_of(owner))

@@ -1,28 +1,18 @@
 """Services on this machine: every instance a network namespace and a control group, brought up by the user's script."""
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 
 from resources.libraries.python.drivers.host import cgroups
-from resources.libraries.python.drivers.host.cgroups import Controllers, Limits
-from resources.libraries.python.drivers.host.group_ending import end
 from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.instances import scripts
-from resources.libraries.python.drivers.instances.instance import Instance
-from resources.libraries.python.drivers.instances.network import LOADER, ServiceNetwork, addresses
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.instances import programs
+from resources.libraries.python.drivers.instances.instances import Instances
+from resources.libraries.python.drivers.instances.load import Load
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load_sizing import Specifications
+from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.planning.instances import Placement, place
 from resources.libraries.python.roles.service import InstanceUse
-
-INSTALLED_WITHIN_S = 120.0
-_REMOVED_WITHIN_S = 30.0
-_GRACE_S = 3.0
-"""For processes to end by themselves when the service is removed."""
 
 
 class LocalOrchestrator:
@@ -47,155 +37,74 @@ class LocalOrchestrator:
             oversubscribe: Whether instances may together have more CPUs than there are.
 
         Raises:
-            Unsupported: This machine cannot limit instances.
+            Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
         """
         self._asked = asked
         self._machine = machine
         self._controllers = cgroups.discover()
         self._layout, self._memory_mb, self._oversubscribe = layout, memory_mb, oversubscribe
+        programs.check("the service", asked.deployment.needs)
 
     def service(self, size: Size) -> "LocalService":
-        """A service that is not yet started.
+        """A service that is not yet started, loaded from this machine.
+
+        Raises:
+            PlanError: The machine is too small for it.
+            Unsupported: It has not the programs of the generator script.
+        """
+        programs.check("the workload", self._asked.workload.needs)
+        placement = self._place(size)
+        # It keeps off CPUs that instances are pinned to.
+        apart = placement.left if placement.cpus and placement.left else None
+        return LocalService(
+            Instances(self._asked, size, placement, self._machine, self._controllers),
+            Load(self._asked, size, self._machine, self._controllers, apart),
+        )
+
+    def instances(self, size: Size, cable: Port) -> Instances:
+        """A service that is not yet started, loaded over a cable.
 
         Raises:
             PlanError: The machine is too small for it.
         """
-        placement = place(
-            self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe
-        )
-        return LocalService(self._asked, size, placement, self._machine, self._controllers)
+        return Instances(self._asked, size, self._place(size), self._machine, self._controllers, cable=cable)
+
+    def _place(self, size: Size) -> Placement:
+        return place(self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe)
 
 
 class LocalService:
-    """Fulfils `roles.service.Service` on this machine."""
+    """Fulfils `roles.service.Service`: instances, and who loads them, on one machine."""
 
-    def __init__(
-        self, asked: Specifications, size: Size, placement: Placement, machine: MachineLock, controllers: Controllers
-    ) -> None:
+    def __init__(self, instances: Instances, load: Load) -> None:
         """Prepare; nothing is made before `start`."""
-        self._asked = asked
-        self._size = size
-        self._placement = placement
-        self._controllers = controllers
-        self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
-        self._network = ServiceNetwork(addresses(asked.deployment, size), machine)
-        self._instances = {
-            name: Instance(
-                name,
-                controllers,
-                machine,
-                Limits(flavor.vcpus, flavor.memory_mb << 20, placement.cpus.get(name)),
-            )
-            for name, flavor in placement.flavors.items()
-        }
-        # A group of its own ends whatever the script leaves running. It keeps off CPUs that instances are pinned to.
-        apart = placement.left if placement.cpus and placement.left else None
-        self._loader = Instance(LOADER, controllers, machine, Limits(pinned=apart))
-        self._made: list[Instance] = []
-        self._found: dict[str, str] = {}
-        """What the install scripts had to tell."""
-        self._installed: list[Instance] = []
+        self.instances = instances
+        self._load = load
 
     def start(self) -> None:
-        """Make network and instances, then run the install scripts, in the order of the components."""
-        self._network.start()
-        for instance in (*self._instances.values(), self._loader):
-            self._made.append(instance)
-            instance.make()
-        for name, instance in self._instances.items():
-            script = self._asked.install[name.rpartition("-")[0]]
-            self._installed.append(instance)
-            said = instance.run(f"install script of {name}", script, self._told(name), INSTALLED_WITHIN_S)
-            self._found |= scripts.facts(said)
+        """Bring the instances up, then make what the load is offered from."""
+        self.instances.start()
+        self._load.start()
 
     def offer(self, load: float) -> float:
         """Run the generator script once."""
-        workload = self._asked.workload
-        told = {
-            "CSIT_LOAD": f"{load:g}",
-            "CSIT_DURATION_S": f"{workload.duration_s:g}",
-            "CSIT_UNIT": workload.unit,
-            "CSIT_ADDRESS": str(self._network.addresses[LOADER]),
-            **self._of_all(),
-        }
-        try:
-            said = self._loader.run(
-                "generator script", self._asked.generator, told, workload.duration_s + workload.within_s
-            )
-        finally:
-            end(self._loader.group.folders, 0)
-        return scripts.indicator(said, self._asked.generator)
+        return self._load.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """What every instance has used until now, and what memory it has now."""
-        octets = self._network.octets()
-        return {
-            name: InstanceUse(instance.group.cpu_s(), instance.group.memory_bytes(), octets.get(name))
-            for name, instance in self._instances.items()
-        }
+        """See Service."""
+        return self.instances.use()
 
     def facts(self) -> Mapping[str, str]:
-        """What the install scripts found out, how instances are limited, and where they run."""
-        pinned = {name: ",".join(map(str, sorted(cpus))) for name, cpus in self._placement.cpus.items()}
-        return {
-            **self._found,
-            "instances": f"network namespaces with control groups, version {self._controllers.version}",
-            "pinning": " ".join(f"{name}={cpus}" for name, cpus in pinned.items()) if pinned else "off",
-            **({"oversubscribed": self._placement.short} if self._placement.short else {}),
-        }
+        """See Service."""
+        return self.instances.facts()
 
     def problems(self) -> tuple[str, ...]:
-        """Instances that have lost processes."""
-        return tuple(problem for instance in self._instances.values() for problem in instance.problems())
+        """See Service."""
+        return self.instances.problems()
 
     def stop(self) -> None:
-        """Run the remove scripts, end all processes, remove all groups, folders and namespaces.
-
-        Raises:
-            CsitError: A remove script failed, or something could not be removed; all else was.
-        """
-        failures: list[CsitError] = []
-
-        def attempt(step: Callable[[], object]) -> None:
-            try:
-                step()
-            except CsitError as error:
-                failures.append(error)
-
-        with ExitStack() as steps:
-            # Last in, first out: an interrupt in a step does not keep the later ones from being done.
-            steps.callback(attempt, self._network.stop)
-            for instance in self._made:
-                steps.callback(attempt, instance.remove)
-            folders = [folder for instance in self._made for folder in instance.folders]
-            steps.callback(attempt, lambda: end(folders, _GRACE_S))
-            if self._asked.remove is not None:
-                for instance in self._installed:
-                    steps.callback(attempt, partial(self._clean, instance, self._asked.remove))
-            self._made, self._installed = [], []
-        if failures:
-            raise failures[0]
-
-    def _clean(self, instance: Instance, script: Path) -> None:
-        instance.run(f"remove script of {instance.name}", script, self._told(instance.name), _REMOVED_WITHIN_S)
-
-    def _told(self, name: str) -> dict[str, str]:
-        """What the scripts of an instance are told."""
-        component, _, number = name.rpartition("-")
-        flavor = self._placement.flavors[name]
-        return {
-            "CSIT_COMPONENT": component,
-            "CSIT_INSTANCE": number,
-            "CSIT_ADDRESS": self._addresses[name],
-            "CSIT_FLAVOR": self._size.components[component].flavor,
-            "CSIT_FLAVOR_VCPUS": f"{flavor.vcpus:g}",
-            "CSIT_MEMORY_MB": str(flavor.memory_mb),
-            **self._of_all(),
-        }
-
-    def _of_all(self) -> dict[str, str]:
-        """Addresses of all components, by variable."""
-        rows: dict[str, list[str]] = {}
-        for name, address in self._addresses.items():
-            rows.setdefault(name.rpartition("-")[0].upper().replace("-", "_"), []).append(address)
-        return {f"CSIT_ADDRESSES_{component}": " ".join(row) for component, row in rows.items()}
+        """See Service; what is loaded from goes first."""
+        try:
+            self._load.stop()
+        finally:
+            self.instances.stop()

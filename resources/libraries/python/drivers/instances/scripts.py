@@ -4,15 +4,14 @@ import json
 import math
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.entering import entering
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
-_ENTERING = Path(__file__).with_name("entering.py")
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -59,7 +58,7 @@ def run(
         CommandFailed: It ended with another status than 0; the text has the end of what it wrote.
         NotReady: It did not end in time. It is killed; what it started is left to the caller.
     """
-    argv = [sys.executable, "-I", "-S", str(_ENTERING), *map(str, doors), "--", str(script)]
+    argv = entering(doors, [str(script)])
     out, err = folder / f"{script.name}.out", folder / f"{script.name}.err"
     with out.open("wb") as output, err.open("wb") as errors:
 

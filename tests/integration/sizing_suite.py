@@ -1,0 +1,39 @@
+"""The sizing suite with specifications of a test's own, and what it recorded."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.sizing import Sizing
+from tests.integration.robot_runs import PROJECT
+
+SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+
+
+def records(output: Path) -> dict[str, Characterization]:
+    """By name of the test."""
+    rows = [
+        Characterization.model_validate_json(path.read_text(encoding="utf-8"))
+        for path in (output / "results").glob("*.json")
+    ]
+    return {row.test_name: row for row in rows}
+
+
+def sizing_of(record: Characterization) -> Sizing:
+    assert record.sizing is not None
+    return record.sizing
+
+
+def suite(folder: Path, deployment: dict[str, Any], workload: dict[str, Any]) -> Path:
+    """The suite with specifications of the test's own; scripts are the service's."""
+    specs = folder / "specs"
+    shutil.copytree(SPECS / "sip-service", specs)
+    (specs / "deployment.json").write_text(json.dumps(deployment))
+    (specs / "reg-dereg.json").write_text(json.dumps(workload))
+    path = folder / "sizing.robot"
+    text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    path.write_text(text.replace("sip-service/", f"{specs}/"))
+    return path
