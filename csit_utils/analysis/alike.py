@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.dataset.goal_words import FORWARDED, GoalWords, one_way, percent_words, read_goal
 from csit_utils.dataset.rows import TestRow
 
@@ -39,10 +39,12 @@ class _Side:
     frame: str
     one_way: bool
     goal: GoalWords | None
+    sent: str
+    """Of a characterization: what its loads are."""
 
 
 def likeness(
-    one: TestRow | Series, other: TestRow | Series, metric: Metric, called: tuple[str, str] = ("A", "B")
+    one: TestRow | Series, other: TestRow | Series, metric: Metric | Measure, called: tuple[str, str] = ("A", "B")
 ) -> Likeness:
     """Whether a figure means the same in two results.
 
@@ -56,7 +58,7 @@ def likeness(
     return Likeness(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
 
 
-def resolution_pps(result: TestRow | Series, metric: Metric) -> float:
+def resolution_pps(result: TestRow | Series, metric: Metric | Measure) -> float:
     """How far a figure may lie from what was measured because it was rounded; 0.0 where it was not."""
     goal = read_goal(result.goals or "", metric.value)
     return goal.step_pps / 2 if goal and goal.step_pps else 0.0
@@ -76,7 +78,7 @@ def without_bounds(row: TestRow, metric: Metric, value_pps: float) -> tuple[floa
     return value_pps, value_pps * (1 + goal.relative_width) / (1 - lost)
 
 
-def _side(result: TestRow | Series, metric: Metric, called: str) -> _Side:
+def _side(result: TestRow | Series, metric: Metric | Measure, called: str) -> _Side:
     goals = result.goals or ""
     of_system = result.system if isinstance(result, Series) else result
     return _Side(
@@ -86,17 +88,21 @@ def _side(result: TestRow | Series, metric: Metric, called: str) -> _Side:
         result.frame or "",
         one_way(goals),
         read_goal(goals, metric.value),
+        goals if isinstance(metric, Measure) else "",
     )
 
 
-def _differences(a: _Side, b: _Side, metric: Metric) -> Iterator[str]:
+def _differences(a: _Side, b: _Side, metric: Metric | Measure) -> Iterator[str]:
     if a.simulated != b.simulated:
         yield f"{a.called} is {_world(a)} and {b.called} is {_world(b)}"
     if a.frame.upper() != b.frame.upper():
         yield _frames(a, b)
     if a.one_way != b.one_way:
         yield f"{a.called} counts {_directions(a)} and {b.called} {_directions(b)}"
-    if a.goal and b.goal:
+    if isinstance(metric, Measure):
+        if a.sent != b.sent:
+            yield f"{a.called} is loaded by {a.sent} and {b.called} by {b.sent}"
+    elif a.goal and b.goal:
         yield from _goals_differ(a.goal, b.goal, (a.called, b.called))
     else:
         yield from (f"{side.called} does not say what {metric} means in it" for side in (a, b) if not side.goal)

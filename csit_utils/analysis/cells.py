@@ -9,23 +9,26 @@ from statistics import median
 
 from csit_utils.analysis.alike import resolution_pps
 from csit_utils.analysis.density import asks_for
-from csit_utils.analysis.grouping import Metric, Series, System, bounds, series_of, system_of
+from csit_utils.analysis.grouping import Measure, Metric, Series, System, bounds, series_of, system_of
+from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.dataset.rows import TestRow
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A metric of a cell of a matrix."""
+    """A metric of a cell of a matrix, or a number of a characterization."""
 
     series: Series
     nf_chains: int
     nf_nodes: int
-    metric: Metric
+    metric: Metric | Measure
 
     @property
     def name(self) -> str:
         """For a line: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
         series = self.series
+        if isinstance(self.metric, Measure):
+            return f"{series.system.name} {place_text(series, self.nf_chains, self.nf_nodes)} {self.metric}"
         return (
             f"{series.system.name} {series.service_type} {self.nf_chains}R{self.nf_nodes}C {series.nf_name} "
             f"{series.vswitch_name} {series.frame} {self.metric}"
@@ -50,6 +53,14 @@ class Figure:
     """None: nothing above could be offered."""
     error_pps: float
     """Standard error of the mean of trials; 0.0 for a search, whose bounds tell."""
+    lowest_pps: float | None = None
+    """Where it may lie below the value; None for a search."""
+
+    @property
+    def width_pps(self) -> float | None:
+        """Of where it may lie; None where nothing above could be offered."""
+        lowest = self.value_pps if self.lowest_pps is None else self.lowest_pps
+        return None if self.upper_pps is None else self.upper_pps - lowest
 
     @property
     def at(self) -> datetime:
@@ -83,6 +94,11 @@ def figures(rows: Iterable[TestRow]) -> dict[Cell, list[Figure]]:
         series = series_of(row)
         if series is None or row.nf_chains is None or row.nf_nodes is None:
             continue
+        if isinstance(row, MeasuredRow):
+            for each in row.measures:
+                cell = Cell(series, row.nf_chains, row.nf_nodes, each.measure)
+                asked[cell].append(Figure(row, each.value, each.highest, 0.0, each.lowest))
+            continue
         for metric in Metric:
             if (found := figure(row, metric)) is not None:
                 group = asked if asks_for(row, metric) else by_the_way
@@ -102,13 +118,13 @@ def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
     return found
 
 
-def resolution(found: Sequence[Figure], metric: Metric) -> float:
+def resolution(found: Sequence[Figure], metric: Metric | Measure) -> float:
     """What figures of a cell may differ by without any reason, in pps.
 
     Half of the width between the bounds of a search, the standard error of a mean of trials, or what they were rounded
     to: the largest of these.
     """
-    spreads = [(each.upper_pps - each.value_pps) / 2 for each in found if each.upper_pps is not None]
+    spreads = [each.width_pps / 2 for each in found if each.width_pps is not None]
     errors = [each.error_pps for each in found]
     rounded = max((resolution_pps(each.row, metric) for each in found), default=0.0)
     return max(median(spreads) if spreads else 0.0, median(errors) if errors else 0.0, rounded)

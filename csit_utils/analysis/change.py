@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from csit_utils.analysis.cells import Cell, Figure, place_text
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Measure, Metric, Series
 
 CONFIDENCE = 0.95
 """Of intervals."""
@@ -64,7 +64,7 @@ class Change:
     frame: str
     nf_chains: int
     nf_nodes: int
-    metric: Metric
+    metric: Metric | Measure
     a: Side
     b: Side
     change: float

@@ -6,7 +6,7 @@ from enum import StrEnum
 from math import hypot, sqrt
 from statistics import fmean, stdev
 
-from csit_utils.analysis.grouping import Bounds, Metric, Series, belongs, bounds, series_of, systems_by_source
+from csit_utils.analysis.grouping import Bounds, Measure, Metric, Series, belongs, bounds, series_of, systems_by_source
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.rows import TestRow
 
@@ -144,7 +144,7 @@ def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, Bounds]]:
     return [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
 
 
-def asks_for(row: TestRow, metric: Metric) -> bool:
+def asks_for(row: TestRow, metric: Metric | Measure) -> bool:
     """Whether a test was to find this metric. Soaks are searched by the tests that otherwise search NDR and PDR."""
     if metric is Metric.SOAK:
         return row.test_type in (None, "NDRPDR")

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.plan import CoreMap, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 
 _ORDER = (
@@ -123,8 +124,9 @@ def _plan_leaves(plan: Plan) -> Iterator[tuple[str, str]]:
             yield f"links.{port.interface}.medium", str(link.medium)
             yield f"links.{port.interface}.data_thread", str(port.data_thread)
     for segment in plan.segments:
-        yield f"segments.{segment.name}", ", ".join(segment.members)
-    for function in plan.nfs:
+        copies = (f"copies to {port}" for port in segment.copies)
+        yield f"segments.{segment.name}", ", ".join((*segment.members, *copies))
+    for function in plan.all_nfs:
         yield f"functions.{function.name}", f"{function.kind} {function.size}"
 
 

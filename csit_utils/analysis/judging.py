@@ -26,7 +26,7 @@ from scipy.special import stdtr, stdtrit
 from csit_utils.analysis.alike import without_bounds
 from csit_utils.analysis.cells import Cell, Figure, resolution
 from csit_utils.analysis.change import CONFIDENCE, Method, Side
-from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.grouping import Measure, Metric
 
 
 class Judgement(NamedTuple):
@@ -57,7 +57,10 @@ def side(cell: Cell, found: Sequence[Figure]) -> Side:
     )
 
 
-def _interval(found: Figure, metric: Metric) -> tuple[float, float]:
+def _interval(found: Figure, metric: Metric | Measure) -> tuple[float, float]:
+    if not isinstance(metric, Metric):
+        lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
+        return lowest, inf if found.upper_pps is None else found.upper_pps
     if found.error_pps > 0:
         reach = float(stdtrit(max(1, (found.row.mrr_trials or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
         return found.value_pps - reach, found.value_pps + reach

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.analysis.measures import rows_of
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.contents import Contents
@@ -41,7 +42,7 @@ class Reader:
         """
         path = Path(text)
         if path.exists():
-            return list(self._contents(path).tests)
+            return self._tests(path)
         if text in names():
             return list(reference(text).tests)
         chosen = parse_chosen(text)
@@ -56,7 +57,7 @@ class Reader:
         missing = [str(place) for place in self._data if not place.exists()]
         if missing:
             raise ConfigError(f"{text}: there is no {missing[0]} to look in; name another place with --data")
-        return self._contents(*self._data).tests
+        return self._tests(*self._data)
 
     def contents(self) -> list[Contents]:
         """All that has been read."""
@@ -69,7 +70,11 @@ class Reader:
             typer.echo(problem, err=True)
         return bool(problems)
 
+    def _tests(self, *paths: Path) -> list[TestRow]:
+        found = self._contents(*paths)
+        return [*found.tests, *rows_of(found.characterizations)]
+
     def _contents(self, *paths: Path) -> Contents:
         if paths not in self._known:
-            self._known[paths] = contents_of(list(paths))
+            self._known[paths] = contents_of(list(paths), characterizations=True)
         return self._known[paths]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.commands.amounts import amount
 from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
 from resources.libraries.python.errors import ConfigError
@@ -80,11 +81,15 @@ def _heads(*, several: bool) -> list[str]:
 
 
 def _line(change: "Change", called: str, *, several: bool) -> Line:
-    from csit_utils.report.units import percent, rate  # noqa: PLC0415 - as above
+    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     texts = [
         change.name,
-        *(text for side in (change.a, change.b) for text in (rate(side.mean_pps), _spread(side), str(side.runs))),
+        *(
+            text
+            for side in (change.a, change.b)
+            for text in (amount(change.metric, side.series, side.mean_pps), _spread(side), str(side.runs))
+        ),
         percent(change.change, signed=True),
         f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}",
         change.outcome,

@@ -32,6 +32,10 @@ def profile(
     shares: Annotated[
         str, typer.Option(help="Of the rate that goes through each VNF of --chain: 1,0.5,0.5,1 for two branches.")
     ] = "",
+    path: Annotated[
+        str,
+        typer.Option(help="What is around every VNF of --chain, measured without any: FILE. Its delay counts once."),
+    ] = "",
     shared_cpus: Annotated[
         bool, typer.Option("--shared-cpus", help="The VNFs of --chain run on the same CPUs, one time after the other.")
     ] = False,
@@ -63,10 +67,10 @@ def profile(
             raise ConfigError("--chain predicts a chain: it takes no other files, no --loss and no --delay")
         if bool(against) == (rate is not None):
             raise ConfigError("--chain is compared with a measured one (--against) or predicted at a rate (--rate)")
-        predict_chain(chain, vcpus or [], shares, against or rate, form, shared_cpus=shared_cpus)
+        predict_chain(chain, vcpus or [], shares, against or rate, form, path=path, shared_cpus=shared_cpus)
         return
-    if against or shares or shared_cpus:
-        raise ConfigError("--against, --shares and --shared-cpus are of --chain")
+    if against or shares or path or shared_cpus:
+        raise ConfigError("--against, --shares, --path and --shared-cpus are of --chain")
     if not files:
         raise ConfigError("say a S_statistics CSV, or --chain; ./csit profile --help has examples")
     if loss is not None or delay is not None:

@@ -8,6 +8,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import text_of
 from resources.libraries.python.model.profile import Profile
 from resources.libraries.python.model.sweep import SweepPoint
+from resources.libraries.python.profiling.path import MeasuredPath
 from resources.libraries.python.profiling.profile import profile_of
 from resources.libraries.python.profiling.reading import read_statistics
 
@@ -61,6 +62,19 @@ def _named(text: str) -> tuple[str, Path]:
         return name, Path(path)
     file = Path(text)
     return (file.absolute().parent.name if file.stem == _TABLE else file.stem), file
+
+
+def read_path(text: str) -> MeasuredPath:
+    """Read the path of a chain without any VNF: `FILE` or `NAME=FILE`.
+
+    Raises:
+        ConfigError: The file cannot be read, or has no delay.
+    """
+    name, file = _named(text)
+    found = MeasuredPath.of(name, read_statistics(text_of(file), str(file)))
+    if found is None:
+        raise ConfigError(f"{file}: a path is there for its delay, and delay_ms is empty in all rows")
+    return found
 
 
 def _vcpus_said(texts: Sequence[str]) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ FUNCTIONS_LEFT = ("service", "metric", "region", "function")
 ANSWERS = ("service", "vCPUs", "break-point", "used there", "within bounds up to", "limited by", "carries it", "gain")
 ANSWERS_LEFT = ("service", "limited by", "carries it")
 PREDICTED = (
-    "rate", *(f"{metric} {what}" for metric in UNITS for what in ("predicted", "measured")), "model"
+    "rate", *(f"{metric} {what}" for metric in UNITS for what in ("predicted", "measured")), "sum of delays", "model"
 )  # fmt: skip
 PREDICTED_LEFT = ("model",)
 
@@ -92,6 +92,7 @@ def prediction_lines(prediction: Prediction) -> Iterator[Line]:
         texts = (
             _with_unit(point.rate, "Gbit/s"),
             *(_with_unit(value, UNITS[metric]) for metric, value in pairs),
+            _with_unit(point.predicted.get(Metric.DELAY) if prediction.path is None else point.summed_delay, "ms"),
             prediction.model,
         )
         raw = {
@@ -99,6 +100,8 @@ def prediction_lines(prediction: Prediction) -> Iterator[Line]:
             "model": prediction.model,
             "rate_gbps": point.rate,
             **{f"{key}_{_KEYS[metric]}": value for key, (metric, value) in zip(keys, pairs, strict=True)},
+            "path": prediction.path,
+            "delay_summed_ms": point.summed_delay,
         }
         yield Line(texts, raw)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from csit_utils.commands.profile_inputs import Service, read_services, split_list
+from csit_utils.commands.profile_inputs import Service, read_path, read_services, split_list
 from csit_utils.commands.profile_lines import (
     ANSWERS,
     ANSWERS_LEFT,
@@ -61,22 +61,30 @@ def answer(
 
 
 def predict_chain(
-    chain: str, vcpus: Sequence[str], shares: str, against: str | float | None, form: Form, *, shared_cpus: bool
+    chain: str,
+    vcpus: Sequence[str],
+    shares: str,
+    against: str | float | None,
+    form: Form,
+    *,
+    path: str,
+    shared_cpus: bool,
 ) -> None:
-    """A chain from its parts, beside the measured one (a file) or at a rate.
+    """A chain from its parts, beside the measured one (a file) or at a rate; with a file of the path without VNFs.
 
     Raises:
-        ConfigError: `shares` does not fit the chain, or a file is wrong.
+        ConfigError: `shares` does not fit the chain, a file is wrong, or that of the path has no delay.
     """
     services = read_services(split_list(chain), vcpus)
     parts = _parts(services, shares, shared_cpus=shared_cpus)
+    way = read_path(path) if path else None
     models: tuple[Model, ...] = ("hungriest", "shared_cpus") if shared_cpus else ("hungriest",)
     if isinstance(against, str):
         (real,) = read_services([against], [])
-        found = [predict(real.name, parts, real.points, model) for model in models]
+        found = [predict(real.name, parts, real.points, model, way) for model in models]
     else:
         name = "-".join(service.name for service in services)
-        found = [predict_rates(name, parts, [against or 0.0], model) for model in models]
+        found = [predict_rates(name, parts, [against or 0.0], model, way) for model in models]
     print_table(PREDICTED, [line for each in found for line in prediction_lines(each)], form, PREDICTED_LEFT)
     notes = dict.fromkeys(note for each in found for note in each.notes)
     for line in errors_in_words(found) if isinstance(against, str) else notes:

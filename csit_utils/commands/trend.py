@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.commands.amounts import amount
 from csit_utils.commands.reading import INPUTS, contents_of
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
 from resources.libraries.python.errors import ConfigError
@@ -39,10 +40,11 @@ def trend(
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: say a chance between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    contents = contents_of(inputs)
+    contents = contents_of(inputs, characterizations=True)
+    from csit_utils.analysis.measures import rows_of  # noqa: PLC0415 - as below
     from csit_utils.analysis.trend import FEWEST, State, trends  # noqa: PLC0415 - scipy costs time of every --help
 
-    found = trends(contents.tests, false_alarms)
+    found = trends([*contents.tests, *rows_of(contents.characterizations)], false_alarms)
     plain = (State.STEADY, State.TOO_FEW)
     shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
     print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
@@ -80,13 +82,16 @@ def _line(found: "Trend") -> Line:
 
 def _minds(found: "Trend") -> Sequence[str]:
     """What else is to be said of a cell."""
-    from csit_utils.report.units import percent, rate  # noqa: PLC0415 - as above
+    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
-    bands = found.bands
+    bands, cell = found.bands, found.cell
     return [
         *([f"suspected {percent(found.suspected, signed=True)}"] if found.suspected is not None else []),
         *(
-            [f"{rate(bands.lower)} in {percent(bands.lower_share)} of runs, else {rate(bands.upper)}"]
+            [
+                f"{amount(cell.metric, cell.series, bands.lower)} in {percent(bands.lower_share)} of runs, else "
+                f"{amount(cell.metric, cell.series, bands.upper)}"
+            ]
             if bands is not None
             else []
         ),

@@ -1,8 +1,9 @@
 *** Settings ***
 Documentation       Chains of network functions, and how well they are predicted from their parts alone.
 ...
-...                 The parts are measured first, with the same frame. A chain is a router and a firewall in a row, or
-...                 two branches with a firewall each between two routers: one splits the traffic, the other merges it.
+...                 The path without any network function and the parts are measured first, with the same frame. A
+...                 chain is a router and a firewall in a row, or two branches with a firewall each between two routers:
+...                 one splits the traffic, the other merges it.
 Resource            ../../resources/libraries/robot/characterization.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed
@@ -11,6 +12,11 @@ Test Tags           CHAIN
 
 
 *** Test Cases ***
+Path Alone
+    [Documentation]    What every service has around it: generator, vSwitch, and a cable in the place of its NFs.
+    [Template]    Service Should Be Profiled
+    path    none    1c    ${FRAME}
+
 Router Alone
     [Documentation]    A part.
     [Template]    Service Should Be Profiled

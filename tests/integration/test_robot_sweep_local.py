@@ -1,4 +1,4 @@
-"""A sweep with real packets: a firewall alone, and bursts; nothing is left behind."""
+"""A sweep with real packets: a firewall alone, the path without it, and bursts; nothing is left behind."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     before = network_state()
     # A tenth of what one core forwards, and far more than it can: both ends hold on a loaded machine as well.
     options = ("-v", "SWEEP_RATES:5000-405000/80000", "-v", "SWEEP_DURATION:1")
-    tests = ("--test", "Firewall", "--test", "Bursts Below Saturation")
-    sources = [SUITES / "sweep.robot", SUITES / "bursts.robot"]
+    tests = ("--test", "Firewall", "--test", "Bursts Below Saturation", "--test", "Path Alone")
+    sources = [SUITES / name for name in ("sweep.robot", "bursts.robot", "chain.robot")]
     done = run_robot(tmp_path, *LOCAL, *options, *tests, sources=sources)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
@@ -44,6 +44,14 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert 0 < low.cpu["nf-1-1"][0] < high.busy["nf-1-1"][0] <= 1
     assert high.busy["nf-1-1"][0] > 0.9, "far above what it forwards it has work all the time"
     assert firewall.profile is not None
+
+    path = found["Path Alone"].sweep
+    assert path is not None
+    assert path.vnfs == ()
+    assert path.points[0].delay_s is not None
+    assert 1e-6 < path.points[0].delay_s < 0.1
+    assert path.points[0].loss_ratio is not None
+    assert path.points[0].loss_ratio < 0.1
 
     bursts = found["Bursts Below Saturation"]
     assert bursts.sweep is not None

@@ -32,6 +32,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write("three", 1.95, 3, 2.0, 0.2)
     write("firewall", 1.5, 1, 1.0, 0.4)
     write("chain", 1.5, 1, 1.0, 0.6)
+    write("path", 9.0, 1, 0.1, 0.1)
     return folder
 
 
@@ -87,6 +88,23 @@ def test_a_chain_is_predicted_and_the_error_told(files: Path) -> None:
     assert "throughput by 0." in done.stderr
 
 
+def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) -> None:
+    chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5", "--json"]
+    (with_path,) = map(json.loads, run(*chain, "--path", files / "path.csv").stdout.splitlines())
+    (without,) = map(json.loads, run(*chain).stdout.splitlines())
+    assert with_path["path"] == "path"
+    assert without["path"] is None
+    assert with_path["delay_summed_ms"] == without["delay_predicted_ms"]
+    alone = json.loads(run("--chain", files / "path.csv", "--rate", "0.5", "--json").stdout)["delay_predicted_ms"]
+    assert with_path["delay_predicted_ms"] == pytest.approx(without["delay_predicted_ms"] - alone, rel=0.02)
+
+
+def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "path.csv").write_text("input_pps,output_pps,input_gbps,output_gbps\n1e6,1e6,0.5,0.5\n", "utf-8")
+    with pytest.raises(ConfigError, match=r"path.csv: a path is there for its delay, and delay_ms is empty"):
+        run("--chain", files / "one.csv", "--rate", "1", "--path", tmp_path / "path.csv")
+
+
 def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path) -> None:
     fire = files / "firewall.csv"
     branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5", "--json"]
@@ -121,7 +139,7 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
         (("{files}/one.csv", "--loss", "101"), "--loss 101: that is no loss there can be"),
         (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N or SERVICE/VNF=N"),
         (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: there is no such VNF; there are one"),
-        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares and --shared-cpus are of --chain"),
+        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus are of --chain"),
         (("--chain", "{files}/one.csv"), "--chain is compared with a measured one (--against) or predicted at a rate"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: say 1 numbers above 0"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "no --loss and no --delay"),

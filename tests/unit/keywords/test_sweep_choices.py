@@ -9,7 +9,8 @@ import pytest
 from resources.libraries.python.deployment.characterize import AskedSweep
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.sweep_choices import SweepRow, asked_sweep, generator_chosen, shelf
-from resources.libraries.python.model.cell import NfKind, NfSize
+from resources.libraries.python.model.cell import NfSize
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.sweep import Protocol
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -62,7 +63,11 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
         ({}, {"duration": "0"}, "seconds of a load: '0' is no whole number from 1 to 3600"),
         ({}, {"branches": "2", "flows": "3"}, "3 flows for 2 branches: each branch needs the same number of them"),
         ({}, {"shared_nodes": "2"}, "service firewall: node 2 is to be shared, and an instance has 1 NFs"),
-        ({}, {"protocol": "UDP"}, "the generator auto sends IP and no UDP; ditg would, chosen by GENERATOR"),
+        (
+            {},
+            {"protocol": "TCP"},
+            "the generator auto sends IP, UDP and no TCP; iperf3 or ditg would, chosen by GENERATOR",
+        ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
         ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is no loss ratio from 0 to 1, such as 0.2"),
         ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': Input should be 'auto', 'xdp'"),
@@ -78,3 +83,11 @@ def test_a_folder_of_profiles_that_is_not_there_is_told(tmp_path: Path) -> None:
     chosen = {**LOCAL, "PROFILES": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigError, match="nowhere: there is no such folder with earlier results"):
         shelf(chosen.get, generator_chosen(chosen.get))
+
+
+def test_virtual_machines_are_a_chain_over_the_vswitch_and_nothing_is_a_path() -> None:
+    vms = asked({}, nf_kinds="qemu+qemu_vpp").cell
+    assert (vms.service_type, vms.nf_nodes) == ("VSC", 2)
+    assert asked({}, nf_kinds="linux_router+qemu").cell.service_type == "CSP", "which no testbed has: the plan says so"
+    path = asked({}, nf_kinds="none").cell
+    assert (path.service_type, path.nf_nodes, path.nf_kinds) == ("CSP", 0, ())

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.profile import Metric, PredictedPoint
 from resources.libraries.python.model.sweep import Vnf
 from resources.libraries.python.profiling.chains import Model, Part, errors, predict, predict_rates, sharing
+from resources.libraries.python.profiling.path import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.profiling.words import errors_in_words
 from tests.unit.profiling.known_profiles import known_profile
 from tests.unit.profiling.synthetic_sweeps import growing_to, plain_router, sweep_of
@@ -30,6 +31,62 @@ def test_throughput_and_loss_are_those_of_the_hungriest_and_delays_add_up() -> N
     assert saturated[Metric.THROUGHPUT] == pytest.approx(1.5)
     assert saturated[Metric.LOSS] == pytest.approx(25.0)
     assert saturated[Metric.DELAY] == pytest.approx(0.3 + 202.0)
+
+
+PATH = MeasuredPath("path", (0.5, 1.5, 2.5), (0.1, 0.2, 0.4))
+
+
+def test_the_path_around_every_vnf_counts_once() -> None:
+    found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0], "hungriest", PATH)
+    (point,) = found.points
+    assert point.predicted[Metric.DELAY] == pytest.approx(0.15 + (0.3 - 0.15) + (0.8 - 0.15))
+    assert point.summed_delay == pytest.approx(0.3 + 0.8)
+    assert found.path == "path"
+    assert found.notes == ()
+
+
+def test_without_a_path_the_plain_sum_remains_and_is_called_so() -> None:
+    found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0], "hungriest")
+    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(1.1)
+    assert found.points[0].summed_delay is None
+    assert found.path is None
+    assert found.notes == (WITHOUT_PATH,)
+    assert '"path":' not in found.model_dump_json()
+
+
+def test_a_path_of_a_branch_is_taken_off_at_the_rate_of_the_branch() -> None:
+    branches = [Part(ROUTER), Part(FIREWALL, 0.5), Part(FIREWALL, 0.5)]
+    found = predict_rates("chain", branches, [2.0], "hungriest", PATH)
+    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(0.3 + (0.3 - 0.3) + (0.8 - 0.15))
+
+
+def test_no_vnf_takes_less_than_no_time() -> None:
+    found = predict_rates("chain", [Part(ROUTER)], [1.0], "hungriest", MeasuredPath("long", (1.0,), (5.0,)))
+    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(5.0)
+
+
+def test_beyond_its_last_load_a_path_is_as_there_and_a_note_says_so() -> None:
+    assert [PATH.delay_ms(rate) for rate in (0.1, 1.0, 9.0)] == pytest.approx([0.1, 0.15, 0.4])
+    found = predict_rates("chain", [Part(ROUTER)], [1.0, 3.0], "hungriest", PATH)
+    assert "at 1 of 2 rates the path path was not measured: its delay is as at its last" in found.notes
+
+
+def test_a_path_without_any_delay_is_none() -> None:
+    rates = np.linspace(1, 2, 3)
+    points = [point.model_copy(update={"delay_s": None}) for point in sweep_of(rates, plain_router(3.0), {})]
+    assert MeasuredPath.of("path", points) is None
+
+
+def test_both_errors_of_the_delay_are_told() -> None:
+    delays = {Metric.DELAY: lambda r: 0.95 + 0.0 * r}
+    points = sweep_of(np.linspace(0.5, 1.4, 10), {**plain_router(1.5), **delays}, {"firewall": (growing_to(1, 1.5),)})
+    flat = MeasuredPath("path", (1.0, 2.0), (0.2, 0.2))
+    found = predict("chain", [Part(ROUTER), Part(FIREWALL)], points, "hungriest", flat)
+    assert found.errors[Metric.DELAY] == pytest.approx(0.05 / 0.95, abs=1e-6)
+    assert found.summed_delay_error == pytest.approx(0.15 / 0.95, abs=1e-6)
+    (line,) = errors_in_words(found)
+    assert "delay by 5.3 %" in line
+    assert line.endswith("the sum of delays alone, without path taken off, by 15.8 %")
 
 
 def test_the_order_of_the_chain_changes_nothing() -> None:
@@ -80,12 +137,13 @@ def test_a_vnf_that_never_saturated_is_never_the_hungriest_and_a_note_says_so() 
     assert found.points[0].predicted[Metric.THROUGHPUT] == pytest.approx(1.5)
     assert found.notes == (
         "endless: where it or a VNF on its CPUs saturates is not known; it counts as never the hungriest",
+        WITHOUT_PATH,
     )
 
 
 def test_rates_beyond_what_a_vnf_was_measured_at_are_said_to_be_guesses() -> None:
     found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0, 5.0], "hungriest")
-    assert found.notes[-1].startswith("at 1 of 2 rates a VNF was not measured alone")
+    assert found.notes[0].startswith("at 1 of 2 rates a VNF was not measured alone")
 
 
 def test_a_prediction_is_compared_with_the_measured_chain() -> None:
@@ -97,7 +155,8 @@ def test_a_prediction_is_compared_with_the_measured_chain() -> None:
     assert found.errors[Metric.THROUGHPUT] == pytest.approx(0.0, abs=1e-9)
     assert found.errors[Metric.LOSS] == pytest.approx(0.0, abs=1e-9)
     assert found.errors[Metric.DELAY] == pytest.approx(0.5, abs=0.02)
-    (line,) = errors_in_words(found)
+    line, note = errors_in_words(found)
+    assert note == WITHOUT_PATH
     assert "throughput by 0.0 %, delay by" in line
     assert line.startswith("chain from router + firewall (throughput and loss of the VNF that saturates first")
 

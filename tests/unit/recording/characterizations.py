@@ -1,7 +1,8 @@
 """Records of characterization tests."""
 
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.profile import Profile
 from resources.libraries.python.model.sweep import Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from resources.libraries.python.model.topology import World

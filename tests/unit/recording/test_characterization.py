@@ -1,6 +1,8 @@
 """Records of characterizations: written, packed, found again; profiles that later tests use."""
 
+import base64
 import json
+import zlib
 from pathlib import Path
 
 import jsonschema
@@ -16,6 +18,7 @@ from resources.libraries.python.recording.schema import CHARACTERIZATION_FILE, c
 from resources.libraries.python.recording.shelf import Shelf
 from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
 from tests.unit.csit_utils import builders
+from tests.unit.csit_utils.studied import chain_studied
 from tests.unit.recording.characterizations import characterization
 
 
@@ -40,6 +43,20 @@ def test_a_packed_record_comes_back_as_it_was_and_is_known_by_its_first_key() ->
     assert is_characterization(short)
     assert is_characterization(json.dumps(made.model_dump(mode="json"), indent=1).encode())
     assert not is_characterization(pack(builders.result(ServiceType.CSC, 1, 1)))
+
+
+def test_the_parts_of_a_study_are_packed_and_records_that_had_them_unpacked_are_still_read() -> None:
+    made = chain_studied()
+    short = pack_characterization(made)
+    assert len(short) < len(made.model_dump_json()) / 5
+    assert parse_characterization(short, "x") == made
+    light = made.model_dump_json(exclude={"plan", "environment", "sweep", "sizing"})
+    heavy = made.model_dump_json(include={"plan", "environment", "sweep", "sizing"})
+    older = f'{light[:-1]},"packed":"{base64.b64encode(zlib.compress(heavy.encode())).decode()}"}}'
+    assert parse_characterization(older, "x") == made
+    both = f'{short[:-1]},"chain_study":null}}'
+    with pytest.raises(ReadError, match="its packed part is not that of a record"):
+        parse_characterization(both, "x")
 
 
 def test_a_damaged_record_is_told_with_the_path_inside() -> None:

@@ -166,7 +166,8 @@ def test_a_heat_template_names_only_what_it_has(index: int) -> None:
         servers = asked.deployment.servers.model_copy(update={"core_pinning": pinning})
         spec = asked.deployment.model_copy(update={"servers": servers})
         text = heat_template(
-            Specifications(spec, asked.workload, asked.install, None, asked.generator), spec.sizes[index]
+            Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders),
+            spec.sizes[index],
         )
         hot = yaml.safe_load(text)
         assert str(hot["heat_template_version"]) == "2018-08-31"
@@ -208,7 +209,7 @@ def test_hosts_are_shared_as_the_specification_says() -> None:
     for count, policy in ((1, "affinity"), (3, "anti-affinity"), (2, "soft-anti-affinity")):
         servers = asked.deployment.servers.model_copy(update={"count": count})
         spec = asked.deployment.model_copy(update={"servers": servers})
-        each = Specifications(spec, asked.workload, asked.install, None, asked.generator)
+        each = Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders)
         hot = yaml.safe_load(heat_template(each, spec.sizes[0]))
         assert hot["resources"]["hosts"]["properties"]["policies"] == [policy]
 

@@ -7,24 +7,29 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.sweep import Sweep
 from resources.libraries.python.profiling.chains import Part, predict, sharing
+from resources.libraries.python.profiling.path import MeasuredPath
 
 
-def predictions(measured: Sweep, plan: Plan, profiles: Sequence[Profile]) -> tuple[Prediction, ...]:
+def predictions(
+    measured: Sweep, plan: Plan, profiles: Sequence[Profile], path: Sweep | None = None
+) -> tuple[Prediction, ...]:
     """Predict a chain from its parts alone by both models; by one where no VNFs share CPUs.
 
     Args:
         measured: The chain.
         plan: As it was deployed.
         profiles: Of its parts, one for each node.
+        path: The sweep of the path without VNFs; None where there is none.
     """
+    way = None if path is None else MeasuredPath.of(path.name, path.points)
     words = sharing(measured.vnfs)
     parts = [
         Part(profiles[function.node - 1], _share(measured.cell, function.node), words[function.name])
         for function in plan.nfs
     ]
-    found = [predict(measured.name, parts, measured.points, "hungriest")]
+    found = [predict(measured.name, parts, measured.points, "hungriest", way)]
     if any(part.cpus is not None for part in parts):
-        found.append(predict(measured.name, parts, measured.points, "shared_cpus"))
+        found.append(predict(measured.name, parts, measured.points, "shared_cpus", way))
     return tuple(found)
 
 

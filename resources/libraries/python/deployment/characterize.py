@@ -1,59 +1,30 @@
 """One service under a row of loads, from plan to record: the phases that the keywords name, without Robot."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from resources.libraries.python.deployment.asked_sweep import AskedSweep
 from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.chain import predictions
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sampling import Sampling
 from resources.libraries.python.deployment.sending import keeps_a_log
+from resources.libraries.python.deployment.sweep_memory import SweepMemory
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
-from resources.libraries.python.model.cell import Cell, Frame, TestType
+from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.result import Asked, Environment
-from resources.libraries.python.model.sweep import Bursts, Protocol, Rates, Sweep, SweepPoint, SweepSample, SweepSpec
+from resources.libraries.python.model.sweep import Sweep, SweepPoint, SweepSample, SweepSpec
 from resources.libraries.python.model.sweep_words import RelativeBursts
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.profiling.profile import profile_of_sweep
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.shelf import Shelf
+from resources.libraries.python.recording.sweep_journal import SweepJournal
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.search.seconds import (
-    vnfs,
-)
-from resources.libraries.python.search.sweep import Done, rates_around, sweep
-
-
-@dataclass(frozen=True, slots=True)
-class AskedSweep:
-    """The choice of the experiment."""
-
-    name: str
-    """Of the service."""
-    cell: Cell
-    frame: Frame
-    flows: int
-    protocol: Protocol
-    duration_s: int
-    """Of each load; of all bursts together."""
-    rates: Rates | None = None
-    """None without bursts: twelve steps up to 1.6 times what the service can forward."""
-    bursts: Bursts | RelativeBursts | None = None
-    stop_loss_ratio: float | None = None
-    """See `search.sweep`."""
-
-    def check(self) -> None:
-        """See that flows can be shared equally.
-
-        Raises:
-            ConfigError: They cannot.
-        """
-        branches = self.cell.nf_chains
-        if self.flows < 1 or self.flows % branches:
-            raise ConfigError(f"{self.flows} flows for {branches} branches: each branch needs the same number of them")
+from resources.libraries.python.search.seconds import vnfs
+from resources.libraries.python.search.sweep import BEYOND, Done, Load, Measured, rates_around, sweep
 
 
 class ServiceSweep:
@@ -90,6 +61,7 @@ class ServiceSweep:
         self.draft = CharacterizationDraft(topology, environment, "sweep" if asked.bursts is None else "bursts")
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+        self._memory = SweepMemory()
 
     def plan(self) -> Plan:
         """Derive the plan.
@@ -99,6 +71,21 @@ class ServiceSweep:
         """
         self.draft.plan = self._cell.plan(self.asked.flows // self.asked.cell.nf_chains)
         return self.draft.plan
+
+    def digest(self) -> str:
+        """Tells sweeps apart: what is asked, and the plan. Sweeps of the same are parts of one."""
+        plan = self.draft.plan or self.plan()
+        return self.asked.digest(plan)
+
+    def go_on(self, journal: SweepJournal) -> None:
+        """Keep every load in a journal that is open, and measure none again that it has."""
+        self._memory = SweepMemory(journal)
+        self.draft.warnings.extend(filter(None, [self.remark]))
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        return self._memory.remark
 
     def deploy(self) -> float:
         """Bring the service to life; return the seconds it took."""
@@ -122,13 +109,19 @@ class ServiceSweep:
 
         Raises:
             NoTraffic: Next to nothing comes back.
+            RunStopped: The journal cannot be written.
         """
+        return self._memory.spec(self._found_spec)
+
+    def _found_spec(self) -> SweepSpec:
         asked = self.asked
         rates, bursts = asked.rates, asked.bursts
         if isinstance(bursts, RelativeBursts):
             bursts = bursts.at(self._sampling.capacity_pps(asked.flows))
         elif bursts is None and rates is None:
-            rates = rates_around(self._sampling.capacity_pps(asked.flows))
+            # The path without NFs is wanted at loads that a service carries: in overload it only shows its queues.
+            beyond = BEYOND if asked.cell.nf_nodes else 1.0
+            rates = rates_around(self._sampling.capacity_pps(asked.flows), beyond=beyond)
         return SweepSpec(
             rates=None if bursts else rates,
             bursts=bursts,
@@ -143,14 +136,16 @@ class ServiceSweep:
 
         Raises:
             SystemBroken: A part died; what was measured until then is kept.
+            RunStopped: The journal cannot be written.
         """
         plan = self._cell.deployment.plan
         clock = self._cell.deployment.parts.clock
         try:
             for done in sweep(
-                lambda load: self._sampling.measure(spec, load),
+                lambda load: self._measured(spec, load),
                 spec,
                 clock,
+                before=self._memory.before,
                 stop_loss_ratio=self.asked.stop_loss_ratio,
                 whole_bursts=self._sampling.by_log,
             ):
@@ -179,6 +174,8 @@ class ServiceSweep:
     def predict(self, parts: Sequence[str], shelf: Shelf) -> tuple[Prediction, ...]:
         """Compare the chain that was swept with what profiles of its parts alone let expect.
 
+        Where the shelf has the path without network functions, its delay counts once.
+
         Args:
             parts: Names of services, one for each node of the chain.
             shelf: Where their profiles are.
@@ -194,7 +191,7 @@ class ServiceSweep:
             raise ConfigError(f"{len(parts)} parts for {found.cell.nf_nodes} network functions of {found.name}")
         profiles = [shelf.profile(name, found.spec.frame.name) for name in parts]
         self.draft.kind = "chain"
-        self.draft.predictions = predictions(found, plan, profiles)
+        self.draft.predictions = predictions(found, plan, profiles, shelf.path(found.spec.frame.name))
         return self.draft.predictions
 
     def remove(self) -> str | None:
@@ -204,6 +201,11 @@ class ServiceSweep:
             RunStopped: Something is left and cannot be removed by force either.
         """
         return self._cell.remove(self.draft.plan)
+
+    def _measured(self, spec: SweepSpec, load: Load) -> Measured:
+        found = self._sampling.measure(spec, load)
+        self._memory.keep(load, found)
+        return found
 
     def _kept(self, spec: SweepSpec, plan: Plan) -> Sweep:
         self.draft.sweep = Sweep(

@@ -3,17 +3,18 @@
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.sweep import Protocol
 
-_OURS = (Protocol.IP,)
+_OURS = (Protocol.IP, Protocol.UDP)
 _SENDS: dict[str, tuple[Protocol, ...]] = {
     "auto": _OURS,
     "xdp": _OURS,
     "ring": _OURS,
-    "trex": _OURS,
+    "trex": (Protocol.IP,),
+    "iperf3": (Protocol.UDP, Protocol.TCP),
     "ditg": (Protocol.UDP, Protocol.TCP, Protocol.ICMP),
     "sim": tuple(Protocol),
 }
 """The usual one first. Packets of TRex are made of the same traffic profile as those of the built-in generators."""
-_KEEP_A_LOG = frozenset({"ditg"})
+_KEEP_A_LOG = frozenset({"ditg", "iperf3"})
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:
@@ -40,3 +41,8 @@ def protocol_of(generator: str, asked: str) -> Protocol:
 def keeps_a_log(generator: str) -> bool:
     """Whether a generator logs every second of a trial, so that a load is one long trial instead of many short ones."""
     return generator in _KEEP_A_LOG
+
+
+def datagrams_of(generator: str) -> Protocol | None:
+    """UDP, which all network functions take, from a generator that sends it as a load of packets; else its own."""
+    return Protocol.UDP if Protocol.UDP in _SENDS.get(generator, _OURS) and not keeps_a_log(generator) else None

@@ -1,14 +1,15 @@
 """Keywords of the characterization suites: services under a row of loads, their profiles, predictions of chains."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
+from robot.errors import PassExecution
 
 from resources.libraries.python.deployment.characterize import ServiceSweep
 from resources.libraries.python.errors import CsitError, PlanError
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper, ending
+from resources.libraries.python.keywords.choices import Lookup
 from resources.libraries.python.keywords.console import human_time
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sweep_choices import (
@@ -16,6 +17,7 @@ from resources.libraries.python.keywords.sweep_choices import (
     asked_sweep,
     generator_chosen,
     rerun_of_sweep,
+    resumed_sweeps,
     shelf,
 )
 from resources.libraries.python.keywords.sweep_progress import SweepProgress
@@ -41,6 +43,7 @@ class CharacterizationLibrary:
         self._testbed = Testbed()
         self._keeper = CharacterizationKeeper()
         self._progress = SweepProgress()
+        self._choices: Lookup = variable
         self._shelf: Shelf | None = None
         self._service: ServiceSweep | None = None
 
@@ -54,16 +57,21 @@ class CharacterizationLibrary:
         when a choice is wrong, the machine lacks something, somebody else uses it, or there is no space for results.
         Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
 
+        Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that had
+        passed are carried over, and a sweep that was cut goes on with its next load.
+
         | Suite Setup | Open Testbed |
         """
         if not self._testbed.enter():
             return
-        topology = generator_chosen(variable)
-        earlier = shelf(variable, topology)
+        self._choices = resumed_sweeps(variable)
+        topology = generator_chosen(self._choices)
+        earlier = shelf(self._choices, topology)
         if self._shelf is None or not self._shelf.is_of(topology.world, topology.metadata.name):
             self._shelf = earlier
         self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        self._testbed.open(topology)
+        environment = self._testbed.open(topology)
+        self._keeper.begin(self._choices, topology, environment)
 
     @keyword
     def close_testbed(self) -> None:
@@ -71,11 +79,7 @@ class CharacterizationLibrary:
 
         | Suite Teardown | Close Testbed |
         """
-        if not self._testbed.leave():
-            return
-        with ExitStack() as steps:
-            steps.callback(self._keeper.close)
-            self._testbed.close()
+        self._testbed.leave(self._keeper.close)
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -96,14 +100,15 @@ class CharacterizationLibrary:
     ) -> None:
         """Say what the test measures: a service, and what is sent through it. Skips the test where it does not fit.
 
-        ``nf_kinds`` are the network functions in the order of the chain, such as ``linux_router+linux_firewall``, and
+        ``nf_kinds`` are the network functions in the order of the chain, such as ``linux_router+linux_firewall``, or
+        ``none`` for the path without any, with a cable in their place; and
         ``nf_sizes`` their flavors: 0.5c, 1c or 2c for all, or one for each. With ``branches`` there are so many chains
         beside each other; ``shared_nodes`` are one for all branches: ``1+3`` of three is a split and merge.
 
         ``rates`` are packets per second of each flow, one way: ``10000-200000/10000`` (first-last/step) or ``auto``,
-        twelve steps up to 1.6 times what the service forwards in a short test. ``duration`` is in seconds, of
-        each load. ``bursts`` are one load that comes and goes instead: ``on 2 off 1 at 50000``, or ``at 1.2x`` for a
-        multiple of what the service forwards.
+        twelve steps up to 1.6 times what the service forwards in a short test, of the path up to what it forwards.
+        ``duration`` is in seconds, of each load. ``bursts`` are one load that comes and goes instead: ``on 2 off 1 at
+        50000``, or ``at 1.2x`` for a multiple of what the service forwards.
 
         What is not given is as the variables ``FRAME``, ``FLOWS``, ``PROTOCOL``, ``SWEEP_RATES`` and ``SWEEP_DURATION``
         say. Traffic goes both ways.
@@ -115,13 +120,20 @@ class CharacterizationLibrary:
         row = SweepRow(
             name, nf_kinds, nf_sizes, branches, shared_nodes, frame, flows, protocol, rates, duration, bursts
         )
-        asked = asked_sweep(variable, topology, row)
+        asked = asked_sweep(self._choices, topology, row)
         service = ServiceSweep(topology, world, asked, environment, self._progress.load)
-        service.draft.rerun = rerun_of_sweep(variable)
+        service.draft.rerun = rerun_of_sweep(self._choices)
         try:
             skipping(service.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
+        journal = self._keeper.sweep_journal(service.digest())
+        if (record := self._keeper.carried_over(journal)) is not None:
+            if self._shelf is not None:
+                self._shelf.put(record)
+            self._progress.carried(asked.name)
+            raise PassExecution("")
+        service.go_on(journal)
         self._progress.test(asked.name, simulated=service.draft.simulation is not None)
         self._service = service
 
@@ -152,14 +164,18 @@ class CharacterizationLibrary:
         | Run Sweep |
         """
         service = self._running
-        spec = skipping(service.spec)
+        with ending():
+            spec = skipping(service.spec)
         row = loads(spec)
         expected = human_time(duration_s(spec, each_second_s=_EACH_SECOND_S))
         first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
-        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {spec.flows} flows each way, {expected}"
-        logger.info(text)
-        self._progress.begins(text)
-        found = skipping(lambda: service.sweep(spec))
+        flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
+        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {flows}, {expected}"
+        for line in filter(None, [text, service.remark]):
+            logger.info(line)
+            self._progress.begins(line)
+        with ending():
+            found = skipping(lambda: service.sweep(spec))
         for point in found.points:
             logger.info(f"{point.rate_pps:.0f} pps: " + (point.flagged or "as asked"))
 
@@ -178,7 +194,8 @@ class CharacterizationLibrary:
         """Predict the chain that was swept from profiles of its parts alone, and compare with what was measured.
 
         ``parts`` are names of services in the order of the chain, measured with the same frame before: in this run, or
-        in an earlier one whose results are below the folder that the variable ``PROFILES`` names.
+        in an earlier one whose results are below the folder that the variable ``PROFILES`` names. Where the path
+        without network functions was measured there as well, its delay counts once, and not once for each part.
 
         | Predict Chain | router | firewall |
         """

@@ -1,6 +1,5 @@
 """Keywords of the density suites, and the listener that makes their rows."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,11 +95,7 @@ class DensityLibrary:
 
         | Suite Teardown | Close Testbed |
         """
-        if not self._testbed.leave():
-            return
-        with ExitStack() as steps:
-            steps.callback(self._keeper.close)
-            self._testbed.close()
+        self._testbed.leave(self._keeper.close)
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 

@@ -1,31 +1,76 @@
 """What the keywords keep of a characterization test: its record, its tables, its message in Robot's log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pydantic import ValidationError
 from robot.api import logger
 
+from resources.libraries.python.behaviour.tables import chain_tables
 from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.interference.tables import interference_tables
+from resources.libraries.python.keywords.choices import Lookup, choices, command, resumed_folder
 from resources.libraries.python.keywords.keeper import RESULT_SPACE_BYTES, EndOfRun
 from resources.libraries.python.keywords.running import variable
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.profiling.tables import csv_text, tables_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.environment import boot_id
+from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL
+from resources.libraries.python.recording.journal_events import Choices
+from resources.libraries.python.recording.journal_run import Run
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack_characterization
 from resources.libraries.python.recording.space import Reserve
-from resources.libraries.python.recording.writer import check_folder, write_characterization, write_tables
+from resources.libraries.python.recording.sweep_journal import SWEEP_JOURNAL, SweepComplete, SweepJournal
+from resources.libraries.python.recording.writer import (
+    RESULTS_FOLDER,
+    check_folder,
+    write_characterization,
+    write_tables,
+)
+
+SWEEP_VARIABLES = ("SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
+"""Those of a sweep that no suite sets by itself; what a suite sets is in the digest of its tests."""
+
+
+_BEGUN_HERE: set[Path] = set()
+"""Folders of runs that this process has begun or goes on with: each of their suites opens the testbed anew."""
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Make an end of the run of what makes further tests pointless.
+
+    Raises:
+        EndOfRun: In the place of RunStopped.
+    """
+    try:
+        yield
+    except RunStopped as error:
+        raise EndOfRun(str(error)) from error
+
+
+def characterization_choices(lookup: Lookup, topology: Topology) -> Choices:
+    """All that somebody chose, for the journal. Tests that say more than the variables have a digest of their own."""
+    found = choices(lookup, topology)
+    said = {name: str(value) for name in SWEEP_VARIABLES if (value := lookup(name))}
+    return found.model_copy(update={"variables": {**found.variables, **said}})
 
 
 class CharacterizationKeeper:
-    """Keeps the records of a run from `open` to `close`.
-
-    There is no journal: a run that was cut short has the records of its tests, and is begun anew.
-    """
+    """Keeps the records of a run from `open` to `close`, and what its tests need to go on when it is cut short."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._reserve: Reserve | None = None
+        self._goes_on = False
+        self._held = ExitStack()
+        self._test = ExitStack()
+        self._journal: SweepJournal | None = None
 
     def open(self, folder: Path) -> None:
         """Check the folder of the results, and hold space for the end of the run.
@@ -38,10 +83,86 @@ class CharacterizationKeeper:
         self._reserve = Reserve(folder)
         self._reserve.hold()
 
+    def begin(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
+        """Begin the journal of the run, or go on with it; to be called between `open` and `close`.
+
+        Raises:
+            CsitError: The run is going on elsewhere, or was begun with other choices.
+        """
+        folder, resumed = self._opened, resumed_folder(lookup)
+        same = resumed is not None and resumed.resolve() == folder.resolve()
+        again = folder.resolve() in _BEGUN_HERE
+        chosen = characterization_choices(lookup, topology)
+        if again or (same and (folder / CHARACTERIZATION_JOURNAL).is_file()):
+            run = Run.resume(
+                folder, chosen, environment, topology.world, boot_id(), file=CHARACTERIZATION_JOURNAL
+            )  # fmt: skip
+        else:
+            run = Run.begin(folder, chosen, environment, command(lookup), boot_id(), file=CHARACTERIZATION_JOURNAL)
+        self._held.callback(run.close)
+        self._goes_on = same
+        _BEGUN_HERE.add(folder.resolve())
+        for line in () if again else run.remarks:
+            logger.warn(line)
+
     def close(self) -> None:
-        """Give the space back."""
-        if self._reserve is not None:
-            self._reserve.free()
+        """Close the journal, give the space back."""
+        self._test.close()
+        with self._held:
+            if self._reserve is not None:
+                self._reserve.free()
+
+    def sweep_journal(self, digest: str) -> SweepJournal:
+        """The journal of the present test, open until the test ends.
+
+        Args:
+            digest: Of its sweep.
+
+        Raises:
+            CsitError: It cannot be written, or is none that this version reads.
+            EndOfRun: There is no space for it.
+        """
+        self._test.close()
+        path = write_tables(str(variable("TEST NAME")), {}, self._opened) / SWEEP_JOURNAL
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._goes_on:
+                path.unlink(missing_ok=True)
+            there = path.exists()
+        except OSError as error:
+            raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
+        with ending():
+            self._journal = journal = self._test.enter_context(SweepJournal(path, digest))
+        self._test.callback(self._forget)
+        for line in journal.remarks:
+            logger.warn(line)
+        if there and not journal.rows:
+            logger.warn(f"{path} is of a sweep with other settings, or of nothing yet: this one begins anew")
+        return journal
+
+    def carried_over(self, journal: SweepJournal) -> Characterization | None:
+        """The record of the present test where it had passed before the run was cut short; logged once more."""
+        if journal.complete is None:
+            return None
+        path = self._opened / RESULTS_FOLDER / journal.complete.record
+        try:
+            record = Characterization.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            logger.warn(f"{path} cannot be read any more, its test is run again: {error}")
+            return None
+        self._test.close()
+        logger.info(f"{RESULT_MARKER}{pack_characterization(record)}")
+        logger.info(f"carried over; measured from {record.started_at} to {record.finished_at}")
+        return record
+
+    def _forget(self) -> None:
+        self._journal = None
+
+    @property
+    def _opened(self) -> Path:
+        if self._folder is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        return self._folder
 
     def check(self) -> None:
         """See that there is space for another test.
@@ -51,10 +172,8 @@ class CharacterizationKeeper:
         """
         if self._reserve is None:
             return
-        try:
+        with ending():
             self._reserve.check()
-        except RunStopped as error:
-            raise EndOfRun(str(error)) from error
 
     def end_test(
         self, draft: CharacterizationDraft, remove: Callable[[], str | None], status: str, message: str
@@ -71,6 +190,12 @@ class CharacterizationKeeper:
             EndOfRun: No further test can be run.
             CsitError: The removal failed.
         """
+        with self._test:
+            return self._end_test(draft, remove, status, message)
+
+    def _end_test(
+        self, draft: CharacterizationDraft, remove: Callable[[], str | None], status: str, message: str
+    ) -> Characterization:
         stop: RunStopped | None = None
         try:
             removal = remove() or ""
@@ -95,8 +220,11 @@ class CharacterizationKeeper:
         return record
 
     def _write(self, record: Characterization) -> None:
-        assert self._folder is not None  # noqa: S101 - the run is open
         logger.info(f"{RESULT_MARKER}{pack_characterization(record)}")
-        logger.info(f"record: {write_characterization(record, self._folder)}")
-        if tables := {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}:
-            logger.info(f"tables: {write_tables(record.test_name, tables, self._folder)}")
+        path = write_characterization(record, self._opened)
+        logger.info(f"record: {path}")
+        found = (*tables_of(record), *chain_tables(record), *interference_tables(record))
+        if tables := {f"{name}.csv": csv_text(rows) for name, rows in found}:
+            logger.info(f"tables: {write_tables(record.test_name, tables, self._opened)}")
+        if self._journal is not None and record.passed:
+            self._journal.keep(SweepComplete(at=record.finished_at, record=path.name))

@@ -61,8 +61,12 @@ def resumed_folder(lookup: Lookup) -> Path | None:
     return Path(str(folder)) if folder else None
 
 
-def resumed(lookup: Lookup) -> Lookup:
+def resumed(lookup: Lookup, *files: str) -> Lookup:
     """The choices of a run that is resumed: what is not said again is as it was.
+
+    Args:
+        lookup: What is said now.
+        files: Names of the journals that may have them, see `header_of`.
 
     Raises:
         ConfigError: There is nothing to be resumed.
@@ -70,7 +74,7 @@ def resumed(lookup: Lookup) -> Lookup:
     folder = resumed_folder(lookup)
     if folder is None:
         return lookup
-    then = header_of(folder).choices
+    then = header_of(folder, *files).choices
     known = {**then.variables, "TOPOLOGY": then.topology}
     return lambda name: lookup(name) or known.get(name)
 

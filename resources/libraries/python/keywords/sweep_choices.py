@@ -6,16 +6,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from resources.libraries.python.deployment.characterize import AskedSweep
+from resources.libraries.python.deployment.asked_sweep import AskedSweep
 from resources.libraries.python.deployment.sending import protocol_of
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.keywords.choices import Lookup, chosen_topology, rerun_of
+from resources.libraries.python.keywords.choices import Lookup, chosen_topology, rerun_of, resumed, resumed_folder
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.model.sweep_words import parse_bursts, parse_rates
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL, JOURNAL_FILE
 from resources.libraries.python.recording.shelf import Shelf
 
 DEFAULTS: Mapping[str, str] = {
@@ -30,6 +32,23 @@ DEFAULTS: Mapping[str, str] = {
 }
 """Used where a variable is not given."""
 LONGEST_S = 3600
+_VMS = frozenset({NfKind.QEMU, NfKind.QEMU_VPP})
+NO_NF = "none"
+"""In the place of NF kinds: the path without any."""
+
+
+def resumed_sweeps(lookup: Lookup) -> Lookup:
+    """The choices of a run that is resumed in its own folder; of a new one those of now.
+
+    Raises:
+        ConfigError: It is resumed in another folder.
+    """
+    folder, here = resumed_folder(lookup), Path(str(lookup("OUTPUT DIR")))
+    if folder is None:
+        return lookup
+    if folder.resolve() != here.resolve():
+        raise ConfigError(f"a run is resumed in its own folder; say -d {folder}")
+    return resumed(lookup, CHARACTERIZATION_JOURNAL, JOURNAL_FILE)
 
 
 def generator_chosen(lookup: Lookup) -> Topology:
@@ -110,13 +129,17 @@ def rerun_of_sweep(lookup: Lookup) -> Rerun:
 
 
 def _cell(row: SweepRow) -> Cell:
-    """A service is a CSP: its NFs are linked to each other, and the vSwitch is at its edges only."""
-    kinds = parse_kinds(row.nf_kinds)
+    """A service is a CSP: its NFs are linked to each other, and the vSwitch is at its edges only.
+
+    Virtual machines are never linked to each other: a service of them is a VSC.
+    """
+    none = row.nf_kinds == NO_NF
+    kinds = () if none else parse_kinds(row.nf_kinds)
     try:
         return Cell(
-            service_type=ServiceType.CSP,
+            service_type=ServiceType.VSC if kinds and _VMS.issuperset(kinds) else ServiceType.CSP,
             nf_chains=_whole(row.branches, "branches", 100),
-            nf_nodes=max(1, len(kinds)),
+            nf_nodes=0 if none else max(1, len(kinds)),
             nf_sizes=parse_sizes(row.nf_sizes),
             nf_kinds=kinds,
             shared_nodes=tuple(

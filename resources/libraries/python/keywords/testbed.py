@@ -1,5 +1,6 @@
 """The testbed of a run: opened by the outermost suite that asks for it, closed by the same."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from robot.api import logger
@@ -28,10 +29,17 @@ class Testbed:
         self._suites += 1
         return self._suites == 1
 
-    def leave(self) -> bool:
-        """A suite needs it no more; whether it is the outermost one, which closes it, open or not."""
+    def leave(self, then: Callable[[], None]) -> None:
+        """A suite needs it no more; the outermost one closes it, open or not.
+
+        Args:
+            then: Called after it, whatever happens.
+        """
         self._suites -= 1
-        return self._suites <= 0
+        if self._suites <= 0:
+            with ExitStack() as steps:
+                steps.callback(then)
+                self.close()
 
     def open(self, topology: Topology) -> Environment:
         """Check the testbed, reserve it and remove leftovers; return its fingerprint.

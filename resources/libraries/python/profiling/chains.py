@@ -3,6 +3,10 @@
 Troia et al. found: throughput and loss of a chain are those of its CPU-hungriest VNF, the one that saturates first; its
 delay is the sum of the delays. That holds where every VNF has CPUs of its own.
 
+A VNF alone is measured with all that is around it: a delay D_i that holds the path from the generator to it and back,
+P. Where the path was measured without any VNF, a VNF's own delay at a rate is D_i - P there, and the chain's is
+P + sum(D_i - P): the path counts once. Where it was not, the plain sum counts it once for each VNF.
+
 Where VNFs share a CPU, a packet takes the time of each of them from it, one after the other. A VNF that saturates alone
 at the rate C_i, using the share u_i of its CPUs there, takes u_i/C_i of them. The rest, (1-u_i)/C_i, goes to what else
 runs on them (a vSwitch), and goes there once however many VNFs there are. So together they saturate at
@@ -22,6 +26,7 @@ import numpy as np
 from resources.libraries.python.model.profile import Metric, PredictedPoint, Prediction, Profile
 from resources.libraries.python.model.sweep import SweepPoint, Vnf
 from resources.libraries.python.profiling.observed import Observed, observe
+from resources.libraries.python.profiling.path import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.profiling.using import measured_rates, value_at
 
 Model = Literal["hungriest", "shared_cpus"]
@@ -62,7 +67,13 @@ def sharing(vnfs: Sequence[Vnf]) -> Mapping[str, str | None]:
     return {name: each if counts.count(each) > 1 else None for name, each in word.items()}
 
 
-def predict(chain: str, parts: Sequence[Part], points: Sequence[SweepPoint], model: Model) -> Prediction:
+def predict(
+    chain: str,
+    parts: Sequence[Part],
+    points: Sequence[SweepPoint],
+    model: Model,
+    path: MeasuredPath | None = None,
+) -> Prediction:
     """Predict a chain at the rates at which it was measured.
 
     Args:
@@ -70,34 +81,44 @@ def predict(chain: str, parts: Sequence[Part], points: Sequence[SweepPoint], mod
         parts: Its VNFs in the order of the chain, branches one after the other.
         points: What was measured of it.
         model: `hungriest` leaves `Part.cpus` alone, `shared_cpus` uses it.
+        path: The service without VNFs; None where it was not measured.
 
     Raises:
         ValueError: There are no parts.
     """
     observed, notes = observe(points)
-    return _prediction(chain, parts, observed, notes, model)
+    return _prediction(chain, parts, observed, notes, model, path=path)
 
 
-def predict_rates(chain: str, parts: Sequence[Part], rates: Sequence[float], model: Model) -> Prediction:
+def predict_rates(
+    chain: str, parts: Sequence[Part], rates: Sequence[float], model: Model, path: MeasuredPath | None = None
+) -> Prediction:
     """Predict a chain at rates in Gbit/s, beside nothing that was measured.
 
     Raises:
         ValueError: There are no parts.
     """
-    return _prediction(chain, parts, [Observed(rate, {}, {}) for rate in rates], (), model)
+    return _prediction(chain, parts, [Observed(rate, {}, {}) for rate in rates], (), model, path=path)
 
 
 def _prediction(
-    chain: str, parts: Sequence[Part], observed: Sequence[Observed], notes: Sequence[str], model: Model
+    chain: str,
+    parts: Sequence[Part],
+    observed: Sequence[Observed],
+    notes: Sequence[str],
+    model: Model,
+    *,
+    path: MeasuredPath | None,
 ) -> Prediction:
     if not parts:
         raise ValueError("a chain has at least one VNF")
     members, unknown = _members(parts, shared=model == "shared_cpus")
-    rows = tuple(_point(members, each) for each in observed)
+    rows = tuple(_point(members, each, path) for each in observed)
     guessed = sum(any(_beyond(member, each.rate) for member in members) for each in observed)
     if guessed:
         what = "a VNF was not measured alone at what it gets there: its functions are a guess"
         unknown.append(f"at {guessed} of {len(rows)} rates {what}")
+    unknown += [WITHOUT_PATH] if path is None else path.remarks([each.rate for each in observed])
     return Prediction(
         chain=chain,
         parts=tuple(part.profile.name for part in parts),
@@ -105,6 +126,14 @@ def _prediction(
         points=rows,
         errors=errors(rows),
         notes=(*notes, *unknown),
+        path=None if path is None else path.name,
+        summed_delay_error=_mean(
+            [
+                abs(row.summed_delay - delay) / delay
+                for row in rows
+                if row.summed_delay is not None and (delay := row.measured.get(Metric.DELAY))
+            ]
+        ),
     )
 
 
@@ -120,9 +149,13 @@ def errors(points: Sequence[PredictedPoint]) -> dict[Metric, float]:
             and metric in point.measured
             and (metric is Metric.LOSS or point.measured[metric])
         ]
-        if off:
-            found[metric] = float(np.mean(off))
+        if (mean := _mean(off)) is not None:
+            found[metric] = mean
     return found
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _members(parts: Sequence[Part], *, shared: bool) -> tuple[list[_Member], list[str]]:
@@ -162,13 +195,18 @@ def _together(group: Sequence[Part]) -> float | None:
     return 1 / (own + others)
 
 
-def _point(members: Sequence[_Member], each: Observed) -> PredictedPoint:
+def _point(members: Sequence[_Member], each: Observed, path: MeasuredPath | None) -> PredictedPoint:
     measured = {metric: value for metric, value in each.values.items() if value is not None}
-    return PredictedPoint(rate=each.rate, predicted=_predicted(members, each.rate), measured=measured)
+    return PredictedPoint(
+        rate=each.rate,
+        predicted=_predicted(members, each.rate, path),
+        measured=measured,
+        summed_delay=None if path is None else _delay(members, each.rate, None),
+    )
 
 
-def _predicted(members: Sequence[_Member], rate: float) -> dict[Metric, float]:
-    values = {Metric.DELAY: _delay(members, rate)}
+def _predicted(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> dict[Metric, float]:
+    values = {Metric.DELAY: _delay(members, rate, path)}
     known = [member for member in members if member.capacity is not None]
     # Of VNFs that share CPUs, all have the same capacity; the one that is the hungriest alone is stretched least.
     order = sorted(known, key=lambda member: (member.capacity or 0.0, member.stretch / member.part.share))
@@ -185,16 +223,16 @@ def _throughput(member: _Member, rate: float) -> float | None:
     return None if value is None else value / member.stretch
 
 
-def _delay(members: Sequence[_Member], rate: float) -> float | None:
+def _delay(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> float | None:
     """The mean over all packets: each meets the VNFs of one branch only."""
-    delays = [
-        (member.part.share, value_at(member.part.profile, Metric.DELAY, member.stretch * rate)) for member in members
-    ]
-    total = 0.0
-    for share, delay in delays:
+    total = 0.0 if path is None else path.delay_ms(rate)
+    for member in members:
+        own_rate = member.stretch * rate
+        delay = value_at(member.part.profile, Metric.DELAY, own_rate)
         if delay is None:
             return None
-        total += share * delay
+        # No VNF is faster than none: less than the path's own delay is what measuring is worth.
+        total += member.part.share * (delay if path is None else max(0.0, delay - path.delay_ms(own_rate)))
     return total
 
 

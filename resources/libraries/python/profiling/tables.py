@@ -32,7 +32,10 @@ _UNITS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}
 PREDICTIONS = (
     "chain", "parts", "model", "rate_gbps",
     *(f"{metric}_{what}_{unit}" for metric, unit in _UNITS.items() for what in ("predicted", "measured")),
+    "path", "delay_summed_ms",
 )  # fmt: skip
+"""`path` is the service without VNFs whose delay counts once in `delay_predicted_ms`; where there is none, that is the
+plain sum of the parts' delays, which else is `delay_summed_ms`."""
 
 
 def tables_of(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
@@ -111,7 +114,7 @@ def predictions(found: Sequence[Prediction]) -> list[Row]:
         head = (prediction.chain, "+".join(prediction.parts), prediction.model)
         for point in prediction.points:
             pairs = [each.get(metric) for metric in _UNITS for each in (point.predicted, point.measured)]
-            rows.append((*head, point.rate, *pairs))
+            rows.append((*head, point.rate, *pairs, prediction.path, point.summed_delay))
     return rows
 
 

@@ -8,7 +8,7 @@ from resources.libraries.python.profiling.tables import functions_of
 from resources.libraries.python.profiling.using import Highest
 
 MODELS = {
-    "hungriest": "throughput and loss of the VNF that saturates first, sum of delays",
+    "hungriest": "throughput and loss of the VNF that saturates first",
     "shared_cpus": "VNFs that share CPUs as one whose time per packet is the sum of theirs",
 }
 UNITS = {Metric.THROUGHPUT: "Gbit/s", Metric.DELAY: "ms", Metric.LOSS: "%"}
@@ -45,17 +45,21 @@ def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str
     rows = (predictions,) if isinstance(predictions, Prediction) else predictions
     lines = []
     for row in rows:
-        told = [
-            f"{metric} by {error:.2f} percentage points"
-            if metric is Metric.LOSS
-            else f"{metric} by {100 * error:.1f} %"
-            for metric, error in row.errors.items()
-        ]
+        told = [f"{metric} by {error_in_words(metric, error)}" for metric, error in row.errors.items()]
+        if row.summed_delay_error is not None:
+            told.append(
+                f"the sum of delays alone, without {row.path} taken off, by {100 * row.summed_delay_error:.1f} %"
+            )
         parts = " + ".join(row.parts)
         what = f"off by, on average, {', '.join(told)}" if told else "cannot be compared with anything"
         lines.append(f"{row.chain} from {parts} ({MODELS[row.model]}): {what}")
         lines += row.notes
     return tuple(dict.fromkeys(lines))
+
+
+def error_in_words(metric: Metric, error: float) -> str:
+    """The mean error of a prediction: `4.1 %`."""
+    return f"{error:.2f} percentage points" if metric is Metric.LOSS else f"{100 * error:.1f} %"
 
 
 def highest_in_words(highest: Highest) -> str:

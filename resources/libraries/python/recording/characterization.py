@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.model.characterization import Characterization, Kind
+from resources.libraries.python.model.interference import Interference
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.result import Environment, Rerun
@@ -30,6 +32,8 @@ class CharacterizationDraft:
     profile: Profile | None = None
     predictions: tuple[Prediction, ...] = ()
     sizing: Sizing | None = None
+    chain_study: ChainStudy | None = None
+    interference: Interference | None = None
     rerun: Rerun | None = None
 
     def finish(
@@ -58,5 +62,7 @@ class CharacterizationDraft:
             profile=self.profile,
             predictions=self.predictions,
             sizing=self.sizing,
+            chain_study=self.chain_study,
+            interference=self.interference,
             rerun=self.rerun,
         )

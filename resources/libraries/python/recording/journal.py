@@ -17,6 +17,8 @@ from resources.libraries.python.recording.journal_events import EVENTS, AnyEvent
 from resources.libraries.python.recording.lines import Lines
 
 JOURNAL_FILE = "journal.jsonl"
+CHARACTERIZATION_JOURNAL = "characterization.jsonl"
+"""Of characterization tests: how the run was begun. Each of its tests has a journal of its own for what it measures."""
 Ended = TestFinished | CellQuarantined
 _WITH_RECORD: dict[str, type[Ended]] = {"finished": TestFinished, "quarantined": CellQuarantined}
 """Lines whose large part, the record, is validated only when it is needed."""

@@ -58,7 +58,7 @@ class RunBegun(Event):
 
 
 class RunResumed(Event):
-    """The run goes on in another process."""
+    """The run goes on in another process; one of characterizations also in its next suite."""
 
     event: Literal["resumed"] = "resumed"
     boot_id: str | None

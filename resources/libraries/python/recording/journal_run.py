@@ -72,14 +72,21 @@ class Run:
 
     @classmethod
     def begin(
-        cls, folder: Path, choices: Choices, environment: Environment, command: Command, boot_id: str | None
+        cls,
+        folder: Path,
+        choices: Choices,
+        environment: Environment,
+        command: Command,
+        boot_id: str | None,
+        *,
+        file: str = JOURNAL_FILE,
     ) -> Self:
         """Begin a run in a folder; the journal of an earlier run there is put aside.
 
         Raises:
             CsitError: The folder cannot be written, or another process writes there.
         """
-        path = folder / JOURNAL_FILE
+        path = folder / file
         remarks: tuple[str, ...] = ()
         if path.is_file():
             with Journal(path):  # nobody writes it
@@ -106,7 +113,14 @@ class Run:
 
     @classmethod
     def resume(
-        cls, folder: Path, choices: Choices, environment: Environment, world: World, boot_id: str | None
+        cls,
+        folder: Path,
+        choices: Choices,
+        environment: Environment,
+        world: World,
+        boot_id: str | None,
+        *,
+        file: str = JOURNAL_FILE,
     ) -> Self:
         """Go on with the run of a folder.
 
@@ -114,7 +128,7 @@ class Run:
             ConfigError: There is none, or it was begun with other choices or on another machine.
             CsitError: It is still going on.
         """
-        past = past_of(folder)
+        past = past_of(folder, file)
         told = differences(past.header, choices, environment, world)
         run = cls(Journal(past.path), past)
         run._held.enter_context(run._journal)

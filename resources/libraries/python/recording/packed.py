@@ -20,7 +20,7 @@ from resources.libraries.python.planning.names import GENERATOR
 
 HEAVY = frozenset({"plan", "trials", "latency", "affinity", "itemized", "located", "environment"})
 """Keys of a result that are packed."""
-HEAVY_OF_CHARACTERIZATION = frozenset({"plan", "environment", "sweep", "sizing"})
+HEAVY_OF_CHARACTERIZATION = frozenset({"plan", "environment", "sweep", "sizing", "chain_study", "interference"})
 """Keys of the record of a characterization that are packed."""
 _LARGEST_BYTES = 256 * 1024 * 1024
 """A real record unpacks to some 100 kB, one of a hundred instances and thousands of trials to some 10 MB; one that
@@ -152,7 +152,8 @@ def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
         return text, None
     heavy = unpack(data.pop("packed"))
     figures = data.pop("counted", None)
-    packed = HEAVY_OF_CHARACTERIZATION if "record" in data else HEAVY
+    # Which parts of a characterization were packed has grown: what is packed in this one says so itself.
+    packed = json.loads(heavy).keys() if "record" in data and heavy.startswith(b"{") else HEAVY
     if not heavy.startswith(b"{") or packed & data.keys():
         raise NotUnpacked("its packed part is not that of a record")
     digest = figures.get("digest") if isinstance(figures, dict) else None

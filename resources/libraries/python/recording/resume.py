@@ -8,7 +8,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.recording.journal import JOURNAL_FILE, Damage, read
+from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL, JOURNAL_FILE, Damage, read
 from resources.libraries.python.recording.journal_events import (
     AnyEvent,
     CellQuarantined,
@@ -105,32 +105,43 @@ class Past:
         self._boot_id = boot_id
 
 
-def header_of(folder: Path) -> RunBegun:
+def header_of(folder: Path, *files: str) -> RunBegun:
     """The header of the journal of a folder.
+
+    Args:
+        folder: Of the run.
+        files: Names of journals; the first one that is there counts. Without any those of all kinds of tests.
 
     Raises:
         ConfigError: There is none.
     """
-    for item in read(_journal_of(folder)):
+    there = [file for file in files or (JOURNAL_FILE, CHARACTERIZATION_JOURNAL) if (folder / file).is_file()]
+    path = _journal_of(folder, *there[:1])
+    for item in read(path):
         if not isinstance(item, Damage) and isinstance(item.event, RunBegun):
             return item.event
-    raise ConfigError(f"{folder / JOURNAL_FILE}: nothing was begun in this run, start it anew")
+    raise ConfigError(f"{path}: nothing was begun in this run, start it anew")
 
 
-def _journal_of(folder: Path) -> Path:
-    path = folder / JOURNAL_FILE
+def has_only_characterizations(folder: Path) -> bool:
+    """Whether the run of a folder was cut short before its first density test."""
+    return (folder / CHARACTERIZATION_JOURNAL).is_file() and not (folder / JOURNAL_FILE).is_file()
+
+
+def _journal_of(folder: Path, file: str = JOURNAL_FILE) -> Path:
+    path = folder / file
     if not path.is_file():
-        raise ConfigError(f"{folder}: there is no run to resume, {JOURNAL_FILE} is missing")
+        raise ConfigError(f"{folder}: there is no run to resume, {file} is missing")
     return path
 
 
-def past_of(folder: Path) -> Past:
+def past_of(folder: Path, file: str = JOURNAL_FILE) -> Past:
     """Read the journal of a folder.
 
     Raises:
         ConfigError: There is none, or it is not one that this version reads.
     """
-    path = _journal_of(folder)
+    path = _journal_of(folder, file)
     past: Past | None = None
     damage: list[str] = []
     for item in read(path):

@@ -1,5 +1,9 @@
-"""Profiles of services that were measured before, in this run or in an earlier one, by name and frame."""
+"""Profiles of services that were measured before, in this run or in an earlier one, by name and frame.
 
+Beside them the path without any network function, by frame.
+"""
+
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -7,6 +11,7 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.profile import Profile
+from resources.libraries.python.model.sweep import Sweep
 from resources.libraries.python.model.topology import World
 
 
@@ -28,15 +33,15 @@ class Shelf:
         self._world = world
         self._testbed = testbed
         self._folder = folder
-        self._profiles: dict[tuple[str, str], Profile] | None = None
+        self._known: _Known | None = None
 
     def is_of(self, world: World, testbed: str) -> bool:
         """Whether it is that of a testbed."""
         return (self._world, self._testbed) == (world, testbed)
 
     def put(self, record: Characterization) -> None:
-        """Keep a record, if it has a profile."""
-        _put(self._all(), record)
+        """Keep a record, if it has something that can be used."""
+        self._all().put(record)
 
     def profile(self, name: str, frame: str) -> Profile:
         """The newest profile of a service.
@@ -44,7 +49,7 @@ class Shelf:
         Raises:
             ConfigError: There is none.
         """
-        known = self._all()
+        known = self._all().profiles
         if (name, frame) not in known:
             there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
             raise ConfigError(
@@ -53,20 +58,35 @@ class Shelf:
             )
         return known[name, frame]
 
-    def _all(self) -> dict[tuple[str, str], Profile]:
-        if self._profiles is None:
-            self._profiles = {}
+    def path(self, frame: str) -> Sweep | None:
+        """The newest sweep of the path without network functions; None where there is none."""
+        return self._all().paths.get(frame)
+
+    def _all(self) -> "_Known":
+        if self._known is None:
+            self._known = _Known()
             files = [] if self._folder is None else self._folder.rglob("results/*.json")
             found = [record for path in files if (record := _read(path)) is not None]
             for record in sorted(found, key=lambda each: each.started_at):
                 if (record.world, record.testbed) == (self._world, self._testbed):
-                    _put(self._profiles, record)
-        return self._profiles
+                    self._known.put(record)
+        return self._known
 
 
-def _put(profiles: dict[tuple[str, str], Profile], record: Characterization) -> None:
-    if record.sweep is not None and record.profile is not None:
-        profiles[record.sweep.name, record.sweep.spec.frame.name] = record.profile
+@dataclass
+class _Known:
+    profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
+    """By name and frame."""
+    paths: dict[str, Sweep] = field(default_factory=dict)
+    """By frame."""
+
+    def put(self, record: Characterization) -> None:
+        sweep = record.sweep
+        if sweep is None or record.profile is None:
+            return
+        self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
+        if not sweep.cell.nf_nodes:
+            self.paths[sweep.spec.frame.name] = sweep
 
 
 def _read(path: Path) -> Characterization | None:

@@ -10,9 +10,10 @@ The place of the loss decides, the time of the data threads confirms or contradi
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.evidence import HopLoss, Located, Usage
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.search.locate import AND, by_owner
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.evidence import Usage
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.sweep import CpuUse, SweepSample, Vnf
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.search.usage import usage

@@ -12,6 +12,8 @@ from statistics import fmean
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.model.sweep import Bursts, CpuUse, Rates, SweepPoint, SweepSample, SweepSpec
 
+BEYOND = 1.6
+"""How far above what a service forwards in a short test its loads go, where nobody named them."""
 STOP_AFTER = 3
 """So many loads in a row must lose too much before a sweep that may stop early does."""
 
@@ -59,6 +61,7 @@ def sweep(
     spec: SweepSpec,
     clock: Callable[[], float],
     *,
+    before: Callable[[Load], Measured | None] = lambda _: None,
     stop_loss_ratio: float | None = None,
     whole_bursts: bool = False,
 ) -> Iterator[Done]:
@@ -68,17 +71,20 @@ def sweep(
         measure: Offers one load and samples it.
         spec: What is sent.
         clock: Seconds, for the time left.
+        before: What a run that was cut short has measured of a load, which is then not measured again.
         stop_loss_ratio: Leave the other loads out when `STOP_AFTER` in a row lost more than this share, in [0, 1).
             None measures all, as the paper does.
         whole_bursts: All bursts are one load: the generator makes them itself.
     """
     row = loads(spec, whole_bursts=whole_bursts)
-    begin, lossy = clock(), 0
-    for number, load in enumerate(row, 1):
-        measured = measure(load)
+    known = [before(load) for load in row]
+    begin, lossy, done_s = clock(), 0, 0
+    for number, (load, kept) in enumerate(zip(row, known, strict=True), 1):
+        measured = measure(load) if kept is None else kept
         made = None if spec.bursts is not None else point(load, measured, spec)
-        done_s = sum(each.duration_s for each in row[:number])
-        left_s = sum(each.duration_s for each in row[number:]) * (clock() - begin) / done_s
+        done_s += load.duration_s if kept is None else 0
+        to_do_s = sum(each.duration_s for each, there in zip(row[number:], known[number:], strict=True) if not there)
+        left_s = to_do_s * (clock() - begin) / done_s if done_s else float(to_do_s)
         lossy = lossy + 1 if stop_loss_ratio is not None and made and (made.loss_ratio or 0.0) > stop_loss_ratio else 0
         stop = lossy == STOP_AFTER
         yield Done(load, measured.samples, made, number, len(row), 0.0 if stop else left_s)
@@ -180,7 +186,7 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     return best_pps
 
 
-def rates_around(capacity_pps: float, steps: int = 12, beyond: float = 1.6) -> Rates:
+def rates_around(capacity_pps: float, steps: int = 12, beyond: float = BEYOND) -> Rates:
     """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
 
     Args:

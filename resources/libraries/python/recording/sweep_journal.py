@@ -1,0 +1,79 @@
+"""The journal of a sweep: what is sent, and a line for each load that was measured.
+
+A sweep that was cut short goes on where it stopped, on a service that is deployed anew by the same plan.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.sweep import SweepSample, SweepSpec
+from resources.libraries.python.recording.headed_journal import HeadedJournal
+
+SWEEP_JOURNAL = "sweep.jsonl"
+
+
+class SweepBegun(Frozen):
+    """What is sent: rates that nobody chose are found out once."""
+
+    line: Literal["spec"] = "spec"
+    at: str
+    """UTC, ISO 8601."""
+    spec: SweepSpec
+
+
+class LoadMeasured(Frozen):
+    """A load that is complete."""
+
+    line: Literal["load"] = "load"
+    at: str
+    rate_pps: float
+    begin_s: int
+    """Number of its first sample: bursts have the same load again and again."""
+    samples: tuple[SweepSample, ...]
+    sender_pps: float | None
+    note: str | None
+
+
+class SweepComplete(Frozen):
+    """The test has passed, and its record is on disk."""
+
+    line: Literal["complete"] = "complete"
+    at: str
+    record: str
+    """Name of the file in the folder of results."""
+
+
+SweepLine = Annotated[SweepBegun | LoadMeasured | SweepComplete, Field(discriminator="line")]
+_LINES: TypeAdapter[SweepBegun | LoadMeasured | SweepComplete] = TypeAdapter(SweepLine)
+
+
+class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured | SweepComplete]):
+    """A journal of loads; a context manager.
+
+    Args:
+        path: The file; made when it is missing.
+        digest: Of what is asked, and of the plan.
+    """
+
+    def __init__(self, path: Path, digest: str) -> None:
+        super().__init__(path, "sweep", digest, _LINES)
+
+    @property
+    def begun(self) -> SweepBegun | None:
+        """What an earlier run sent; None where it did not come so far."""
+        return next((row for row in self.rows if isinstance(row, SweepBegun)), None)
+
+    @property
+    def loads(self) -> Mapping[tuple[float, int], LoadMeasured]:
+        """Measured before, by rate and beginning; none without what was to be sent."""
+        found = self.rows if self.begun is not None else []
+        return {(row.rate_pps, row.begin_s): row for row in found if isinstance(row, LoadMeasured)}
+
+    @property
+    def complete(self) -> SweepComplete | None:
+        """The end of the test; None where it has none yet."""
+        return next((row for row in reversed(self.rows) if isinstance(row, SweepComplete)), None)

@@ -1,0 +1,116 @@
+"""Pages of studies of chains and of interference in a real browser."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.report.characterized import views
+from csit_utils.report.shown import Shown
+from csit_utils.report.site import write_site
+from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.studied import chain_studied, interfered
+
+pytestmark = IN_CHROMIUM
+
+SUSPECTS = ("1. nat > firewall", "2. ids > nat")
+MAP = "document.querySelector('[data-choices]')"
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    return Shown(InMemory(dataset_of(chain_studied(), interfered())))
+
+
+@pytest.fixture(scope="module")
+def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of one study of each kind."""
+    return write_site(shown, tmp_path_factory.mktemp("studied")).parent
+
+
+def anchors(shown: Shown) -> dict[str, str]:
+    return {view.record.kind: view.anchor for view in views(shown.contents.characterizations)}
+
+
+def point(browser: Browser, element: str) -> None:
+    """Move the mouse there, in two steps: plots see movements only."""
+    browser.value(f"{element}.scrollIntoView({{ block: 'center' }})")
+    box = browser.value(f"{element}.getBoundingClientRect().toJSON()")
+    for step in (7, 0):
+        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
+        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
+    browser.events.clear()
+    browser.look(width, 800, dark=dark)
+    for name, plots in (("index", 0), ("chain_study", 3), ("interference", 1)):
+        browser.open(site / f"{name}.html")
+        assert browser.show_all() == plots
+        assert browser.value("document.documentElement.scrollWidth") <= width, name
+    assert browser.complaints() == []
+
+
+def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(browser: Browser, site: Path, shown: Shown) -> None:
+    browser.look(1280, 900)
+    cell = f"{anchors(shown)['interference']}-map-monitor-balancer"
+    browser.open(site / "interference.html", f"#{cell}")
+    own = f"document.getElementById('{cell}')"
+    assert browser.value(f"{own}.classList.contains('target')")
+    first, colour = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
+    assert float(first) == pytest.approx(0.5, abs=0.03)
+    point(browser, own)
+    browser.wait(
+        "document.getElementById('tip').textContent.startsWith('monitor beside balancer: normalized throughput')"
+    )
+    browser.value(
+        f"{{ const list = {MAP}.querySelector('select'); list.value = 'response time';"
+        " list.dispatchEvent(new Event('change')); }"
+    )
+    assert browser.value(f"{own}.querySelector('b').textContent") == "300 µs"
+    assert browser.value(f"{MAP}.querySelector('.chosen').textContent") == "response time · as it is"
+    browser.value(
+        f"{{ const list = {MAP}.querySelector('select'); list.value = 'normalized throughput';"
+        f" list.dispatchEvent(new Event('change')); {MAP}.querySelectorAll('.choices button')[1].click(); }}"
+    )
+    better, other = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
+    assert float(better) == pytest.approx(0.75, abs=0.03) and other != colour
+
+
+def test_a_suspects_picture_is_chosen_and_tells_of_its_events(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "chain_study.html")
+    browser.show_all()
+    graph = "document.querySelector('figure.plot[data-figure$=-graphs]')"
+    chosen = f"{graph}.querySelector('.choices select')"
+    choices = browser.value(f"[...{chosen}.options].map((each) => each.value)")
+    assert choices == [f"{suspect}: {vnf}" for suspect in SUSPECTS for vnf in suspect[3:].split(" > ")]
+    browser.value(f"{{ {chosen}.value = '{choices[1]}'; {chosen}.dispatchEvent(new Event('change')); }}")
+    events = f"[...{graph}.querySelectorAll('.scatterlayer .trace')].at(-1).querySelectorAll('path.point')"
+    browser.wait(f"{graph}.querySelectorAll('.scatterlayer .trace').length === 9")
+    point(browser, f"{events}[0]")
+    browser.wait(f"{graph}.querySelector('.hoverlayer').textContent.includes('times a second')")
+    bars = "document.querySelector('figure.plot[data-figure$=-classes]')"
+    browser.value(f"{bars}.scrollIntoView({{ block: 'center' }})")
+    assert browser.value(f"{bars}.querySelectorAll('.bars .point').length") > 4
+
+
+def test_suspects_are_sorted_and_lead_to_their_evidence(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "chain_study.html")
+    table = "document.querySelector('table[data-name^=suspects]')"
+    ranks = f"[...{table}.tBodies[0].rows].map((row) => Number(row.cells[0].textContent))"
+    assert browser.value(ranks) == [1, 2]
+    browser.value(f"{table}.querySelectorAll('button.sort')[3].click()")
+    assert browser.value(ranks) == [2, 1], "the least distance comes first now"
+    browser.value(f"{table}.querySelector('tbody a[href$=suspect-2]').click()")
+    browser.wait("document.querySelector('details[id$=suspect-2]').open")
+
+
+def test_a_reason_is_read_without_scrolling_to_the_side(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(site / "chain_study.html")
+    scroll = "document.querySelector('table[data-name^=suspects]').parentElement"
+    assert browser.value(f"{scroll}.scrollWidth <= {scroll}.clientWidth")

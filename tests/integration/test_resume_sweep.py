@@ -1,0 +1,148 @@
+"""A characterization that was killed goes on where it stopped: nothing that was measured is measured again."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.model.characterization import Characterization
+from tests.integration.robot_runs import PROJECT, environment
+
+pytestmark = pytest.mark.parallel
+
+CHAIN = PROJECT / "tests" / "characterization" / "chain.robot"
+TESTS = ("-t", "Path Alone", "-t", "Router Alone", "-t", "Firewall Alone", "-t", "Router And Firewall")
+OPTIONS = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SWEEP_RATES:3000-450000/3000", *TESTS)
+"""Many loads, each on disk before the next, so that a kill comes in between."""
+EACH_ONCE = [3000.0 * number for number in range(1, 151)]
+
+
+def csit(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "csit_utils", "robot", *arguments],
+        cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def finished(*arguments: str) -> tuple[int, str]:
+    with csit(*arguments) as run:
+        text, _ = run.communicate(timeout=300)
+        return run.returncode, text
+
+
+def lines(folder: Path, test: str) -> list[dict[str, Any]]:
+    """Of a test's journal, complete ones, without the heading."""
+    path = folder / "characterization" / test / "sweep.jsonl"
+    text = path.read_text("utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True)[1:] if line.endswith("}\n")]
+
+
+def rates(folder: Path, test: str) -> list[float]:
+    return [row["rate_pps"] for row in lines(folder, test) if row["line"] == "load"]
+
+
+def record(folder: Path, name: str) -> Characterization:
+    return Characterization.model_validate_json((folder / "results" / name).read_bytes())
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was killed in the sweep of its second test, and whose last line is torn."""
+    folder = tmp_path_factory.mktemp("killed")
+    with csit(*OPTIONS, "-d", str(folder), str(CHAIN)) as run:
+        try:
+            wait_until(
+                "the second sweep",
+                lambda: "" if len(rates(folder, "Router_Alone")) > 20 else "no loads",
+                120,
+                pause_s=0.002,
+            )
+        finally:
+            run.send_signal(signal.SIGKILL)
+    assert run.returncode == -signal.SIGKILL
+    there = rates(folder, "Router_Alone")
+    assert 20 < len(there) < len(EACH_ONCE), "killed in the middle"
+    assert not (folder / "results" / "sweep-Router_Alone.json").exists()
+    journal = folder / "characterization" / "Router_Alone" / "sweep.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-40])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def resumed(killed: Path) -> tuple[Path, list[float], str]:
+    """The same after it went on; what was there before; what it said."""
+    before = rates(killed, "Router_Alone")
+    status, said = finished("--resume", str(killed))
+    assert status == 0, said
+    return killed, before, said
+
+
+def test_a_killed_sweep_goes_on_with_its_next_load(resumed: tuple[Path, list[float], str]) -> None:
+    folder, before, said = resumed
+    assert rates(folder, "Router_Alone") == EACH_ONCE
+    assert re.search(r"sweep.jsonl: line \d+ is torn, its writing was cut short", said)
+    router = record(folder, "sweep-Router_Alone.json")
+    assert router.passed
+    assert router.profile is not None
+    assert router.sweep is not None
+    assert [point.rate_pps for point in router.sweep.points] == EACH_ONCE
+    kept = [row["samples"] for row in lines(folder, "Router_Alone") if row["line"] == "load"]
+    assert [sample.model_dump(mode="json") for sample in router.sweep.samples] == [row for part in kept for row in part]
+    remark = f"{len(before)} loads were measured in a run that was cut short"
+    assert any(line.startswith(remark) for line in router.warnings)
+
+
+def test_tests_that_had_passed_are_carried_over_and_their_profiles_are_used(
+    resumed: tuple[Path, list[float], str],
+) -> None:
+    folder, _, said = resumed
+    assert "path: carried over" in said
+    assert rates(folder, "Path_Alone") == EACH_ONCE
+    (prediction,) = record(folder, "chain-Router_And_Firewall.json").predictions
+    assert (prediction.parts, prediction.path) == (("router", "firewall"), "path")
+    output = (folder / "output.xml").read_text("utf-8")
+    assert "carried over; measured from" in output
+    assert (folder / "output-1.xml").exists(), "what Robot wrote of the part before is kept"
+
+
+def test_a_run_that_came_to_its_end_measures_nothing_again(resumed: tuple[Path, list[float], str]) -> None:
+    folder, _, _ = resumed
+    before = {path: path.read_bytes() for path in folder.glob("*/*/sweep.jsonl")}
+    records = {path: path.read_bytes() for path in folder.glob("results/*.json")}
+    status, said = finished(f"--resume={folder}")
+    assert status == 0, said
+    assert said.count(": carried over") == 4
+    assert {path: path.read_bytes() for path in (*before, *records)} == before | records
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("-v", "SWEEP_DURATION:3"), "the run was begun with SWEEP_DURATION '' and cannot be resumed with '3'"),
+        (("-v", "GENERATOR:ditg"), "the testbed is not the same"),
+    ],
+)
+def test_other_choices_are_refused(
+    resumed: tuple[Path, list[float], str], options: tuple[str, ...], sentence: str
+) -> None:
+    folder, _, _ = resumed
+    status, said = finished("--resume", str(folder), *options, *OPTIONS, str(CHAIN))
+    assert status != 0
+    assert sentence in said
+
+
+def test_a_new_run_in_the_same_folder_measures_all(tmp_path: Path) -> None:
+    options = ("-v", "TOPOLOGY:topologies/sim.yaml", "-t", "Path Alone", "-d", str(tmp_path), str(CHAIN))
+    assert finished(*options)[0] == 0
+    first = (tmp_path / "characterization" / "Path_Alone" / "sweep.jsonl").read_bytes()
+    assert finished(*options)[0] == 0
+    second = (tmp_path / "characterization" / "Path_Alone" / "sweep.jsonl").read_bytes()
+    assert first.count(b"\n") == second.count(b"\n") == 15
+    assert first != second
+    assert (tmp_path / "characterization-1.jsonl").exists()

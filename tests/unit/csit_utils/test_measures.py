@@ -1,0 +1,177 @@
+"""Numbers of characterizations are compared, followed and judged like those of the density matrix."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.analysis.cells import figures
+from csit_utils.analysis.comparison import compare
+from csit_utils.analysis.grouping import Measure
+from csit_utils.analysis.measures import MeasuredRow, rows_of
+from csit_utils.analysis.trend import State, trends
+from csit_utils.cli import make_app
+from csit_utils.dataset.items import Characterized, Status
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.sweep import Protocol
+from resources.libraries.python.recording.writer import write_characterization
+from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
+from tests.unit.csit_utils.studied import chain_studied, interfered
+
+STEP = 2e5 * (1.5 - 1 / 8) / 11
+"""Between loads of `sweep_of`."""
+
+
+def rows(*records: Characterization, source: str = "x.xml") -> list[MeasuredRow]:
+    status = (Status.PASS if each.passed else Status.FAIL for each in records)
+    return rows_of(Characterized(each, source, how, each.message) for each, how in zip(records, status, strict=True))
+
+
+def firewall(capacity_pps: float = 2e5, **parts: Any) -> Characterization:
+    return swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=capacity_pps), **parts)
+
+
+def nights(*capacities: float) -> list[MeasuredRow]:
+    begin = datetime(2026, 1, 1, 20, tzinfo=UTC)
+    return [
+        row
+        for night, capacity in enumerate(capacities)
+        for row in rows(
+            firewall(capacity, started_at=(begin + timedelta(days=night)).isoformat()), source=f"night-{night}.xml"
+        )
+    ]
+
+
+def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_without_loss() -> None:
+    (row,) = rows(firewall())
+    found = {each.measure: each for each in row.measures}
+    assert set(found) == {Measure.BREAK_POINT, Measure.SATURATED, Measure.WITHOUT_LOSS}
+    saturates = found[Measure.BREAK_POINT]
+    assert 2e5 <= saturates.value < 2e5 + STEP
+    assert saturates.lowest == pytest.approx(saturates.value - STEP)
+    assert saturates.highest == saturates.value
+    assert found[Measure.SATURATED].value == pytest.approx(2e5)
+    without = found[Measure.WITHOUT_LOSS]
+    assert 2e5 - STEP < without.value <= 2e5
+    assert without.highest == pytest.approx(without.value + STEP)
+
+
+def test_a_sweep_that_never_loses_has_no_upper_bound_and_no_break_point() -> None:
+    sweep = sweep_of("router", (NfKind.LINUX_ROUTER,))
+    below = sweep.model_copy(update={"points": sweep.points[:4], "samples": sweep.samples[:8]})
+    (row,) = rows(swept("Router", below))
+    (only,) = row.measures
+    assert (only.measure, only.value, only.highest) == (Measure.WITHOUT_LOSS, below.points[-1].input_pps, None)
+
+
+def test_a_sizing_has_a_capacity_for_each_size_that_carries_something() -> None:
+    found = figures(rows(sized()))
+    assert {(cell.series.nf_size, cell.metric, own[0].value_pps, own[0].upper_pps) for cell, own in found.items()} == {
+        ("fr1s-ba1s", Measure.CAPACITY, 300.0, 400.0),
+        ("fr1m-ba1s", Measure.CAPACITY, 500.0, None),
+    }
+
+
+def test_bursts_and_failed_tests_have_no_numbers() -> None:
+    assert rows(burst()) == []
+    assert not figures(rows(firewall(passed=False, message="the vSwitch died")))
+
+
+def test_cells_are_named_by_service_size_and_frame() -> None:
+    names = [cell.name for cell in figures(rows(chained(), sized()))]
+    assert "local (local) router-firewall 1R2C NF-1c vSwitch-1c 64B break-point" in names
+    assert "local (local) proxy 1R2C NF-fr1s-ba1s calls/s capacity" in names
+
+
+def test_a_fall_is_called_one_where_runs_tell_how_they_vary() -> None:
+    found = compare(nights(2e5, 2.02e5, 1.98e5, 2.01e5), nights(1.5e5, 1.51e5, 1.49e5, 1.5e5))
+    outcomes = {each.metric: each.outcome.value for each in found.changes}
+    assert outcomes == dict.fromkeys((Measure.BREAK_POINT, Measure.SATURATED, Measure.WITHOUT_LOSS), "regression")
+    same = compare(nights(2e5, 2.02e5, 1.98e5), nights(2.01e5, 1.99e5, 2e5))
+    assert {each.outcome.value for each in same.changes} == {"no change seen"}
+
+
+def test_other_traffic_is_unlike() -> None:
+    one = firewall()
+    assert one.sweep is not None
+    spec = one.sweep.spec.model_copy(update={"protocol": Protocol.TCP, "flows": 4})
+    other = one.model_copy(update={"sweep": one.sweep.model_copy(update={"spec": spec})})
+    changes = compare(rows(one), rows(other)).changes
+    assert {each.outcome.value for each in changes} == {"unlike"}
+    assert changes[0].remarks[0] == "A is loaded by UDP, 1 flow and B by TCP, 4 flows"
+
+
+def test_a_step_between_nights_is_found() -> None:
+    wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
+    found = trends(nights(*(2e5 * each for each in wobble), *(1.6e5 * each for each in wobble)))
+    assert {each.cell.metric: each.state for each in found}[Measure.SATURATED] is State.REGRESSION
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(make_app([str(arguments[0])]), [str(each) for each in arguments])
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Three runs each of a firewall and of a sizing; on the second side the firewall does less."""
+    folder = tmp_path_factory.mktemp("sides")
+    for side, capacity in (("before", 2e5), ("after", 1.5e5)):
+        for number in (0, 1, 2):
+            at = f"2026-01-0{number + 1}T20:00:00+00:00"
+            place = folder / side / str(number)
+            write_characterization(firewall(capacity * (1 + number / 100), started_at=at), place)
+            write_characterization(sized(started_at=at), place)
+    return folder / "before", folder / "after"
+
+
+def test_compare_tells_changes_and_units(sides: tuple[Path, Path]) -> None:
+    found = [json.loads(line) for line in run("compare", *sides, "--json").stdout.splitlines()]
+    changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
+    assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
+    table = run("compare", *sides).stdout
+    assert "proxy 1R2C NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
+    assert "firewall 1R1C NF-1c vSwitch-1c 64B saturated\t20" in table
+
+
+def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
+    done = run("gate", *sides)
+    assert done.exit_code == 1, done.output
+    assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
+    assert "5 cells judged: 3 fell by more than 0% and chance, 2 did not" in done.stdout
+    assert run("gate", sides[0], sides[0]).exit_code == 0
+
+
+def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
+    done = run("trend", sides[0], "--all", "--json")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {(each["service_type"], each["metric"], each["runs"]) for each in found} == {
+        *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
+        ("proxy", "capacity", 3),
+    }
+
+
+def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
+    done = run("compare", "service=firewall", "service=firewall", "--data", sides[0], "--csv")
+    assert done.stdout.count("firewall") >= 3
+    assert "proxy" not in done.stdout
+    refused = run("compare", "service=dpi", "service=firewall", "--data", sides[0])
+    assert isinstance(refused.exception, ConfigError)
+    assert "service is one of firewall, proxy" in str(refused.exception)
+
+
+def test_of_neighbours_each_pair_is_a_service_with_its_share_and_interval() -> None:
+    found = rows(interfered())
+    assert len(found) == 18 and {row.test_type for row in found} == {"normalized"}
+    row = next(row for row in found if row.service_type == "monitor beside balancer")
+    (share,) = row.measures
+    assert share.measure is Measure.NORMALIZED and share.value == pytest.approx(0.5, abs=0.03)
+    assert share.highest is not None and share.lowest < share.value < share.highest
+    better = next(row for row in found if row.service_type == "monitor beside balancer, network I/O guaranteed")
+    assert better.measures[0].value == pytest.approx(0.75, abs=0.03)
+    assert not any(row.measures for row in rows(interfered(passed=False)))
+    assert rows(chain_studied()) == []
