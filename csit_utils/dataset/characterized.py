@@ -1,4 +1,7 @@
-"""Records of characterizations in a dataset: one Parquet file for each import that has any, whole records in it."""
+"""Records of characterizations in a dataset: one Parquet file for each import that has any, whole records in it.
+
+Beside a record are the rows that are asked for most, as lists: what they say is in the record too.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,12 +11,40 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, ReadError, Status
 from csit_utils.dataset.records import parse_characterization
+from resources.libraries.python.behaviour import tables as chains
+from resources.libraries.python.interference import tables as interference
+from resources.libraries.python.model.characterization import Characterization
 
+_TABLES = {
+    "runs": chains.RUNS,
+    "statistics": chains.STATISTICS,
+    "suspects": chains.SUSPECTS,
+    "reasons": chains.REASONS,
+    "meetings": interference.MEETINGS,
+    "interference_matrix": interference.MATRIX,
+    "interference_means": interference.MEANS,
+}
+"""Tables of the CSV files, with their columns. Samples and transitions are in the record only: they are the most."""
+_WORDS = (
+    "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "target",
+    "against", "network_function", "type", "kind", "stand_in_for",
+)  # fmt: skip
+_COUNTS = ("sessions", "samples", "filtered", "rank", "turn", "repetition", "memory_bytes", "cache_misses")
+_TYPES = {
+    **dict.fromkeys(_WORDS, pa.string()),
+    **dict.fromkeys(_COUNTS, pa.int64()),
+    "guaranteed": pa.bool_(),
+}
+"""Other columns are numbers."""
 _SCHEMA = pa.schema(
     {
         **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at"), pa.string()),
         "simulated": pa.bool_(),
         **dict.fromkeys(("status", "message", "source", "record"), pa.string()),
+        **{
+            table: pa.list_(pa.struct({column: _TYPES.get(column, pa.float64()) for column in columns}))
+            for table, columns in _TABLES.items()
+        },
     }
 )
 """`record` is the JSON of the model; the others are there to be asked for without it."""
@@ -34,10 +65,20 @@ def write(path: Path, items: Sequence[Characterized]) -> None:
             "message": item.message,
             "source": item.source,
             "record": item.record.model_dump_json(),
+            **_tables(item.record),
         }
         for item in items
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path, compression="zstd")
+
+
+def _tables(record: Characterization) -> dict[str, list[dict[str, object]]]:
+    every = (*chains.chain_tables(record), *interference.interference_tables(record))
+    return {
+        name: [dict(zip(_TABLES[name], row, strict=True)) for row in rows[1:]]
+        for name, rows in every
+        if name in _TABLES
+    }
 
 
 def read(path: Path) -> Iterator[Characterized]:
@@ -46,8 +87,9 @@ def read(path: Path) -> Iterator[Characterized]:
     Raises:
         ReadError: The file or a record in it is damaged.
     """
+    wanted = ["name", "status", "message", "source", "record"]
     try:
-        rows = pq.read_table(path, partitioning=None).to_pylist()
+        rows = pq.read_table(path, columns=wanted, partitioning=None).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path}: damaged; import its files anew: {error}") from error
     for row in rows:

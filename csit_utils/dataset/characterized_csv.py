@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from csit_utils.dataset.items import Characterized
+from resources.libraries.python.behaviour.tables import chain_tables
+from resources.libraries.python.interference.tables import interference_tables
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.profiling.tables import csv_text, tables_of
 from resources.libraries.python.recording import sizing_tables
@@ -12,7 +14,7 @@ from resources.libraries.python.recording.writer import write_tables
 
 
 def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:
-    """Write S_allsamples, S_statistics, coefficients, predictions and sizing to `directory/characterization/<test>/`.
+    """Write the tables of each record, as its test wrote them, to `directory/characterization/<test>/`.
 
     Where several records are of one test, the folder's name ends with what the record is called in reports.
 
@@ -35,7 +37,8 @@ def write_characterizations(items: Sequence[Characterized], directory: Path) -> 
 
 
 def _tables(record: Characterization) -> dict[str, str]:
-    tables = {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
+    found = (*tables_of(record), *chain_tables(record), *interference_tables(record))
+    tables = {f"{name}.csv": csv_text(rows) for name, rows in found}
     if record.sizing is not None:
         rows = sizing_tables.sizing_rows(record.sizing)
         tables["sizing.csv"] = sizing_tables.csv_text(sizing_tables.SIZING_COLUMNS, rows)

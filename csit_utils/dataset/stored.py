@@ -160,7 +160,8 @@ class Stored:
                 yield Foreign(row, msgspec.json.decode(text, type=_Rows).latency)
         for row in bare.values():
             tags = tuple(row.tags.split())
-            yield Unrecorded(row.test_id, row.test_name, tags, row.source, Status(row.status), row.message)
+            status = Status(row.status)
+            yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
     def _recorded(self, row: TestRow, text: str) -> Recorded:
         result, digest = parse_record(text, f"{self._layout.folder}: test '{row.test_id}'")

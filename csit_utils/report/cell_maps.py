@@ -48,6 +48,8 @@ class CellMap:
     """By line and column: where a cell leads to."""
     square: Callable[[int, int, tuple[str, ...]], Square]
     """Line, column and choice to a cell."""
+    named: bool = False
+    """Lines and columns are names, which fit in an id: cells can be linked to, and heads are as wide as names."""
 
     def squares(self, choice: tuple[str, ...]) -> list[list[Square]]:
         """All cells for one choice, by line."""

@@ -12,7 +12,7 @@ from resources.libraries.python.model.profile import Metric, Prediction
 from resources.libraries.python.model.sweep import Sweep, Vnf
 from resources.libraries.python.profiling.words import UNITS
 
-_DASHES = ("dash", "dot", "dashdot")
+_DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def chain_figures(anchor: str, record: Characterization) -> list[Figure]:
@@ -57,19 +57,28 @@ def _measured(sweep: Sweep, metric: Metric, scale: str) -> Json:
 
 
 def _predicted(predictions: Sequence[Prediction], metric: Metric, scale: str) -> Iterator[Json]:
-    for number, prediction in enumerate(predictions, 1):
-        points = [point for point in prediction.points if metric in point.predicted]
-        name = MODELS[prediction.model]
+    rows = [(f"predicted {MODELS[each.model]}", _values(each, metric)) for each in predictions]
+    if metric is Metric.DELAY:
+        rows += [(f"sum of delays alone, {MODELS[each.model]}", _summed(each)) for each in predictions]
+    for number, (name, line) in enumerate(((name, line) for name, line in rows if line), 1):
         yield {
             "type": "scatter",
             "mode": "lines",
-            "name": f"predicted {name}",
-            "x": [shown(point.rate, "") for point in points],
-            "y": [shown(point.predicted[metric], scale) for point in points],
-            "hovertemplate": f"predicted {name}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}<extra></extra>",
+            "name": name,
+            "x": [shown(rate, "") for rate, _ in line],
+            "y": [shown(value, scale) for _, value in line],
+            "hovertemplate": f"{name}<br>%{{x:.4~g}} Gbit/s: %{{y:.4~g}} {UNITS[metric]}<extra></extra>",
             "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
             "meta": {"colour": number},
         }
+
+
+def _values(prediction: Prediction, metric: Metric) -> list[tuple[float, float]]:
+    return [(point.rate, point.predicted[metric]) for point in prediction.points if metric in point.predicted]
+
+
+def _summed(prediction: Prediction) -> list[tuple[float, float]]:
+    return [(point.rate, point.summed_delay) for point in prediction.points if point.summed_delay is not None]
 
 
 def cpu_figure(anchor: str, record: Characterization, alone: Mapping[str, Sweep]) -> Figure | None:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.items import Characterized
+from csit_utils.report import studies
 from csit_utils.report.capsule import rerun_command
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.model.profile import Metric, Prediction
 from resources.libraries.python.model.sizing import Sized, Sizing
 from resources.libraries.python.model.sweep import Sweep, Vnf
 from resources.libraries.python.profiling.observed import GIGA
@@ -17,7 +18,14 @@ from resources.libraries.python.profiling.observed import GIGA
 _ENDS = {"failed": "a size could not be measured"}
 MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
 """Names of models of predictions."""
-KINDS = {"sweep": "Sweep", "chain": "Chain", "bursts": "Bursts", "sizing": "Sizing"}
+KINDS = {
+    "sweep": "Sweep",
+    "chain": "Chain",
+    "bursts": "Bursts",
+    "sizing": "Sizing",
+    "chain_study": "Chain study",
+    "interference": "Interference",
+}
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,10 @@ def _key(record: Characterization) -> tuple[object, ...]:
     if record.sweep is not None:
         spec = record.sweep.spec
         asked = (record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows)
+    elif record.chain_study is not None:
+        asked = record.chain_study.spec.model_dump_json()
+    elif record.interference is not None:
+        asked = record.interference.spec.model_dump_json()
     elif record.sizing is not None:
         asked = (record.sizing.deployment.model_dump_json(), record.sizing.workload.model_dump_json())
     return record.testbed, record.simulated, record.kind, record.test_id, asked
@@ -105,6 +117,12 @@ def title(record: Characterization) -> str:
         return f"{record.sweep.name}, {sweep_words(record.sweep)}"
     if record.sizing is not None:
         return record.sizing.deployment.vnf_name
+    if record.chain_study is not None:
+        return record.chain_study.spec.name
+    if record.interference is not None:
+        spec = record.interference.spec
+        load = "" if spec.load_pps is None else f", {rate(spec.load_pps)} each"
+        return f"{spec.name}, {spec.frame.name}{load}"
     return record.test_name
 
 
@@ -125,6 +143,8 @@ def vnf_words(vnf: Vnf) -> str:
 
 def chain_words(cell: Cell) -> str:
     """The way of packets: `router → firewall`, `router → firewall | firewall → router`."""
+    if not cell.nf_nodes:
+        return "a cable in the place of NFs"
     nodes = []
     for node in range(1, cell.nf_nodes + 1):
         kind = cell.kind_of(node)
@@ -138,6 +158,10 @@ def headline(item: Characterized) -> str:
     record = item.record
     if record.sizing is not None:
         return _sizing_headline(record.sizing)
+    if record.chain_study is not None:
+        return studies.chain_headline(record.chain_study)
+    if record.interference is not None:
+        return studies.interference_headline(record.interference)
     if record.sweep is None or not record.sweep.samples:
         return f"nothing was measured: {item.message or 'the test ended before its first load'}"
     if record.kind == "bursts":
@@ -157,10 +181,15 @@ def _saturation(record: Characterization, sweep: Sweep) -> str:
 
 def _prediction_errors(record: Characterization) -> list[str]:
     return [
-        f"predicted {MODELS[prediction.model]} it is off by {errors_words(prediction.errors)}"
+        f"predicted {MODELS[prediction.model]} it is off by {errors_words(prediction.errors)}{_summed(prediction)}"
         for prediction in record.predictions
         if prediction.errors
     ]
+
+
+def _summed(prediction: Prediction) -> str:
+    off = prediction.summed_delay_error
+    return "" if off is None else f" ({percent(off)} by the sum of delays alone)"
 
 
 def errors_words(errors: dict[Metric, float]) -> str:

@@ -12,7 +12,7 @@ from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import Cell, Figure, figures
 from csit_utils.analysis.comparison import side
 from csit_utils.analysis.density import asks_for
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.analysis.runs import History, Run
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.environments import environment_views, payload
@@ -73,7 +73,7 @@ def _kind(series: Series) -> tuple[object, ...]:
     return series.system.simulated, series.system.origin, series.frame, series.goals
 
 
-def _unlike(examples: Sequence[Series], metrics: set[Metric]) -> Iterator[list[object]]:
+def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Iterator[list[object]]:
     """Pairs of kinds and a metric that differ in meaning or have something to be known."""
     for (one, a), (other, b) in product(enumerate(examples), repeat=2):
         for metric in sorted(metrics):
@@ -99,7 +99,7 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
         "t": series.service_type,
         "s": cell.nf_chains,
         "n": cell.nf_nodes,
-        "m": list(Metric).index(cell.metric),
+        "m": list[Metric | Measure](Metric).index(cell.metric),
         "c": names.short(cell),
         "l": names.address(cell),
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",

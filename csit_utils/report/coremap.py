@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from resources.libraries.python.model.cell import ALL_INSTANCES
-from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.result import Affinity, Result
 from resources.libraries.python.planning.names import VSWITCH, is_vswitch
 

@@ -55,7 +55,7 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
     for row in recorded:
         services.setdefault(row.test_type or "one load", []).append(row.service_type or "without NFs")
     types = [f"{kind}: {', '.join(_unique(found))}" for kind, found in services.items()]
-    types += _unique(item.record.kind for item in others)
+    types += _unique(item.record.kind.replace("_", " ") for item in others)
     sweeps = (item.record.sweep for item in others)
     frames = _unique(
         (*(row.frame for row in recorded if row.frame), *(sweep.spec.frame.name for sweep in sweeps if sweep))

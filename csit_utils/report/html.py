@@ -61,6 +61,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
+        digits3=units.digits3,
         rate=units.rate,
         bandwidth=units.bandwidth,
         latency=units.latency,

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.dataset.rows import TestRow
 
 
@@ -13,7 +13,7 @@ def test_href(row: TestRow) -> str:
     return f"#{row.anchor}"
 
 
-def cell_anchor(series: Series, metric: Metric, place: tuple[int, int] | None = None) -> str:
+def cell_anchor(series: Series, metric: Metric | Measure, place: tuple[int, int] | None = None) -> str:
     """Id of a cell of a heat map: `csc-4x2-ndr-64b-1c-vs1-sim-3f2a`, the same in every report of the same series.
 
     Args:

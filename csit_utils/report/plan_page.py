@@ -16,8 +16,8 @@ from markupsafe import Markup
 from csit_utils.report import units
 from csit_utils.report.plan_terminal import LETTERS, MEANINGS, examples, mark, name_of, shared, uneven
 from csit_utils.report.plan_time import Times
+from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.memory import MemoryLayout
-from resources.libraries.python.model.plan import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import Candidate, core_usage
 from resources.libraries.python.planning.memory import node_of, spare_mb

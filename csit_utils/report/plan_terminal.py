@@ -10,7 +10,8 @@ from rich.table import Table
 from csit_utils.report.plan_time import Times
 from csit_utils.report.units import DASH, rate, seconds
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.plan import Plan, Port, Thread, ThreadRole
+from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.matrix import Candidate
 from resources.libraries.python.planning.reasons import Limit
@@ -192,9 +193,11 @@ def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads:
 
 
 def _segment_table(plan: Plan) -> Table:
-    table = _table("Segments of the vSwitch", "segment", "instance", "joins")
+    copied = any(segment.copies for segment in plan.segments)
+    table = _table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
     for segment in plan.segments:
-        table.add_row(segment.name, str(segment.instance), " - ".join(segment.members))
+        copies = [", ".join(segment.copies)] if copied else []
+        table.add_row(segment.name, str(segment.instance), " - ".join(segment.members), *copies)
     return table
 
 
@@ -221,6 +224,8 @@ def _function_table(plan: Plan) -> Table:
         for side in (function.left, function.right):
             route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
             table.add_row(function.name, function.kind, function.size, f"{side.name} {side.address}", route)
+    for tap in plan.taps:
+        table.add_row(tap.name, tap.kind, tap.size, tap.interface, f"passive: copies of {tap.segment}")
     return table
 
 

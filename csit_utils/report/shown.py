@@ -141,7 +141,7 @@ class Shown:
 
     @cached_property
     def characterizations(self) -> Sequence[View]:
-        """Sweeps, bursts, chains and sizings, the newest run of each."""
+        """Sweeps, bursts, chains, sizings and studies, the newest run of each."""
         return views(self.contents.characterizations)
 
     @cached_property

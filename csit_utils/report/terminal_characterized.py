@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-from csit_utils.report.characterized import View, warnings
+from csit_utils.report.characterized import KINDS, View, warnings
+from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
+from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.profiling.words import errors_in_words, profile_in_words
 
 
@@ -26,7 +28,9 @@ def _line(view: View) -> str:
         *(["oversubscribed"] if view.oversubscribed else []),
         *([] if view.passed else [str(view.item.status)]),
     ]
-    return " ".join([*marks, f"{view.record.kind} {view.title} ({view.record.test_name}):", view.headline])
+    return " ".join(
+        [*marks, f"{KINDS[view.record.kind].lower()} {view.title} ({view.record.test_name}):", view.headline]
+    )
 
 
 def _reasons(view: View) -> Iterator[str]:
@@ -37,4 +41,14 @@ def _reasons(view: View) -> Iterator[str]:
     yield from errors_in_words(record.predictions)
     if record.sizing is not None:
         yield from (*record.sizing.steps, *record.sizing.notes)
+    if record.chain_study is not None:
+        yield from _suspects(record.chain_study)
+    if record.interference is not None:
+        yield from (*matrix_in_words(record.interference), *advice_in_words(record.interference))
     yield from warnings(record)
+
+
+def _suspects(study: ChainStudy) -> Iterator[str]:
+    for rank, suspect in enumerate(study.suspects, 1):
+        yield f"{rank}. {suspect.chain.name}, mean distance {suspect.mean_distance:.3g}: {'; '.join(suspect.reasons)}"
+    yield from study.notes

@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.generator.ditg.requirements import missi
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.ownership import DIRECTORY
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.topology import Topology

@@ -24,7 +24,8 @@ from resources.libraries.python.drivers.generator.builtin.wire import Sending
 from resources.libraries.python.drivers.generator.xdp.machine import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.plan import CoreMap, Flow, Plan, Thread, ThreadRole
+from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 
 pytestmark = [

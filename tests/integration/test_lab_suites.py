@@ -139,3 +139,41 @@ def test_a_service_is_swept_over_ssh_as_on_a_laptop(lab: Lab, tmp_path: Path) ->
         assert point.output_pps > 0
         assert point.delay_s is not None
         assert set(point.cpu) == {"nf-1-1"}
+
+
+CHAINS = """
+name: over SSH
+vnfs:
+  - {name: router, kind: linux_router}
+  - {name: monitor, kind: tcpdump, mode: passive}
+policies: [monitor > router]
+workloads: {protocols: [UDP], volumes_mbps: [2], frames: [64B]}
+duration_s: 1
+"""
+
+
+def test_chains_are_watched_on_the_node_second_by_second(lab: Lab, tmp_path: Path) -> None:
+    before = state(lab)
+    (tmp_path / "chains.yaml").write_text(CHAINS)
+    dut = {"containers": ["linux_router", "tcpdump"]}
+    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
+    resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
+    (tmp_path / "chains.robot").write_text(
+        f"*** Settings ***\nResource    {resource}\nSuite Setup    Open Testbed\nSuite Teardown    Close Testbed\n"
+        "Test Teardown    Close Chain Study    ${TEST STATUS}    ${TEST MESSAGE}\n"
+        f"*** Test Cases ***\nOver SSH\n    Chains Should Be Compared    {tmp_path / 'chains.yaml'}\n"
+    )
+    done = run_robot(tmp_path / "out", *options(topology), sources=[tmp_path / "chains.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_state(lab, before)
+    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
+    study = item.record.chain_study
+    assert study is not None
+    assert [run.chain.order for run in study.runs] == [("router",), ("monitor",), ("monitor", "router")]
+    for run in study.runs:
+        assert run.failed is None
+        assert run.throughput_bps > 0
+        assert run.latency_s
+        received = {row.owner: row.values for row in run.series if row.feature == "rx_pps"}
+        assert set(received) == {*run.chain.order, "vswitch"}
+        assert all(value is not None and value > 1000 for (value,) in received.values())

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.ownership import DIRECTORY, Machine
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.ovs.programs import missing
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.function.testpmd.driver import missing
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.ovs.programs import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
@@ -34,7 +34,7 @@ WITH_OVS = pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
 ROUTER, TESTPMD = NfKind.LINUX_ROUTER, NfKind.TESTPMD
 VICTIM = """
 import time
-from resources.libraries.python.model.cell import NfKind
+from resources.libraries.python.model.kinds import NfKind
 from tests.integration.user_space import cell, deployed, topology_with
 with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind.TESTPMD,))):
     print("deployed", flush=True)

@@ -20,8 +20,9 @@ from resources.libraries.python.drivers.host.ownership import DIRECTORY, Machine
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import CoreMap, Flow, Link, Plan, Port, Thread, ThreadRole
+from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult

@@ -18,9 +18,10 @@ from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Plan, ThreadRole
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint

@@ -23,8 +23,8 @@ from resources.libraries.python.drivers.switch.vpp.driver import VppSwitch
 from resources.libraries.python.drivers.vpp import crash
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
-from resources.libraries.python.model.cell import NfKind
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Result, VerdictKind
 from resources.libraries.python.model.settings import Vpp

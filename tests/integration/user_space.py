@@ -18,9 +18,10 @@ from resources.libraries.python.drivers.host.ownership import DIRECTORY, Machine
 from resources.libraries.python.drivers.host.record import Record
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import Asked

@@ -14,7 +14,10 @@ import pytest
 import yaml
 
 from csit_utils.cli import COMMANDS
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.load_chains import ChainFile
+from resources.libraries.python.model.load_interference import InterferenceFile
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
 
@@ -236,12 +239,18 @@ def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
         assert (ROOT / file).exists(), file
 
 
+STUDIES: dict[str, type[Frozen]] = {"vnfs": ChainFile, "contenders": InterferenceFile}
+"""Files that are no topologies, by a key that only they have."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_of_pages_can_be_read(page: Path) -> None:
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     for language, body in blocks:
         if language == "yaml":
-            Topology.model_validate(yaml.safe_load(body))
+            data = yaml.safe_load(body)
+            model = next((model for key, model in STUDIES.items() if key in data), Topology)
+            model.model_validate(data)
         elif language == "python":
             ast.parse(body)
         elif language == "sh":

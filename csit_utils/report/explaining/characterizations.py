@@ -62,10 +62,10 @@ CHARACTERIZATIONS = (
         "How far a chain is from what its VNFs alone let expect.",
         "Percent of the measured value; for loss percentage points.",
         "Mean absolute error over all loads of the chain. By the hungriest VNF: throughput and loss of the VNF that "
-        "saturates first, sum of the delays. With shared CPUs: VNFs on the same CPUs count as one whose time per "
-        "packet is the sum of theirs.",
-        "A few loads near saturation may make most of it: look at the plot. Delays alone contain the generator and the "
-        "links once for each VNF, so their sum is too long at low rates.",
+        "saturates first. With shared CPUs: VNFs on the same CPUs count as one whose time per packet is the sum of "
+        "theirs. Delay: that of the path without VNFs, and of each VNF what it alone takes longer than the path.",
+        "A few loads near saturation may make most of it: look at the plot. Where the path was not measured, the "
+        "delay is the plain sum, which has generator, vSwitch and links in it once for each VNF.",
     ),
     Explanation(
         "indicator",

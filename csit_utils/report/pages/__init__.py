@@ -2,12 +2,14 @@
 
 from csit_utils.report.pages import (
     bursts,
+    chain_study,
     chains,
     compare,
     density,
     environment,
     failures,
     fairness,
+    interference,
     latency,
     losses,
     metrics,
@@ -31,6 +33,8 @@ PAGES: tuple[Page, ...] = (
     chains.PAGE,
     bursts.PAGE,
     sizings.PAGE,
+    chain_study.PAGE,
+    interference.PAGE,
     compare.PAGE,
     trend.PAGE,
     spread.PAGE,

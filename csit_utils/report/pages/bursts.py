@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.report.burst_figures import burst_figures
+from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View, warnings
 from csit_utils.report.figures import Figure
 from csit_utils.report.shown import Page, Shown
@@ -23,15 +24,7 @@ class Burst:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "bursts"]
-    if not found:
-        return None
-    bursts = [_burst(view) for view in found]
-    return {
-        "bursts": bursts,
-        "simulated": any(view.record.simulated for view in found),
-        "measured": any(not view.record.simulated for view in found),
-        "figures": [figure for each in bursts for figure in each.figures],
-    }
+    return keys_of_page("bursts", found, [_burst(view) for view in found]) if found else None
 
 
 def _burst(view: View) -> Burst:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.chain_figures import chain_figures, cpu_figure
 from csit_utils.report.characterized import MODELS, View, chain_words, error_text, kind_words, warnings
 from csit_utils.report.figures import Figure
@@ -22,6 +23,17 @@ class Predicted:
     def error(self, metric: Metric) -> str:
         """For people."""
         return error_text(metric, self.prediction.errors.get(metric))
+
+    @property
+    def summed(self) -> float | None:
+        """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
+        found = self.prediction
+        return found.errors.get(Metric.DELAY) if found.path is None else found.summed_delay_error
+
+    @property
+    def summed_text(self) -> str:
+        """For people."""
+        return error_text(Metric.DELAY, self.summed)
 
 
 @dataclass(frozen=True)
@@ -43,13 +55,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not chains:
         return None
     chained = [_chained(view, shown.characterizations) for view in chains]
-    return {
-        "chained": chained,
-        "metrics": list(Metric),
-        "simulated": any(view.record.simulated for view in chains),
-        "measured": any(not view.record.simulated for view in chains),
-        "figures": [figure for each in chained for figure in each.figures],
-    }
+    return {**keys_of_page("chained", chains, chained), "metrics": list(Metric)}
 
 
 def _chained(view: View, every: Sequence[View]) -> Chained:

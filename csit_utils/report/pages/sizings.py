@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View, capacity_words
 from csit_utils.report.figures import Figure
 from csit_utils.report.shown import Page, Shown
@@ -37,15 +38,7 @@ class SizingView:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
-    if not found:
-        return None
-    sizings = [_sizing(view) for view in found]
-    return {
-        "sizings": sizings,
-        "simulated": any(view.record.simulated for view in found),
-        "measured": any(not view.record.simulated for view in found),
-        "figures": [figure for each in sizings for figure in each.figures],
-    }
+    return keys_of_page("sizings", found, [_sizing(view) for view in found]) if found else None
 
 
 def _sizing(view: View) -> SizingView:

@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfKind, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.profile import Profile
 from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Sizing, Use
 from resources.libraries.python.model.sweep import Bursts, Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.profiling.chains import Part, predict
+from resources.libraries.python.profiling.path import MeasuredPath
 from resources.libraries.python.profiling.profile import profile_of_sweep
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
@@ -101,11 +103,11 @@ def swept(test_name: str, sweep: Sweep, **parts: Any) -> Characterization:
     return record("sweep", test_name, sweep=sweep, profile=profiled(sweep), **parts)
 
 
-def chained(**parts: Any) -> Characterization:
-    """A router and a firewall, predicted from both alone."""
+def chained(path: MeasuredPath | None = None, **parts: Any) -> Characterization:
+    """A router and a firewall, predicted from both alone, and from the path without them."""
     chain = sweep_of("router-firewall", ROUTER_FIREWALL, capacity_pps=1.9e5)
     alone = (sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
-    prediction = predict(chain.name, [Part(profiled(each)) for each in alone], chain.points, "hungriest")
+    prediction = predict(chain.name, [Part(profiled(each)) for each in alone], chain.points, "hungriest", path)
     return record(
         "chain", "Router And Firewall", sweep=chain, profile=profiled(chain), predictions=(prediction,), **parts
     )

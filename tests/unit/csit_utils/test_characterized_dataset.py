@@ -2,18 +2,21 @@
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
+from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.batch import Outcome, import_all
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.load import load
 from csit_utils.dataset.stored import Stored
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Result as DensityResult
@@ -21,6 +24,7 @@ from resources.libraries.python.recording.writer import write_characterization
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst, one_of_each, sized
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.studied import chain_studied, interfered
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +115,8 @@ def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
         "SIMULATED FAIL sizing proxy (Proxy): fr1m-ba1s carries at least 500 calls/s with 3 vCPUs, the most of 3 sizes "
         "measured; a size could not be measured",
     ]
-    refused = _run("trend", str(tmp_path))
-    assert refused.exception is not None
-    assert "there are characterizations in it, and no tests of density" in str(refused.exception)
+    with pytest.raises(ConfigError, match="there are characterizations in it, and no tests of density"):
+        contents_of([tmp_path])
     assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
 
 
@@ -126,3 +129,32 @@ def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) ->
     assert {"Router_And_Firewall/predictions.csv", "Firewall/S_statistics.csv", "Firewall/coefficients.csv"} <= found
     assert {"Bursts/S_allsamples.csv", "Proxy/sizing.csv"} <= found
     assert (tmp_path / "site" / "sizings.html").is_file()
+
+
+def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -> None:
+    records = [chain_studied(), interfered(), burst()]
+    _import(tmp_path / "d", write_output_xml(tmp_path / "output.xml", records, []))
+    files = f"read_parquet('{tmp_path / 'd'}/characterizations/*.parquet', union_by_name = true)"
+
+    def ask(table: str, then: str) -> list[tuple[object, ...]]:
+        sql = f"with rows as (select name, unnest({table}, recursive := true) from {files}) {then}"  # noqa: S608 - all of it is the test's
+        return duckdb.connect().execute(sql).fetchall()
+
+    study, found = records[0].chain_study, records[1].interference
+    assert study is not None and found is not None
+    assert ask("runs", "select count(*), count(failed), any_value(name) from rows") == [
+        (len(study.runs), 1, "Four Network Functions")
+    ]
+    first = study.suspects[0]
+    assert ask("suspects", "select distinct chain, mean_distance from rows where rank = 1") == [
+        (first.chain.name, first.mean_distance)
+    ]
+    assert ask("statistics", "select count(*) from rows") == [(len(study.statistics),)]
+    beside = "select avg(throughput_pps) from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
+    met = [one.throughput_pps for one in found.meetings if (one.target, one.against) == ("monitor", ("balancer",))]
+    assert ask("meetings", beside) == [(pytest.approx(sum(met[:5]) / 5),)]
+    mean = next(row.mean for row in found.matrix if (row.target, row.against) == ("monitor", ("balancer",)))
+    asked = "select normalized from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
+    assert ask("interference_matrix", asked) == [(mean,)]
+    stored = {item.record.kind: item.record for item in Stored(Layout(tmp_path / "d")).characterizations}
+    assert stored == {one.kind: one for one in records}

@@ -14,9 +14,11 @@ from csit_utils.report.pages import bursts, chains, failures, overview, profiles
 from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.sweep import Vnf
+from resources.libraries.python.profiling.path import MeasuredPath
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst, chained, dataset_of, one_of_each, record, sized
 
@@ -113,7 +115,26 @@ def test_a_prediction_is_laid_beside_what_was_measured() -> None:
         "firewall alone",
     ]
     assert re.search(
-        r"router → firewall by the hungriest VNF [\d.]+ % [\d.]+ % [\d.]+ percentage points 12", words(page)
+        r"router → firewall by the hungriest VNF [\d.]+ % ([\d.]+ %) [\d.]+ percentage points \1 none measured 12",
+        words(page),
+    )
+
+
+def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> None:
+    path = MeasuredPath("path", (0.01, 0.1), (0.02, 0.02))
+    page = made(chains.PAGE, chained(path))
+    points, once, summed = drawn(page, "-chain-delay", "logarithmic")
+    assert [each["name"] for each in (points, once, summed)] == [
+        "measured",
+        "predicted by the hungriest VNF",
+        "sum of delays alone, by the hungriest VNF",
+    ]
+    assert summed["y"][0] - once["y"][0] == pytest.approx(0.02, abs=1e-4)
+    throughput = drawn(page, "-chain-throughput", "linear")
+    assert [each["name"] for each in throughput] == ["measured", "predicted by the hungriest VNF"]
+    assert re.search(r"hungriest VNF [\d.]+ % [\d.]+ % [\d.]+ percentage points [\d.]+ % path 12", words(page))
+    assert re.search(
+        r"delay [\d.]+ %, loss [\d.]+ percentage points \([\d.]+ % by the sum of delays alone\)", words(page)
     )
 
 

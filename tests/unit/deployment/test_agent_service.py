@@ -8,18 +8,23 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.deployment.agent import calls
-from resources.libraries.python.deployment.agent.calls import PROTOCOL, Greeting, Hello, Place, Role, Work
+from resources.libraries.python.deployment.agent.calls import PROTOCOL, Greeting, Hello, Place, Role, Sited, Work
 from resources.libraries.python.deployment.agent.service import Service
+from resources.libraries.python.deployment.brought import Brought, File
 from resources.libraries.python.deployment.machine import Machine
-from resources.libraries.python.deployment.parts import Share
+from resources.libraries.python.deployment.parts import Share as CellShare
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.sizing import DeploymentSpec, Share, Size
+from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.roles.service import InstanceUse
 from resources.libraries.python.search.profiles import profile
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
@@ -27,6 +32,27 @@ CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
 WORK = Work(
     make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout),
     Asked(test_type=TestType.MRR, cell=CELL, frame=frame("IMIX"), profile=profile("quick")),
+)
+SITED = Sited(
+    Brought(
+        DeploymentSpec.model_validate(
+            {
+                "vnf_name": "edges",
+                "components": [{"name": "edge", "short": "ed", "flavors": ["small"]}],
+                "flavors": {"small": {"vcpus": 1, "memory_mb": 64}},
+                "install": "install.sh",
+                "mode": "exhaustive",
+            }
+        ),
+        WorkloadSpec.model_validate({"range": {"min": 1, "max": 3}, "increase": 1, "generator": "load.sh"}),
+        {"edge": "deployment/install.sh"},
+        None,
+        "deployment/load.sh",
+        (File("deployment/install.sh", 0o755, b"\x00\xff"),),
+    ),
+    Size(components={"edge": Share(flavor="small")}),
+    Role.INSTANCES,
+    Port(owner="service-bridge", interface="uplink", mac="02:c5:ff:00:00:02", data_thread=0),
 )
 GREETING = Greeting(PROTOCOL, "a" * 64, "3.11.2", "dut1", 7, None)
 
@@ -45,6 +71,24 @@ class NotingPart:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
+
+
+class NotingService(NotingPart):
+    """A node's part in a service: whatever it is asked to be."""
+
+    def __init__(self, machine: "NotingMachine") -> None:
+        super().__init__("service", machine)
+        self.instances = self.load = self.reporting = self
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        return {"edge-1": InstanceUse(1.5, None, 7)}
+
+    def offer(self, load: float) -> float:
+        self._machine.note(f"offer {load:g}")
+        return load / 2
+
+    def facts(self) -> Mapping[str, str]:
+        return {"edge": "1.0"}
 
 
 class NotingMachine:
@@ -66,10 +110,17 @@ class NotingMachine:
         self.note("open")
         return ("removed network namespace csit-x",)
 
-    def share(self, plan: object, asked: object) -> Share:
+    def share(self, plan: object, asked: object) -> CellShare:
         assert (plan, asked) == (WORK.plan, WORK.asked)
         cables = (NotingPart("cable1", self), NotingPart("cable2", self))
-        return Share(cables, cast(Any, NotingPart("switch", self)), None, None, None)
+        return CellShare(cables, cast(Any, NotingPart("switch", self)), None, None, None)
+
+    def instances(self, brought: Brought, size: Size, cable: Port) -> "NotingService":
+        assert (brought, size, cable) == (SITED.brought, SITED.size, SITED.cable)
+        return NotingService(self)
+
+    def load(self, brought: Brought, size: Size, cable: Port) -> "NotingService":
+        return self.instances(brought, size, cable)
 
     def clean(self) -> tuple[str, ...]:
         self.note("clean")
@@ -145,6 +196,21 @@ def test_a_machine_that_is_being_cleaned_is_waited_for_where_that_is_asked() -> 
     assert machine.notes == ["open"]
 
 
+def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
+    machine = NotingMachine()
+    service = service_on(machine)
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.SITE, SITED)
+    ask(service, calls.START, SITED.role)
+    with pytest.raises(CsitError, match="there is something deployed already: instances"):
+        ask(service, calls.SITE, SITED)
+    assert ask(service, calls.USE, None) == {"edge-1": InstanceUse(1.5, None, 7)}
+    assert ask(service, calls.OFFER, 30.0) == 15.0
+    assert ask(service, calls.FACTS, SITED.role) == {"edge": "1.0"}
+    service.close()
+    assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]
+
+
 @pytest.mark.parametrize(
     ("hello", "words"),
     [
@@ -164,6 +230,7 @@ def test_who_does_not_fit_is_told_so_in_a_sentence(hello: Hello, words: str) -> 
         ("reboot", None, "knows no call 'reboot'"),
         ("start", "everything", "the call 'start' is not of protocol"),
         ("counters", "switch", "this agent has no cell"),
+        ("offer", 1.0, "this agent has no part of a service"),
         ("clean", None, "this agent has not opened its machine"),
     ],
 )

@@ -11,8 +11,9 @@ from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.sampling import Sampling
 from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.errors import CsitError, NoTraffic
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sweep import Bursts, Protocol, Rates, SweepSpec

@@ -3,10 +3,12 @@
 import pytest
 from search_fakes import FRAME
 
-from resources.libraries.python.model.cell import Cell, NfKind, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.cpu import layout
-from resources.libraries.python.model.plan import CoreMap, Plan
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.cores import allocate

@@ -120,9 +120,9 @@
 
   const spoken = (choice) => (Number(choice) ? `instance ${choice}` : choice);
 
-  // Buttons for few choices, a list for many.
+  // Buttons for few and short choices, a list for others.
   csit.choice = (label, choices, chosen, choose) => {
-    if (choices.length > 5 || label) {
+    if (choices.length > 5 || choices.join("").length > 70 || label) {
       const select = csit.make("select", { "aria-label": label || "instance" });
       choices.forEach((choice) => select.add(new Option(spoken(choice), choice, false, choice === chosen)));
       select.addEventListener("change", () => choose(select.value));

@@ -65,6 +65,9 @@ class LocalWorld:
             clock=time.monotonic,
             sampler=share.sampler,
             generator_counters=share.generator_counters,
+            features=share.features,
+            tracer=share.tracer,
+            costs=share.costs,
         )
 
     def host(self, asked: Specifications, folder: Path) -> Host:

@@ -6,8 +6,11 @@ Everything is done here, by drivers on this machine. Whoever drives several mach
 from collections.abc import Iterable
 from contextlib import ExitStack
 
-from resources.libraries.python.deployment import makers
+from resources.libraries.python.deployment import function_makers, makers
+from resources.libraries.python.deployment.brought import Brought
 from resources.libraries.python.deployment.parts import Share
+from resources.libraries.python.deployment.site import Site
+from resources.libraries.python.deployment.sized_here import SizedHere, instances_here, load_here, specifications
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.fabric import Fabric
@@ -17,14 +20,21 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import Problem, check
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
 from resources.libraries.python.drivers.instances.requirements import missing as missing_for_services
+from resources.libraries.python.drivers.sampler.costs import LinuxCostMeter
+from resources.libraries.python.drivers.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.sampler.host import HostSampler
+from resources.libraries.python.drivers.sampler.tasks import tasks_on
+from resources.libraries.python.drivers.tracer.driver import KernelTracer
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.core_map import Thread
 from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.plan import Plan, Thread
+from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.instances import usable_mb
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
@@ -73,7 +83,7 @@ class Machine:
 
     def wishes(self) -> tuple[str, ...]:
         """What only virtual machines need, NFs that are there on request, and services of several components."""
-        found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
+        found = list(function_makers.missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:
             found += missing_for_services()
         return tuple(map(str, found))
@@ -107,17 +117,25 @@ class Machine:
         handed_over = HandedOver([port.nic for port in polled if port.nic is not None], self._lock)
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
-        site = makers.Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
+        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
         functions = [function for function in plan.functions if function.name in owners]
+        taps = [tap for tap in plan.taps if tap.name in owners]
+        # A path without NFs has none of them on every DUT.
+        here = bool(functions or taps) or not (plan.functions or plan.taps)
         return Share(
             cables=(fabric, handed_over) if polled else (fabric,),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
-            functions=makers.functions(self._dut, site, functions) if self._dut is not None and functions else None,
+            functions=function_makers.functions(self._dut, site, functions, taps)
+            if self._dut is not None and here
+            else None,
             generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)}, lambda: self._data_threads(plan, fabric)
             ),
             generator_counters=lambda: fabric.counters({GENERATOR} & owners),
+            features=LinuxFeatureSampler(plan, fabric) if self._dut is not None and owners - {GENERATOR} else None,
+            costs=LinuxCostMeter(plan, fabric) if functions or taps else None,
+            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock) if functions or taps else None,
         )
 
     def orchestrator(self, asked: Specifications) -> LocalOrchestrator:
@@ -127,10 +145,24 @@ class Machine:
             Unsupported: Instances cannot be limited here.
         """
         oversubscribe = self._dut is not None and self._dut.oversubscribe
-        memory_mb = sum(
-            node.ordinary_mb if node.available_mb is None else node.available_mb for node in self.memory or ()
-        )
-        return LocalOrchestrator(asked, self._lock, self.layout, memory_mb or None, oversubscribe=oversubscribe)
+        return LocalOrchestrator(asked, self._lock, self.layout, usable_mb(self.memory), oversubscribe=oversubscribe)
+
+    def instances(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+        """The instances of a service in one size, loaded over a cable.
+
+        Raises:
+            PlanError: The machine is too small for them.
+            Unsupported: Instances cannot be limited here, or programs of their scripts are missing.
+        """
+        return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
+
+    def load(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+        """Whoever loads a service over a cable.
+
+        Raises:
+            Unsupported: Programs of the generator script are missing, or there are no control groups.
+        """
+        return load_here(brought, size, cable, self._lock)
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """Claimed things and data threads that are still there, although no cell is deployed.
@@ -171,7 +203,13 @@ class Machine:
         alone would make a busy owner look idle. What is known of those is the time of their planned CPUs.
         """
         elsewhere = {function.name for function in plan.functions if not function.kind.is_namespace}
+        elsewhere.update(tap.name for tap in plan.taps)
         if self._dut is not None and self._dut.vswitch != "linux_bridge":
             elsewhere.update(filter(is_vswitch, fabric.owners))
         behind = {port.interface for name in elsewhere for port in plan.ports(name)}
         return {interface: row for interface, row in fabric.threads().items() if interface not in behind}
+
+
+def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
+    """All threads of each NF, the kernel's that work for it included."""
+    return {owner: tasks.threads() for owner, tasks in tasks_on(plan, fabric).items() if not is_vswitch(owner)}

@@ -16,6 +16,7 @@ from resources.libraries.python.roles.passing import Passing
 from resources.libraries.python.roles.sampler import Sampler
 from resources.libraries.python.roles.service import Orchestrator
 from resources.libraries.python.roles.vswitch import VSwitch
+from resources.libraries.python.roles.watching import CostMeter, FeatureSampler, Tracer
 
 
 class Part(Protocol):
@@ -43,6 +44,12 @@ class Parts:
     """Use of CPUs, where the world can tell."""
     generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
     """Counters of the generator's own interfaces, where there are any: what the vSwitch did not take in shows there."""
+    features: FeatureSampler | None = None
+    """What NFs, vSwitch and machine do each second, where the world can tell."""
+    tracer: Tracer | None = None
+    """Events of the NFs' threads, as well."""
+    costs: CostMeter | None = None
+    """What NFs use in the course of a trial, as well."""
 
     def in_order(self) -> tuple[Part, ...]:
         """In the order in which they are started."""
@@ -63,6 +70,10 @@ class Share:
     """Use of this machine's planned CPUs, and of its data threads."""
     generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
     """As those of `Parts`."""
+    features: FeatureSampler | None = None
+    tracer: Tracer | None = None
+    costs: CostMeter | None = None
+    """Of this machine's NFs and vSwitch."""
 
     def in_order(self) -> tuple[Part, ...]:
         """In the order in which they are started."""

@@ -9,6 +9,8 @@ from resources.libraries.python.deployment.simulated_sizing import simulated_siz
 from resources.libraries.python.drivers.function.sim import SimFunctions
 from resources.libraries.python.drivers.generator.sim import SimGenerator
 from resources.libraries.python.drivers.sampler.sim import SimSampler
+from resources.libraries.python.drivers.sampler.sim_costs import SimCostMeter
+from resources.libraries.python.drivers.sampler.sim_features import SimFeatureSampler
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -48,7 +50,7 @@ class SimWorld:
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell, all on one simulated system with its own clock."""
         clock = VirtualClock()
-        system = SimulatedSystem(plan, self._simulation, clock, asked.test_type)
+        system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
         return Parts(
             cables=(),
             switch=SimSwitch(system),
@@ -56,6 +58,8 @@ class SimWorld:
             generator=SimGenerator(system),
             clock=clock.now,
             sampler=SimSampler(system),
+            features=SimFeatureSampler(system),
+            costs=SimCostMeter(system),
         )
 
     def host(self, asked: Specifications, folder: Path) -> Host:

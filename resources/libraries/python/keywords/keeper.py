@@ -19,7 +19,7 @@ from resources.libraries.python.recording.journal import Ended
 from resources.libraries.python.recording.journal_run import Run
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
-from resources.libraries.python.recording.resume import cell_key, past_of
+from resources.libraries.python.recording.resume import cell_key, has_only_characterizations, past_of
 from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.writer import check_folder, write_result
 
@@ -67,7 +67,7 @@ class Keeper:
         """
         folder = self._prepared()
         chosen = choices(lookup, topology)
-        if resumed_folder(lookup) is None:
+        if resumed_folder(lookup) is None or has_only_characterizations(folder):
             run = Run.begin(folder, chosen, environment, command(lookup), boot_id())
         else:
             run = Run.resume(folder, chosen, environment, topology.world, boot_id())
@@ -90,7 +90,7 @@ class Keeper:
         if self._run_or_none is not None:
             return self._run_or_none.past.done
         folder = resumed_folder(lookup)
-        return past_of(folder).done if folder is not None else ()
+        return past_of(folder).done if folder is not None and not has_only_characterizations(folder) else ()
 
     def begin_test(self, asked: Asked) -> None:
         """Let a test begin; one that was measured before ends here as it ended then.

@@ -6,19 +6,23 @@ seconds and says that there is somebody.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.deployment.brought import Brought
+from resources.libraries.python.model.behaviour import Series, StateGraph
+from resources.libraries.python.model.counters import Cost, InterfaceCounters, Processed, Sample
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.memory import MemoryLayout
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.roles.service import InstanceUse
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -34,12 +38,14 @@ def beat_s(silence_s: float) -> float:
 
 
 class Role(StrEnum):
-    """A part of a node's share of a plan."""
+    """A part of a node's share of a plan, or of a service of several components."""
 
     CABLES = "cables"
     SWITCH = "switch"
     FUNCTIONS = "functions"
     GENERATOR = "generator"
+    INSTANCES = "instances"
+    LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,14 @@ class Work:
     asked: Asked
 
 
+class Watcher(StrEnum):
+    """Who watches what is deployed while traffic runs."""
+
+    FEATURES = "features"
+    TRACER = "tracer"
+    COSTS = "costs"
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What a node has of a cell."""
@@ -99,6 +113,28 @@ class Prepared:
     roles: frozenset[Role]
     sampler: bool
     generator_counters: bool
+    watchers: frozenset[Watcher] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sited:
+    """A service in one size, and a node's part in it."""
+
+    brought: Brought
+    size: Size
+    role: Role
+    """INSTANCES or LOAD."""
+    cable: Port
+    """This node's end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a watcher saw; a feature sampler has series, a tracer graphs, a cost meter costs."""
+
+    series: tuple[Series, ...] = ()
+    graphs: tuple[StateGraph, ...] = ()
+    costs: Mapping[str, Cost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,12 +164,23 @@ START: Call[Role, None] = _call("start", Role, _Nothing, 7200.0)
 STOP: Call[Role, None] = _call("stop", Role, _Nothing, 600.0)
 AFFINITY: Call[Role, Mapping[str, frozenset[int]]] = _call("affinity", Role, Mapping[str, frozenset[int]])
 COUNTERS: Call[Role, Mapping[str, InterfaceCounters]] = _call("counters", Role, _Counters)
+PROCESSED: Call[None, Mapping[str, Processed]] = _call("processed", _Nothing, Mapping[str, Processed])
+"""Of the NFs."""
 FACTS: Call[Role, Mapping[str, str]] = _call("facts", Role, Mapping[str, str])
 PROBLEMS: Call[Role, tuple[str, ...]] = _call("problems", Role, tuple[str, ...], 60.0)
 RUN: Call[Trial, TrialResult] = _call("run", Trial, TrialResult, 120.0)
 """On top of the trial's duration."""
 MAXIMUM: Call[Trial, float] = _call("maximum_pps", Trial, float, 120.0)
 SAMPLE: Call[None, Sample] = _call("sample", _Nothing, Sample)
+WATCH: Call[Watcher, None] = _call("watch", Watcher, _Nothing, 60.0)
+WATCHED: Call[Watcher, Seen] = _call("watched", Watcher, Seen, 120.0)
+"""It has to be parsed, and carried."""
+WATCHER_FACTS: Call[Watcher, Mapping[str, str]] = _call("watcher_facts", Watcher, Mapping[str, str])
+SITE: Call[Sited, None] = _call("site", Sited, _Nothing, 120.0)
+"""Nothing is made, as by `prepare`; but it has files to carry."""
+OFFER: Call[float, float] = _call("offer", float, float, 120.0)
+"""On top of the time that the generator script has."""
+USE: Call[None, Mapping[str, InstanceUse]] = _call("use", _Nothing, Mapping[str, InstanceUse])
 LEFTOVERS: Call[Plan | None, tuple[str, ...]] = _call("leftovers", Plan | None, tuple[str, ...], 60.0)
 CLEAN: Call[None, tuple[str, ...]] = _call("clean", _Nothing, tuple[str, ...], 180.0)
 CLOSE: Call[None, None] = _call("close", _Nothing, _Nothing, 180.0)
@@ -141,7 +188,7 @@ CLOSE: Call[None, None] = _call("close", _Nothing, _Nothing, 180.0)
 CALLS: Mapping[str, Call[Any, Any]] = {
     call.name: call
     for call in (
-        HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, START, STOP, AFFINITY, COUNTERS, FACTS, PROBLEMS, RUN, MAXIMUM, SAMPLE,
-        LEFTOVERS, CLEAN, CLOSE,
+        HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, START, STOP, AFFINITY, COUNTERS, PROCESSED, FACTS, PROBLEMS, RUN,
+        MAXIMUM, SAMPLE, WATCH, WATCHED, WATCHER_FACTS, SITE, OFFER, USE, LEFTOVERS, CLEAN, CLOSE,
     )
 }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from resources.libraries.python.deployment.agent import calls
 from resources.libraries.python.deployment.agent.calls import Role
 from resources.libraries.python.deployment.remote.link import Link, Pending
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.counters import InterfaceCounters, Processed, Sample
 from resources.libraries.python.model.trial import Trial, TrialResult
 
 _log = logging.getLogger(__name__)
@@ -64,6 +64,14 @@ class RemoteSystem(RemotePart):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface."""
         return self._link.call(calls.COUNTERS, self._role)
+
+
+class RemoteFunctions(RemoteSystem):
+    """The NFs of a node. Fulfils `Processing` of the roles too."""
+
+    def processed(self) -> Mapping[str, Processed]:
+        """What they have done, by name."""
+        return self._link.call(calls.PROCESSED, None)
 
 
 class RemoteGenerator(RemotePart):

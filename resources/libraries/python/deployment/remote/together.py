@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.libraries.python.deployment.remote.link import Pending
-from resources.libraries.python.deployment.remote.parts import RemotePart, RemoteSampler, RemoteSystem
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.deployment.remote.parts import RemoteFunctions, RemotePart, RemoteSampler, RemoteSystem
+from resources.libraries.python.model.counters import InterfaceCounters, Processed, Sample
 
 
 class Together:
@@ -54,6 +54,18 @@ class SystemsTogether(Together):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """By interface."""
         return {name: count for system in self._systems for name, count in system.counters().items()}
+
+
+class FunctionsTogether(SystemsTogether):
+    """The NFs of all nodes. Fulfils `Processing` of the roles too."""
+
+    def __init__(self, functions: Sequence[RemoteFunctions]) -> None:
+        super().__init__(functions)
+        self._functions = tuple(functions)
+
+    def processed(self) -> Mapping[str, Processed]:
+        """By name of the NF; names are unique on a testbed."""
+        return {name: done for each in self._functions for name, done in each.processed().items()}
 
 
 class SamplersTogether:

@@ -1,0 +1,25 @@
+"""What pages of one kind of characterization have in common."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from csit_utils.report.characterized import View
+from csit_utils.report.figures import Figure
+
+
+class Drawn(Protocol):
+    """A characterization on its page."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Its plots."""
+
+
+def keys_of_page(name: str, found: Sequence[View], made: Sequence[Drawn]) -> Mapping[str, object]:
+    """Values for the template of a page: what is on it by `name`, whose results these are, all plots."""
+    return {
+        name: made,
+        "simulated": any(view.record.simulated for view in found),
+        "measured": any(not view.record.simulated for view in found),
+        "figures": [figure for each in made for figure in each.figures],
+    }

@@ -1,0 +1,81 @@
+"""How to read figures of studies of chains and of interference."""
+
+from csit_utils.report.explaining.explanation import Explanation
+
+STUDIES = (
+    Explanation(
+        "cooks-distance",
+        "Cook's distance",
+        "How much a chain pulls the straight line that is laid through all chains: feature against volume.",
+        "No unit. Above 4/n (n points) a point is influential; chains are ranked by the mean over all features.",
+        "For each feature of each VNF a line of feature against offered volume is fitted through the means of all "
+        "chains with that VNF; the distance is that of Probius (Nam et al.). Extraordinary seconds are left out by the "
+        "interquartile range.",
+        "It finds what is unlike the rest, not what is bad: where half of the chains are slow, the fast ones stand "
+        "out. With few chains or volumes almost anything is influential; read the reasons, and the VNF alone.",
+    ),
+    Explanation(
+        "ground-truth",
+        "The VNF alone",
+        "What a VNF does in a chain of its own is the ground truth of what it does in longer ones.",
+        "As of the feature; outside of mean plus or minus three standard deviations it has changed.",
+        "Chains of one VNF are always measured, under the same workloads.",
+        "In a longer chain less traffic may reach a VNF, and its features change for that reason. On few cores, where "
+        "VNFs share CPUs, everything changes: the results say so.",
+    ),
+    Explanation(
+        "workflow-class",
+        "Workflow classes",
+        "What the threads of a VNF were doing, by pairs of events of the kernel: initialization, hard and soft "
+        "switches, computation, memory access, interrupts, I/O, idleness, and what fits none.",
+        "Share of the traced time; times a second.",
+        "Of virtual machines by events of KVM (Table 2 of Probius), of network namespaces by scheduling, interrupt, "
+        "NAPI and network events, by a mapping of our own that the documentation has.",
+        "Portions of the two sources do not compare. A thread that polls computes all of the time.",
+    ),
+    Explanation(
+        "normalized-throughput",
+        "Normalized throughput",
+        "Throughput of a network function beside others over its throughput alone.",
+        "1 is no interference; 0.6 means that 40 % are lost. With its 95 % confidence interval (Fieller).",
+        "Each has its own traffic. Alone it runs in the same place, on the same CPUs, as beside others; the order of "
+        "measurements is shuffled in each repetition.",
+        "For a monitor it is what its program looked at, not what was forwarded. On few cores network functions, "
+        "vSwitch and generator share CPUs: then most of the interference is for CPU time.",
+    ),
+    Explanation(
+        "sensitivity",
+        "Sensitivity",
+        "What a network function loses beside another one, mean over all competitors, its own like included.",
+        "Percent of its throughput alone.",
+        "One minus the mean of its row of normalized throughputs (Zeng et al.).",
+        "A mean over the competitors of this study: others may do it more or less harm.",
+    ),
+    Explanation(
+        "aggressiveness",
+        "Aggressiveness",
+        "What others lose beside a network function, mean over all targets.",
+        "Percent of their throughput alone.",
+        "One minus the mean of its column of normalized throughputs.",
+        "All were offered the same load. One that cannot take its load in may do others less harm than it could.",
+    ),
+    Explanation(
+        "network-share",
+        "Share of network I/O",
+        "How much of the degradation goes away when each has an equal share of the network I/O guaranteed.",
+        "Percent of the mean degradation.",
+        "All pairs once more with the ports of each limited to its share by a token bucket; "
+        "(guaranteed - as it is) / (1 - as it is), of the means.",
+        "A limit of traffic also limits what competitors compute: on shared CPUs it is no pure share of the network.",
+    ),
+    Explanation(
+        "placement-advice",
+        "Advice on placement",
+        "Which network functions to put on the same server.",
+        "Total capacity: the sum of normalized throughputs, at most the number of network functions.",
+        "All placements are compared where there are few enough, otherwise a good one is looked for. Three and more on "
+        "a server that were not measured together are predicted by the product of their pairs.",
+        "It knows interference only: no memory, no cores, no traffic between network functions. Close capacities are "
+        "said to be within the confidence intervals.",
+    ),
+)

@@ -1,0 +1,102 @@
+"""Chain studies: the chains of a policy, which of them stand out, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from csit_utils.report.behaviour_figures import chains_figure, classes_figure, sizes_words, workload_words
+from csit_utils.report.by_kind import keys_of_page
+from csit_utils.report.characterized import View
+from csit_utils.report.figures import Figure
+from csit_utils.report.shown import Page, Shown
+from csit_utils.report.transition_figures import graphs_figure
+from resources.libraries.python.behaviour.features import feature
+from resources.libraries.python.model.behaviour import ChainRun, Deviation, Suspect
+
+MOST_CHANGED = 12
+"""Changed features of a suspect, the furthest first."""
+MOST_TOLD = 20
+"""Suspects with reasons and changed features; others are in the table, and in the CSV files."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A feature of a VNF that is not as when the VNF was alone."""
+
+    row: Deviation
+    meaning: str
+    unit: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Change against the VNF alone; None from nothing."""
+        return self.row.here / self.row.alone - 1 if self.row.alone else None
+
+
+@dataclass(frozen=True)
+class Suspected:
+    """A chain that stands out, on the page."""
+
+    id: str
+    """Of its reasons and evidence, for links."""
+    rank: int
+    suspect: Suspect
+    changed: tuple[Changed, ...]
+
+    @property
+    def told(self) -> bool:
+        """Whether it has reasons and evidence on the page."""
+        return self.rank <= MOST_TOLD and bool(self.suspect.reasons or self.changed)
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A study on the page."""
+
+    view: View
+    chains: Figure | None
+    traced: tuple[Figure, ...]
+    """Of what was traced: workflow classes and state transitions."""
+    suspects: tuple[Suspected, ...]
+    runs: tuple[ChainRun, ...]
+    failed: tuple[ChainRun, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.chains] if self.chains else []), *self.traced)
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "chain_study"]
+    if not found:
+        return None
+    words = {"workload_words": workload_words, "sizes_words": sizes_words}
+    return {**keys_of_page("studies", found, [_studied(view) for view in found]), **words}
+
+
+def _studied(view: View) -> Studied:
+    study = view.record.chain_study
+    if study is None:
+        return Studied(view, None, (), (), (), ())
+    traced = (make(view.anchor, study, simulated=view.simulated) for make in (classes_figure, graphs_figure))
+    return Studied(
+        view,
+        chains_figure(view.anchor, study, simulated=view.simulated),
+        tuple(figure for figure in traced if figure is not None),
+        tuple(
+            Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+            for rank, suspect in enumerate(study.suspects, 1)
+        ),
+        tuple(run for run in study.runs if run.failed is None),
+        tuple(run for run in study.runs if run.failed is not None),
+    )
+
+
+def _changed(suspect: Suspect) -> tuple[Changed, ...]:
+    rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
+    known = ((row, feature(row.feature)) for row in rows[:MOST_CHANGED])
+    return tuple(Changed(row, one.meaning, one.unit) for row, one in known)
+
+
+PAGE = Page("chain_study", "Chain study", _build)
+"""Shown where there is a study of chains."""

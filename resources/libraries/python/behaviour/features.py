@@ -1,0 +1,93 @@
+"""Every feature that is sampled: its name, its unit, what it means. One value each second, of one owner.
+
+The sources are those of "Probius: Automated Approach for VNF and Service Chain Analysis in Software-Defined NFV" (Nam
+et al.): what the guest sees, what its host sees of it, and what the host does meanwhile. Work that the kernel does in
+threads of its own is charged to the network function that it serves.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Side(StrEnum):
+    """Who tells."""
+
+    GUEST = "guest"
+    """The network function's control group, vCPUs and interfaces."""
+    PROCESS = "process"
+    """The machine, of the network function's processes and of the kernel's threads that work for it."""
+    MACHINE = "machine"
+    """The machine, of itself."""
+    CHAIN = "chain"
+    """The traffic generator, of the chain from end to end: one value for a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One column of the samples. Percent are of one CPU's time where nothing else is said: 250 are two and a half."""
+
+    name: str
+    unit: str
+    side: Side
+    meaning: str
+    """After the name in a sentence: `cpu_percent (CPU time of ...)`."""
+
+
+def _guest(name: str, unit: str, meaning: str) -> Feature:
+    return Feature(name, unit, Side.GUEST, meaning)
+
+
+def _process(name: str, unit: str, meaning: str) -> Feature:
+    return Feature(name, unit, Side.PROCESS, meaning)
+
+
+def _machine(name: str, unit: str, meaning: str) -> Feature:
+    return Feature(name, unit, Side.MACHINE, meaning)
+
+
+FEATURES: tuple[Feature, ...] = (
+    _guest("guest_cpu_percent", "%", "CPU time of its control group or of its vCPUs"),
+    _guest("guest_memory_bytes", "B", "memory of its control group, without files that have not been used lately"),
+    _guest("throttled_percent", "%", "time for which it stood still, its CPU quota used up"),
+    _guest("rx_pps", "pps", "packets that its ports received"),
+    _guest("tx_pps", "pps", "packets that its ports sent"),
+    _guest("rx_dropped_pps", "pps", "packets that its ports dropped as they came in"),
+    _guest("tx_dropped_pps", "pps", "packets that its ports dropped on the way out, the next one's queue being full"),
+    _process("cpu_percent", "%", "CPU time of all its processes and of the kernel's threads that work for it"),
+    _process("user_percent", "%", "CPU time of its processes in user space"),
+    _process("system_percent", "%", "CPU time of its processes in the kernel"),
+    _process("helper_percent", "%", "CPU time of the kernel's threads that work for it: NAPI and vhost"),
+    _process("waiting_percent", "%", "time for which its threads were ready to run and others had the CPU"),
+    _process("voluntary_switches", "1/s", "times that its threads gave their CPU away, having nothing to do"),
+    _process("involuntary_switches", "1/s", "times that its threads were made to give their CPU away"),
+    _process("threads", "", "threads of its processes and of the kernel that work for it"),
+    _process("memory_bytes", "B", "resident memory of its processes"),
+    _process("read_bytes_per_s", "B/s", "read from storage by its processes"),
+    _process("written_bytes_per_s", "B/s", "written to storage by its processes"),
+    _machine("all_user_percent", "%", "time of all CPUs in user space"),
+    _machine("all_system_percent", "%", "time of all CPUs in the kernel, interrupts apart"),
+    _machine("all_interrupt_percent", "%", "time of all CPUs in hardware interrupts"),
+    _machine("all_softirq_percent", "%", "time of all CPUs in soft interrupts"),
+    _machine("all_idle_percent", "%", "time of all CPUs with nothing to do, waiting for storage included"),
+    _machine("all_stolen_percent", "%", "time of all CPUs that the machine's own host gave to others"),
+    _machine("all_switches", "1/s", "context switches of all CPUs"),
+    _machine("all_interrupts", "1/s", "interrupts of all CPUs"),
+    _machine("all_net_rx_softirqs", "1/s", "soft interrupts for receiving, of all CPUs"),
+    _machine("all_net_tx_softirqs", "1/s", "soft interrupts for sending, of all CPUs"),
+    _machine("backlog_drops", "1/s", "packets dropped because the queue of a CPU was full"),
+    _machine("time_squeezes", "1/s", "times that receiving ended early because its budget was used up"),
+    _machine("memory_used_bytes", "B", "memory in use on the machine"),
+)
+"""Owners that are network functions, and the vSwitch, have those of guest and process; the host has the others."""
+
+OF_CHAINS = (
+    Feature("throughput_bps", "bit/s", Side.CHAIN, "what arrived, one way"),
+    Feature("loss_ratio", "", Side.CHAIN, "share of what was sent that did not arrive"),
+    Feature("latency_s", "s", Side.CHAIN, "mean latency under the load, one way"),
+)
+_BY_NAME = {feature.name: feature for feature in (*FEATURES, *OF_CHAINS)}
+
+
+def feature(name: str) -> Feature:
+    """The feature of that name; one of an unknown name has no unit, and its name as its meaning."""
+    return _BY_NAME.get(name) or Feature(name, "", Side.PROCESS, name.replace("_", " "))

@@ -1,0 +1,25 @@
+"""Seconds in which a reading was off, by the interquartile range (Probius, section 6.1)."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+REACH = 1.5
+"""Interquartile ranges below the first and above the third quartile that still count (Tukey's fences)."""
+LEAST_VALUES = 4
+"""Of fewer, nobody can say which one is off."""
+
+
+def ordinary(values: Sequence[float | None]) -> tuple[list[float], int]:
+    """The values inside the fences, in their order, and how many were outside.
+
+    Quartiles are interpolated linearly. Unknown values count neither as the one nor as the other.
+    """
+    known = [value for value in values if value is not None and isfinite(value)]
+    if len(known) < LEAST_VALUES:
+        return known, 0
+    first, third = np.percentile(known, (25, 75))
+    reach = REACH * (third - first)
+    kept = [value for value in known if first - reach <= value <= third + reach]
+    return kept, len(known) - len(kept)

@@ -1,0 +1,52 @@
+"""From seconds to a mean and a standard deviation of each chain, owner, workload and feature (Probius, Table 1)."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from statistics import fmean, stdev
+
+from resources.libraries.python.behaviour.filtering import ordinary
+from resources.libraries.python.model.behaviour import CHAIN, ChainRun, Statistic
+from resources.libraries.python.model.chains import Chain, Workload
+
+THROUGHPUT, LOSS, LATENCY = "throughput_bps", "loss_ratio", "latency_s"
+PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)
+"""Features of a chain from end to end: a value for each run, not for each second."""
+
+_Key = tuple[Chain, str, Workload, str]
+
+
+def statistics(runs: Sequence[ChainRun]) -> tuple[Statistic, ...]:
+    """Means and standard deviations (n - 1) without extraordinary seconds, in the order of the runs.
+
+    Runs that failed have none. Runs of the same chain under the same workload are put together.
+    """
+    values: dict[_Key, list[float | None]] = defaultdict(list)
+    for run in runs:
+        if run.failed is None:
+            for owner, feature, more in _features(run):
+                values[run.chain, owner, run.workload, feature].extend(more)
+    return tuple(_each(values))
+
+
+def _each(values: dict[_Key, list[float | None]]) -> Iterator[Statistic]:
+    for (chain, owner, workload, feature), seconds in values.items():
+        kept, filtered = ordinary(seconds)
+        if kept:
+            yield Statistic(
+                chain=chain,
+                owner=owner,
+                workload=workload,
+                feature=feature,
+                mean=fmean(kept),
+                stdev=stdev(kept) if len(kept) > 1 else 0.0,
+                samples=len(kept),
+                filtered=filtered,
+            )
+
+
+def _features(run: ChainRun) -> Iterator[tuple[str, str, Sequence[float | None]]]:
+    yield CHAIN, THROUGHPUT, (run.throughput_bps,)
+    yield CHAIN, LOSS, (run.loss_ratio,)
+    yield CHAIN, LATENCY, (run.latency_s,)
+    for series in run.series:
+        yield series.owner, series.feature, series.values

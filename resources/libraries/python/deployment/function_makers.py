@@ -1,0 +1,160 @@
+"""Which driver fulfils the role of an NF on a machine: a line for each kind."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from resources.libraries.python.deployment.site import Site
+from resources.libraries.python.drivers.function.confined import ConfinedFunctions
+from resources.libraries.python.drivers.function.linux_router import LinuxRouters
+from resources.libraries.python.drivers.function.monitor.driver import Monitors
+from resources.libraries.python.drivers.function.monitor.driver import missing as monitor_missing
+from resources.libraries.python.drivers.function.monitor.programs import programs as monitors
+from resources.libraries.python.drivers.function.nftables import rulesets
+from resources.libraries.python.drivers.function.nftables.driver import NftablesRouters
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.function.nginx.driver import NginxProxies
+from resources.libraries.python.drivers.function.nginx.driver import missing as nginx_missing
+from resources.libraries.python.drivers.function.process.driver import UserPrograms
+from resources.libraries.python.drivers.function.several import Several
+from resources.libraries.python.drivers.function.testpmd.driver import Testpmds
+from resources.libraries.python.drivers.function.testpmd.driver import missing as testpmd_missing
+from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
+from resources.libraries.python.drivers.function.vm_vpp.requirements import missing as vm_vpp_missing
+from resources.libraries.python.drivers.function.vpp.driver import VppRouters
+from resources.libraries.python.drivers.function.vpp.requirements import missing as vpp_missing
+from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.plan import NfPlan, TapPlan
+from resources.libraries.python.roles.function import NetworkFunctions
+
+
+def _monitors(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], NetworkFunctions]:
+    return lambda node, site, row: Monitors(
+        row, site.fabric, monitors(node.ngrep.patterns)[kind], site.companions(kind)
+    )
+
+
+def _nginx(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunctions]:
+    return lambda _, site, row: NginxProxies(row, site.plan.cores, site.fabric, site.companions(kind))
+
+
+_NGINX = (NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY)
+_FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunctions]] = {
+    NfKind.LINUX_ROUTER: lambda _, site, row: LinuxRouters(row, site.fabric),
+    NfKind.LINUX_FIREWALL: lambda node, site, row: NftablesRouters(
+        row, site.fabric, rulesets.firewall(node.firewall.rules)
+    ),
+    NfKind.LINUX_NAT: lambda _, site, row: NftablesRouters(row, site.fabric, rulesets.nat()),
+    NfKind.LINUX_GATEWAY: lambda node, site, row: NftablesRouters(
+        row, site.fabric, rulesets.gateway(node.gateway.addresses)
+    ),
+    **{kind: _nginx(kind) for kind in _NGINX},
+    NfKind.QEMU: lambda node, site, row: VirtualMachines(row, site.plan, site.fabric, site.lock, node.vm),
+    NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
+        row,
+        site.plan,
+        site.fabric,
+        site.lock,
+        node.vm,
+        inside=VppInside(site.plan, node, largest_frame_bytes=site.largest_frame_bytes),
+    ),
+    NfKind.TESTPMD: lambda _, site, row: Testpmds(
+        row, site.plan, site.fabric, site.lock, largest_frame_bytes=site.largest_frame_bytes
+    ),
+    NfKind.VPP: lambda node, site, row: VppRouters(
+        row, site.plan, site.fabric, site.lock, node.vpp, largest_frame_bytes=site.largest_frame_bytes
+    ),
+}
+_WATCHING: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], NetworkFunctions]] = {
+    **{kind: _monitors(kind) for kind in NfKind if kind.is_monitor},
+    NfKind.PROCESS: lambda _, site, row: UserPrograms(
+        row, site.fabric, site.companions(NfKind.PROCESS, takes_turns=False)
+    ),
+}
+"""NFs that can also be passive."""
+
+
+def _missing_for_monitor(kind: NfKind) -> Callable[[DutNode], Sequence[Problem]]:
+    return lambda node: tuple(monitor_missing(kind, monitors(node.ngrep.patterns)[kind]))
+
+
+_MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
+    NfKind.LINUX_FIREWALL: lambda _: tuple(nft_missing()),
+    NfKind.LINUX_NAT: lambda _: tuple(nft_missing()),
+    NfKind.LINUX_GATEWAY: lambda _: tuple(nft_missing()),
+    **{kind: _missing_for_monitor(kind) for kind in NfKind if kind.is_monitor},
+    **dict.fromkeys(_NGINX, lambda _: tuple(nginx_missing())),
+    NfKind.TESTPMD: lambda _: tuple(testpmd_missing()),
+    NfKind.VPP: lambda node: tuple(vpp_missing(node.vpp)),
+}
+_MISSING_FOR_VMS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
+    NfKind.QEMU: lambda _: tuple(vm_missing()),
+    NfKind.QEMU_VPP: lambda node: tuple(vm_vpp_missing(node.vpp)),
+}
+_ON_REQUEST = frozenset(
+    {
+        NfKind.LINUX_FIREWALL,
+        NfKind.LINUX_NAT,
+        NfKind.LINUX_GATEWAY,
+        *(kind for kind in NfKind if kind.is_monitor),
+        *_NGINX,
+    }
+)
+"""Kinds that a topology offers beside its default: a machine that lacks something for them runs all else too."""
+
+
+def functions(node: DutNode, site: Site, row: Sequence[NfPlan], taps: Sequence[TapPlan] = ()) -> NetworkFunctions:
+    """The drivers of NFs, one for each kind, as one.
+
+    Args:
+        node: Has their settings.
+        site: What they stand on.
+        row: Inline ones.
+        taps: Passive ones.
+
+    Raises:
+        Unsupported: There is none for a kind.
+    """
+    inline: dict[NfKind, list[NfPlan]] = {}
+    watching: dict[NfKind, list[NfPlan | TapPlan]] = {}
+    for function in row:
+        if function.kind in _WATCHING:
+            watching.setdefault(function.kind, []).append(function)
+        elif function.kind in _FUNCTIONS:
+            inline.setdefault(function.kind, []).append(function)
+        else:
+            raise Unsupported(f"machines have no driver for NFs of kind {function.kind}")
+    for tap in taps:
+        if tap.kind not in _WATCHING:
+            raise Unsupported(f"an NF of kind {tap.kind} cannot be passive; {', '.join(_WATCHING)} can")
+        watching.setdefault(tap.kind, []).append(tap)
+    parts = Several(
+        [
+            *(_FUNCTIONS[kind](node, site, group) for kind, group in inline.items()),
+            *(_WATCHING[kind](node, site, each) for kind, each in watching.items()),
+        ],
+        {side.name: function.name for function in row for side in (function.left, function.right)},
+    )
+    return ConfinedFunctions(parts, site.groups) if site.groups else parts
+
+
+def missing(node: DutNode) -> Iterator[Problem]:
+    """What the present machine lacks for NFs that are a node's default, or can be of a kind that it has to have."""
+    for kind in node.containers:
+        if kind is node.containers[0] or kind not in _ON_REQUEST:
+            yield from _missing_for(node, kind)
+
+
+def missing_for_some(node: DutNode) -> Iterator[Problem]:
+    """What the present machine lacks for a node's virtual machines, or for other NFs that are there on request."""
+    if node.vms is not None:
+        yield from _MISSING_FOR_VMS[node.vms](node) if node.vms in _MISSING_FOR_VMS else ()
+    requested = (kind for kind in node.containers[1:] if kind in _ON_REQUEST)
+    yield from dict.fromkeys(problem for kind in requested for problem in _missing_for(node, kind))
+
+
+def _missing_for(node: DutNode, kind: NfKind) -> Sequence[Problem]:
+    return _MISSING_FOR_FUNCTIONS[kind](node) if kind in _MISSING_FOR_FUNCTIONS else ()

@@ -1,0 +1,200 @@
+"""Network functions beside each other, from plan to record: the phases that the keywords name, without Robot."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from resources.libraries.python.deployment.meeting import met, missing
+from resources.libraries.python.deployment.parts import World
+from resources.libraries.python.deployment.sending import datagrams_of
+from resources.libraries.python.deployment.server import LEAST_PPS, SharedServer
+from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
+from resources.libraries.python.interference.schedule import Turn, schedule
+from resources.libraries.python.interference.study import advised, analyse
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.recording.characterization import CharacterizationDraft
+
+_WAYS = 2
+_ABOVE = 1.2
+"""The load above what the fastest carries alone: then each shows all that it can do."""
+_FREE = Limits()
+_MOST_FAILED = 3
+"""So many measurements in a row that fail end the study."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A measurement that was made, and how far that brought the study."""
+
+    turn: Turn
+    meeting: Meeting | None
+    """None where it failed."""
+    failed: str | None
+    number: int
+    """How many were made."""
+    of: int
+    remaining_s: float
+    """By the time that those before took."""
+
+
+class InterferenceStudy:
+    """Deploys network functions alone and together, one company at a time, and keeps the draft of the record.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        spec: What to measure.
+        environment: Fingerprint of the machine.
+        on_progress: Called after each measurement.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        spec: InterferenceSpec,
+        environment: Environment,
+        on_progress: Callable[[Done], None] = lambda _: None,
+    ) -> None:
+        self._topology = topology
+        self._world = world
+        self.spec = spec
+        self._on_progress = on_progress
+        self._names = tuple(contender.name for contender in spec.contenders)
+        self._protocol = datagrams_of(topology.tg.generator.driver)
+        self._server = SharedServer(topology, world, spec, self._protocol)
+        self._meetings: list[Meeting] = []
+        self._notes: list[str] = []
+        self._missing: dict[str, str] = {}
+        self._absent: frozenset[str] = frozenset()
+        self._share = _FREE
+        self.draft = CharacterizationDraft(topology, environment, "interference")
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+
+    def plan(self) -> int:
+        """Derive the plans of all companies; return the number of measurements.
+
+        Raises:
+            PlanError: The testbed lacks a kind of network function, or so many do not fit.
+        """
+        plan = self._server.plan(self._names[:1] * self.spec.together)  # first: of many there are very many companies
+        turns = schedule(self.spec)
+        for turn in turns:
+            self._server.plan((turn.target, *turn.against))
+        self.draft.plan = plan
+        self.draft.warnings.extend(plan.warnings)
+        kinds = tuple(dict.fromkeys(contender.kind for contender in self.spec.contenders))
+        cell = plan.cell.model_copy(update={"nf_chains": len(kinds), "instance_kinds": kinds})
+        self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
+        return len(turns)
+
+    def load_pps(self) -> float:
+        """What to offer to each, one way: as asked, or more than the fastest carries alone.
+
+        What the fastest carries alone is also what the network carries: where a share of it is to be guaranteed, that
+        is an equal one for as many as meet. Each is deployed for that, so that who does not start is found out.
+
+        Raises:
+            Unsupported: None of them starts.
+            NoTraffic: Next to nothing comes back from any of them.
+        """
+        carried = self._alone()
+        fastest_pps = max(carried.values())
+        if not fastest_pps:
+            raise NoTraffic(f"no load from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}")
+        self._share = Limits(network_pps=fastest_pps / _WAYS / self.spec.together)
+        return self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
+
+    def measure(self, load_pps: float) -> None:
+        """Measure all companies; what was measured is in the draft, also when it ends early.
+
+        A measurement that fails is noted and the study goes on.
+
+        Args:
+            load_pps: Offered to each, one way.
+
+        Raises:
+            SystemBroken: Several in a row failed.
+            RunStopped: Something cannot be removed.
+        """
+        turns = [turn for turn in schedule(self.spec) if not self._absent & {turn.target, *turn.against}]
+        begin_s, failed = time.monotonic(), 0
+        try:
+            for number, turn in enumerate(turns):
+                meeting, why = self._turn(turn, load_pps)
+                failed = failed + 1 if why else 0
+                left_s = (time.monotonic() - begin_s) / (number + 1) * (len(turns) - number - 1)
+                self._on_progress(Done(turn, meeting, why, number + 1, len(turns), left_s))
+                if failed == _MOST_FAILED:
+                    raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
+        finally:
+            if self._meetings:
+                lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
+                self.draft.interference = analyse(self.spec, self._meetings, [*self._notes, *lacks])
+
+    def result(self) -> Interference:
+        """What came of it.
+
+        Raises:
+            CsitError: Nothing was measured.
+        """
+        if self.draft.interference is None:
+            raise CsitError("there is nothing to compare: no network function was measured")
+        return self.draft.interference
+
+    def advise(self, servers: Sequence[Sequence[str]]) -> None:
+        """Say where network functions are put best.
+
+        Args:
+            servers: What is on each server already; empty for all of them on two empty servers.
+
+        Raises:
+            CsitError: Nothing was measured.
+            ConfigError: A name is none of the study.
+        """
+        if servers:
+            self.draft.interference = advised(self.result(), servers)
+
+    def remove(self) -> str | None:
+        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
+        return self._server.remove()
+
+    def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
+        try:
+            limits = self._share if turn.guaranteed else _FREE
+            cell = self._server.deploy((turn.target, *turn.against), limits, turn.repetition)
+            meeting = met(cell, turn, self.spec, load_pps, self._protocol)
+            self._meetings.append(meeting)
+            self.draft.facts = cell.deployment.facts()
+            self._missing |= missing(cell)
+        except RunStopped:
+            raise
+        except CsitError as error:
+            beside = f" beside {', '.join(turn.against)}" if turn.against else " alone"
+            self._notes.append(f"{turn.target}{beside} was not measured in repetition {turn.repetition + 1}: {error}")
+            return None, str(error)
+        finally:
+            if failure := self._server.remove():
+                self._notes.append(failure)
+        return meeting, None
+
+    def _alone(self) -> dict[str, float]:
+        """What each carries alone; those that do not start are left out of the study, with a note."""
+        carried: dict[str, float] = {}
+        reasons: list[str] = []
+        for name in self._names:
+            try:
+                carried[name] = self._server.carried_pps(name)
+            except RunStopped:
+                raise
+            except CsitError as error:
+                reasons.append(f"{name} is left out: {error}")
+        if not carried:
+            raise Unsupported("; ".join(reasons))
+        self._absent = frozenset(self._names) - carried.keys()
+        self._notes += reasons
+        return carried

@@ -1,0 +1,35 @@
+"""What the drivers of one machine stand on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from resources.libraries.python.drivers.host.companions import Companions
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.limiting import NfGroups
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+from resources.libraries.python.planning.names import VSWITCH
+
+
+@dataclass(frozen=True)
+class Site:
+    """What drivers stand on: a machine with its share of a plan."""
+
+    plan: Plan
+    fabric: Fabric
+    lock: MachineLock
+    largest_frame_bytes: int
+    """L2, FCS included."""
+    vswitch: str = VSWITCH
+    """Which of the plan's vSwitches is on this machine."""
+
+    @cached_property
+    def groups(self) -> NfGroups:
+        """Control groups of the NFs that have limits; not made."""
+        every: tuple[NfPlan | TapPlan, ...] = (*self.plan.functions, *self.plan.taps)
+        here = [nf for nf in every if nf.name in self.fabric.owners]
+        return NfGroups(here, self.plan, self.fabric, self.lock)
+
+    def companions(self, word: str, *, takes_turns: bool = True) -> Companions:
+        """Whoever runs programs in the namespaces of NFs."""
+        return Companions(word, self.plan.cores, self.fabric, self.lock, self.groups, takes_turns=takes_turns)

@@ -1,0 +1,78 @@
+"""Watching a deployed chain while traffic runs: each second from the first whole one, and events of the kernel."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.behaviour import HOST, VSWITCH, Series, StateGraph
+from resources.libraries.python.planning.chain_cost import LEAD_S
+from resources.libraries.python.roles.watching import Tracer
+
+_OTHERS = frozenset({HOST, VSWITCH})
+
+
+@dataclass
+class Watched:
+    """What was seen; filled when the watching ends."""
+
+    series: tuple[Series, ...] = ()
+    graphs: tuple[StateGraph, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    """Why something could not be watched."""
+
+
+@contextmanager
+def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterator[Watched]:
+    """Watch until the context ends. What cannot be watched is noted, and the rest is watched.
+
+    Args:
+        parts: Of the deployed chain.
+        names: VNF by its name in the plan; other owners but the machine and the vSwitch are left out.
+        duration_s: Whole seconds that are kept after the first `LEAD_S`.
+    """
+    watched = Watched()
+    features, tracer = parts.features, parts.tracer
+    tracing = tracer is not None and _begun(tracer, watched)  # first: it takes a while, and seconds count from the next
+    if features is None:
+        watched.notes.append("no features were sampled: this world has nobody who does")
+    else:
+        features.start()
+    try:
+        yield watched
+    finally:
+        series = features.stop() if features is not None else ()
+        graphs = _ended(tracer, watched) if tracer is not None and tracing else ()
+        watched.series = tuple(_kept(series, names, duration_s))
+        watched.graphs = tuple(
+            graph.model_copy(update={"owner": owner}) for graph in graphs if (owner := _vnf(graph.owner, names))
+        )
+
+
+def _begun(tracer: Tracer, watched: Watched) -> bool:
+    try:
+        tracer.start()
+    except CsitError as error:
+        watched.notes.append(f"nothing was traced: {error}")
+        return False
+    return True
+
+
+def _ended(tracer: Tracer, watched: Watched) -> tuple[StateGraph, ...]:
+    try:
+        return tracer.stop()
+    except CsitError as error:
+        watched.notes.append(f"what was traced is lost: {error}")
+        return ()
+
+
+def _kept(series: Sequence[Series], names: Mapping[str, str], duration_s: int) -> Iterator[Series]:
+    for row in series:
+        values = row.values[LEAD_S : LEAD_S + duration_s]
+        if (owner := _vnf(row.owner, names)) and any(value is not None for value in values):
+            yield Series(owner=owner, feature=row.feature, values=values)
+
+
+def _vnf(owner: str, names: Mapping[str, str]) -> str | None:
+    return names.get(owner) or (owner if owner in _OTHERS else None)

@@ -1,0 +1,98 @@
+"""A study of interference from its meetings to its advice."""
+
+from collections.abc import Sequence
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.interference.company import Companies
+from resources.libraries.python.interference.matrix import normalized
+from resources.libraries.python.interference.measures import aggressiveness, network_share, sensitivity
+from resources.libraries.python.interference.placement import advise
+from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting, Normalized
+
+SERVERS = 2
+"""On which all network functions are placed, where nobody says other ones."""
+
+
+def analyse(spec: InterferenceSpec, meetings: Sequence[Meeting], notes: Sequence[str] = ()) -> Interference:
+    """Compare what network functions did beside others with what they did alone.
+
+    Args:
+        spec: What was asked.
+        meetings: What was measured, in any order, at one load and frame size.
+        notes: What could not be measured, and why.
+
+    Returns:
+        With the placement of all of them on two servers as advice, where all pairs were measured.
+    """
+    matrix, guaranteed = (
+        _in_order(spec, normalized(meeting for meeting in meetings if meeting.guaranteed is wanted))
+        for wanted in (False, True)
+    )
+    found = Interference(
+        spec=spec,
+        meetings=tuple(meetings),
+        matrix=matrix,
+        guaranteed=guaranteed,
+        sensitivity=sensitivity(matrix),
+        aggressiveness=aggressiveness(matrix),
+        network_share=network_share(matrix, guaranteed),
+        notes=(*notes, *_stand_ins(spec), *_of_prediction(Companies(matrix))),
+    )
+    if len(_measured(found)) <= SERVERS:
+        return found
+    try:
+        return advised(found, ((),) * SERVERS)
+    except ConfigError as error:
+        return found.model_copy(update={"notes": (*found.notes, f"no placement is advised: {error}")})
+
+
+def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequence[str] = ()) -> Interference:
+    """The same with advice where to put network functions.
+
+    Args:
+        found: What was measured.
+        servers: What is on each server already, by name; nothing on an empty one.
+        more: What to put there; empty for all that were measured and are on no server.
+
+    Raises:
+        ConfigError: A name is none of the study, all are on servers already, or a pair was not measured.
+    """
+    names = [contender.name for contender in found.spec.contenders]
+    there = [name for server in servers for name in server]
+    if unknown := sorted({*there, *more} - set(names)):
+        raise ConfigError(f"{', '.join(unknown)}: no network function of this study; it has {', '.join(names)}")
+    left = tuple(more) or tuple(name for name in _measured(found) if name not in there)
+    if not left:
+        raise ConfigError("all network functions of the study are on servers already; say which one is to be put there")
+    if not servers:
+        raise ConfigError(f"there is no server to put {', '.join(left)} on")
+    return found.model_copy(update={"advice": (advise(Companies(found.matrix), servers, left),)})
+
+
+def _measured(found: Interference) -> list[str]:
+    """Network functions that were measured at all."""
+    there = {meeting.target for meeting in found.meetings}
+    return [contender.name for contender in found.spec.contenders if contender.name in there]
+
+
+def _in_order(spec: InterferenceSpec, matrix: Sequence[Normalized]) -> tuple[Normalized, ...]:
+    """Rows and columns as the specification names them; they were measured in any order."""
+    place = {contender.name: index for index, contender in enumerate(spec.contenders)}
+    return tuple(
+        sorted(matrix, key=lambda row: (place[row.target], len(row.against), [place[name] for name in row.against]))
+    )
+
+
+def _stand_ins(spec: InterferenceSpec) -> list[str]:
+    return [
+        f"{each.name} ({each.kind}) is a stand-in for {each.stand_in_for}"
+        for each in spec.contenders
+        if each.stand_in_for is not None
+    ]
+
+
+def _of_prediction(companies: Companies) -> list[str]:
+    error = companies.prediction_error()
+    if error is None:
+        return []
+    return [f"the product of pairs is off by {error:.3f} on average from what three and more together showed"]

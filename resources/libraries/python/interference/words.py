@@ -1,0 +1,49 @@
+"""What network functions do to each other, in sentences."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from resources.libraries.python.interference.measures import degradation, lowest
+from resources.libraries.python.model.interference import Interference, Normalized
+
+
+def matrix_in_words(found: Interference) -> tuple[str, ...]:
+    """A line for each network function, then who is most sensitive and most aggressive, and the network's share."""
+    return (*_rows(found.matrix), *summary_in_words(found))
+
+
+def summary_in_words(found: Interference) -> tuple[str, ...]:
+    """Most sensitive and most aggressive, means over all pairs; share of the network; what could not be measured."""
+    lines = []
+    if (name := lowest(found.sensitivity)) is not None:
+        lines.append(
+            f"most sensitive is {name}: it loses {_percent(found.sensitivity, name)} beside another"
+            if found.sensitivity[name] < 1
+            else "none loses anything beside another, on average"
+        )
+    if (name := lowest(found.aggressiveness)) is not None and found.aggressiveness[name] < 1:
+        lines.append(f"most aggressive is {name}: others lose {_percent(found.aggressiveness, name)} beside it")
+    if found.network_share is not None:
+        lines.append(f"{100 * found.network_share:.0f} % of the degradation comes from network I/O")
+    return (*lines, *found.notes)
+
+
+def advice_in_words(found: Interference) -> tuple[str, ...]:
+    """Where to put network functions."""
+    return tuple(advice.sentence for advice in found.advice)
+
+
+def cell_in_words(row: Normalized) -> str:
+    """`0.615 (0.598 to 0.633)`."""
+    if row.low is None or row.high is None:
+        return f"{row.mean:.3f}"
+    return f"{row.mean:.3f} ({row.low:.3f} to {row.high:.3f})"
+
+
+def _rows(matrix: Sequence[Normalized]) -> Iterator[str]:
+    for target in dict.fromkeys(row.target for row in matrix):
+        beside = [f"{cell_in_words(row)} beside {' and '.join(row.against)}" for row in matrix if row.target == target]
+        yield f"{target}: {', '.join(beside)}"
+
+
+def _percent(means: Mapping[str, float], name: str) -> str:
+    return f"{100 * degradation(means[name]):.1f} %"

@@ -1,0 +1,129 @@
+"""Keywords of the suite of chains: which chain of network functions does not do what its parts do alone."""
+
+from pathlib import Path
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+
+from resources.libraries.python.deployment.chain_study import StudyOfChains
+from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.keywords.chain_progress import (
+    ChainProgress,
+    lasting,
+    preview_in_words,
+    suspects_in_words,
+)
+from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.choices import rerun_of
+from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.running import skipping, variable
+from resources.libraries.python.keywords.specifications import found
+from resources.libraries.python.keywords.sweep_choices import generator_chosen
+from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.load_chains import load_chains
+from resources.libraries.python.model.topology import World
+
+_CHOICES = ("GENERATOR", "CHAIN_DURATION")
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class ChainStudyLibrary:
+    """Measures all chains that policies allow, and finds those that stand out.
+
+    Network functions, policies and workloads are described by a YAML file.
+    """
+
+    def __init__(self) -> None:
+        self._testbed = Testbed()
+        self._keeper = CharacterizationKeeper()
+        self._progress = ChainProgress()
+        self._study: StudyOfChains | None = None
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
+
+        The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Use it as suite setup;
+        where an outer suite has opened the testbed, it stays open until that suite closes it.
+
+        | Suite Setup | Open Testbed |
+        """
+        if not self._testbed.enter():
+            return
+        topology = generator_chosen(variable)
+        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
+        self._testbed.open(topology)
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
+
+        | Suite Teardown | Close Testbed |
+        """
+        self._testbed.leave(self._keeper.close)
+
+    @keyword
+    def describe_chain_study(self, specification: str) -> None:
+        """Load what is asked, and tell how many chains that are, and which policy forbids others.
+
+        The path is relative to the present folder, or to ``tests/characterization/specs``. Nothing is deployed yet. The
+        variable ``CHAIN_DURATION`` says for how many seconds each workload is sampled, where that is not to be as the
+        file says.
+
+        | Describe Chain Study | chains/four-vnfs.yaml |
+        """
+        topology, world, environment = self._testbed.opened()
+        self._keeper.check()
+        spec = lasting(load_chains(found(specification)), variable("CHAIN_DURATION"))
+        study = StudyOfChains(topology, world, spec, environment, self._progress.chain)
+        chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
+        study.draft.rerun = rerun_of(variable, topology, chosen)
+        self._study = study
+        lines = preview_in_words(study, simulated=topology.world is World.SIM)
+        for line in lines:
+            logger.info(line)
+        self._progress.begins(spec.name, lines, simulated=topology.world is World.SIM)
+
+    @keyword
+    def measure_chains(self) -> None:
+        """Deploy one chain after the other and offer it each workload, sampled each second; then compare them.
+
+        A chain that cannot be measured is in the record with the reason, and the study goes on.
+
+        | Describe Chain Study | chains/four-vnfs.yaml |
+        | Measure Chains |
+        """
+        try:
+            study = skipping(self._running.run)
+        except RunStopped as error:
+            raise EndOfRun(str(error)) from error
+        for line in suspects_in_words(study):
+            logger.info(line)
+
+    @keyword
+    def planted_faults_should_come_first(self) -> None:
+        """Fail unless the chains in which faults were planted are the first suspects, in whichever order.
+
+        | Measure Chains |
+        | Planted Faults Should Come First |
+        """
+        self._running.faults_first()
+
+    @keyword
+    def close_chain_study(self, status: str, message: str) -> None:
+        """Remove what is deployed and write the record of the test and its CSV files, also where it has failed.
+
+        Use it as test teardown.
+
+        | Test Teardown | Close Chain Study | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        if self._study is None:
+            return
+        study, self._study = self._study, None
+        self._progress.done(self._keeper.end_test(study.draft, study.remove, status, message))
+
+    @property
+    def _running(self) -> StudyOfChains:
+        if self._study is None:
+            raise CsitError("no test is described; Describe Chain Study comes first")
+        return self._study

@@ -1,0 +1,129 @@
+"""Keywords of the interference suite: what network functions on one server do to each other."""
+
+from pathlib import Path
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+
+from resources.libraries.python.deployment.interference import InterferenceStudy
+from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
+from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.choices import chosen_topology
+from resources.libraries.python.keywords.interference_choices import asked_study, rerun_of_study
+from resources.libraries.python.keywords.interference_progress import InterferenceProgress
+from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.running import skipping, variable
+from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.topology import World
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class InterferenceLibrary:
+    """Measures network functions alone and beside each other, and says where to put them.
+
+    The network functions are described by a YAML file.
+    """
+
+    def __init__(self) -> None:
+        self._testbed = Testbed()
+        self._keeper = CharacterizationKeeper()
+        self._progress = InterferenceProgress()
+        self._study: InterferenceStudy | None = None
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
+
+        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
+
+        | Suite Setup | Open Testbed |
+        """
+        if not self._testbed.enter():
+            return
+        topology = chosen_topology(variable)
+        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
+        environment = self._testbed.open(topology)
+        self._keeper.begin(variable, topology, environment)
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
+
+        | Suite Teardown | Close Testbed |
+        """
+        self._testbed.leave(self._keeper.close)
+
+    @keyword
+    def describe_interference(self, specification: str, frame: str = "", load: str = "", guarantee: str = "") -> None:
+        """Load the network functions and see that all of them fit together. Nothing is deployed yet.
+
+        The path is relative to the present folder, or to ``tests/characterization/specs``. ``frame``, ``load`` (packets
+        per second offered to each, one way; ``auto`` for more than the fastest carries) and ``guarantee`` (``yes``
+        measures all once more with an equal share of the network guaranteed to each) change what the file says, and so
+        do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and ``TRIAL_DURATION``.
+
+        | Describe Interference | interference/pairs.yaml |
+        | Describe Interference | interference/pairs.yaml | frame=512B | load=50000 |
+        """
+        topology, world, environment = self._testbed.opened()
+        self._keeper.check()
+        spec = asked_study(variable, specification, frame, load, guarantee)
+        study = InterferenceStudy(topology, world, spec, environment, self._progress.turn)
+        study.draft.rerun = rerun_of_study(variable, topology)
+        self._study = study
+        turns = skipping(study.plan)
+        self._progress.begins(spec, turns, simulated=topology.world is World.SIM)
+        logger.info(f"{turns} measurements of {', '.join(contender.name for contender in spec.contenders)}")
+
+    @keyword
+    def measure_interference(self) -> None:
+        """Deploy and load each network function alone, and beside every other and its like, again and again.
+
+        The order is shuffled in each repetition, so that what drifts falls on all alike.
+
+        | Describe Interference | interference/pairs.yaml |
+        | Measure Interference |
+        """
+        study = self._running
+        try:
+            load_pps = skipping(study.load_pps)
+            logger.info(f"{load_pps:.0f} pps are offered to each, one way")
+            self._progress.loads(load_pps)
+            study.measure(load_pps)
+        except RunStopped as error:
+            raise EndOfRun(str(error)) from error
+        for line in matrix_in_words(study.result()):
+            logger.info(line)
+
+    @keyword
+    def advise_placement(self, *servers: str) -> None:
+        """Say where network functions are put best, by what was measured.
+
+        Each of ``servers`` names those that a server has already, joined by plus signs; nothing for an empty one. The
+        network function that no server has is placed. Without servers all are placed on two.
+
+        | Advise Placement |
+        | Advise Placement | gateway+monitor | firewall |
+        """
+        study = self._running
+        study.advise([[name for name in server.split("+") if name] for server in servers])
+        for line in advice_in_words(study.result()):
+            logger.info(line)
+
+    @keyword
+    def close_interference(self, status: str, message: str) -> None:
+        """Remove what is deployed and write the record of the test, also where it has failed. Use it as test teardown.
+
+        | Test Teardown | Close Interference | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        if self._study is None:
+            return
+        study, self._study = self._study, None
+        self._progress.done(self._keeper.end_test(study.draft, study.remove, status, message))
+
+    @property
+    def _running(self) -> InterferenceStudy:
+        if self._study is None:
+            raise CsitError("no test is described; Describe Interference comes first")
+        return self._study

@@ -1,0 +1,66 @@
+"""The variables by which a user chooses how network functions are measured beside each other."""
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.keywords.choices import Lookup, rerun_of
+from resources.libraries.python.keywords.specifications import found
+from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.model.interference import InterferenceSpec
+from resources.libraries.python.model.load_interference import load_interference
+from resources.libraries.python.model.result import Rerun
+from resources.libraries.python.model.topology import Topology
+
+DEFAULTS: Mapping[str, str] = {
+    "FRAME": "",
+    "INTERFERENCE_LOAD": "",
+    "GUARANTEE": "",
+    "REPETITIONS": "",
+    "TRIAL_DURATION": "",
+}
+"""Used where a variable is not given: what the specification says."""
+
+
+def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guarantee: str) -> InterferenceSpec:
+    """A study as its file says, changed by what a test and the variables say; variables count more.
+
+    Args:
+        lookup: The variables.
+        specification: The file.
+        frame: Of the test; empty for as the file says, and so are the others.
+        load: Packets per second, or `auto`.
+        guarantee: `yes` or `no`.
+
+    Raises:
+        ConfigError: The file or a choice makes no sense.
+    """
+    spec = load_interference(found(specification))
+    chosen = {
+        "frame": _value(lookup, "FRAME") or frame,
+        "load_pps": _value(lookup, "INTERFERENCE_LOAD") or load,
+        "guarantee": _value(lookup, "GUARANTEE") or guarantee,
+        "repetitions": _value(lookup, "REPETITIONS"),
+        "duration_s": _value(lookup, "TRIAL_DURATION"),
+    }
+    changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
+    if chosen["frame"]:
+        changes["frame"] = frame_of(chosen["frame"])
+    if chosen["load_pps"] == "auto":
+        changes["load_pps"] = None
+    try:
+        return InterferenceSpec.model_validate({**dict(spec), **changes})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{specification}: {where} '{first['input']}': {first['msg']}") from error
+
+
+def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
+    """How to run the present test again, for its record."""
+    return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
+
+
+def _value(lookup: Lookup, name: str) -> str:
+    return str(lookup(name) or DEFAULTS[name])

@@ -1,0 +1,52 @@
+"""What a study of interference shows on the console while it goes on."""
+
+from resources.libraries.python.deployment.interference import Done
+from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
+from resources.libraries.python.keywords.console import Console, human_rate, human_time
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.interference import InterferenceSpec
+
+
+class InterferenceProgress:
+    """Measurement k of n, what it gave, time left."""
+
+    def __init__(self) -> None:
+        self._console = Console()
+        self._name = ""
+
+    def begins(self, spec: InterferenceSpec, turns: int, *, simulated: bool) -> None:
+        """A study begins."""
+        self._name = spec.name
+        self._console.line("")  # Robot's own line of the test may still be open
+        names = ", ".join(contender.name for contender in spec.contenders)
+        rounds = f"{spec.repetitions} repetitions{', with and without a guarantee' if spec.guarantee else ''}"
+        self._console.line(
+            f"{self._name}: {turns} {'simulated ' if simulated else ''}measurements of {names}, alone and up to "
+            f"{spec.together} together, {rounds}"
+        )
+        for contender in spec.contenders:
+            if contender.stand_in_for:
+                self._console.line(f"{self._name}: {contender.name} is a stand-in for {contender.stand_in_for}")
+
+    def loads(self, load_pps: float) -> None:
+        """The load is known."""
+        self._console.line(f"{self._name}: {human_rate(load_pps)} offered to each, one way")
+
+    def turn(self, done: Done) -> None:
+        """A measurement was made."""
+        beside = f" beside {', '.join(done.turn.against)}" if done.turn.against else " alone"
+        gave = human_rate(done.meeting.throughput_pps) if done.meeting else f"failed: {done.failed}"
+        self._console.status(
+            f"{self._name}: {done.number} of {done.of}, {done.turn.target}{beside}: {gave}; "
+            f"about {human_time(done.remaining_s)} left"
+        )
+
+    def done(self, record: Characterization) -> None:
+        """A test has ended."""
+        if record.interference is None or not record.passed:
+            self._console.line(f"{self._name}: {record.message}")
+            return
+        note = " (simulated)" if record.simulated else ""
+        self._console.line(f"{self._name}: {len(record.interference.meetings)} measurements{note}")
+        for line in (*matrix_in_words(record.interference), *advice_in_words(record.interference)):
+            self._console.line(line)

@@ -1,0 +1,19 @@
+*** Settings ***
+Documentation       Which chain of network functions does not do what its parts do alone: all orders that policies allow
+...                 are deployed, loaded and watched each second, and compared with each other.
+...
+...                 Network functions, policies and workloads are described in `specs/chains/`; `./csit chains` shows
+...                 how many chains that makes. Choose the seconds of each workload with `-v CHAIN_DURATION:10`,
+...                 another generator with `-v GENERATOR:iperf3`.
+Resource            ../../resources/libraries/robot/chains.resource
+Suite Setup         Open Testbed
+Suite Teardown      Close Testbed
+Test Teardown       Close Chain Study    ${TEST STATUS}    ${TEST MESSAGE}
+Test Tags           CHAINS
+
+
+*** Test Cases ***
+Four Network Functions With A Planted Fault
+    [Documentation]    One of them is throttled in one order only.
+    [Template]    Planted Fault Should Be Found
+    chains/four-vnfs.yaml

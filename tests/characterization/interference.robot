@@ -1,0 +1,57 @@
+*** Settings ***
+Documentation     What network functions on one server do to each other: each is measured alone, and beside every
+...               other and its like, under traffic of its own.
+...
+...               They are described in `specs/interference/`. Choose the repetitions with `-v REPETITIONS:10`, the
+...               length of a measurement with `-v TRIAL_DURATION:2` (seconds), the load offered to each with
+...               `-v INTERFERENCE_LOAD:50000` (packets per second, one way), the frame with `-v FRAME:512B`, and
+...               `-v GUARANTEE:yes` to measure all once more with an equal share of the network guaranteed to each.
+...
+...               Other packet sizes and loads (tag SWEEP) and three at once (tag THREE) are skipped, as they take
+...               longer; `-v MORE:yes` measures them too.
+
+Resource          ../../resources/libraries/robot/interference.resource
+
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Interference    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Interference Should Be Measured
+
+Test Tags         INTERFERENCE
+
+
+*** Variables ***
+${MORE}            no
+&{UNLESS ASKED}    no=robot:skip    yes=MORE
+
+
+*** Test Cases ***                    SPECIFICATION               FRAME       LOAD
+Network Functions Side By Side
+    [Documentation]    One of each type by what it does to a packet: all ordered pairs.
+    [Tags]    PAIRS
+    interference/pairs.yaml
+
+Side By Side With Small Packets
+    [Documentation]    Much work per byte.
+    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
+    interference/sweep.yaml    64B
+
+Side By Side With Large Packets
+    [Documentation]    Much to look into per packet.
+    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
+    interference/sweep.yaml    1518B
+
+Side By Side At A Low Load
+    [Documentation]    What each carries alone: interference is what it does not carry beside others.
+    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
+    interference/sweep.yaml    512B    5000
+
+Side By Side At A Medium Load
+    [Documentation]    More than the slowest carry beside others.
+    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
+    interference/sweep.yaml    512B    20000
+
+Three Side By Side
+    [Documentation]    Whether pairs tell what three do to each other.
+    [Tags]    THREE    ${UNLESS ASKED}[${MORE}]
+    interference/three.yaml

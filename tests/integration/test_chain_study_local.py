@@ -1,0 +1,140 @@
+"""A study of chains with real packets: the throttled NF is found, what it does is sampled, nothing is left behind."""
+
+import csv
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.host.deadlines import hold_back, is_held_back
+from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainRun, ChainStudy
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+
+NO_NFT = "; ".join(map(str, nft_missing()))
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
+RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
+SPEC = """
+name: small
+vnfs:
+  - {name: router, kind: linux_router}
+  - {name: nat, kind: linux_nat}
+  - {name: monitor, kind: tcpdump, mode: passive}
+policies: [monitor > nat, monitor | router]
+lengths: [2]
+workloads: {protocols: [UDP], volumes_mbps: [2, 4], sessions: [4], frames: [64B]}
+duration_s: 1
+faults:
+  - {chain: [nat, router], vnf: nat, limits: {cpu: 0.02}}
+"""
+SUITE = """
+*** Settings ***
+Resource          {resource}
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Chain Study    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+
+*** Test Cases ***
+Small
+    Planted Fault Should Be Found    {spec}
+"""
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one run."""
+    folder, before = tmp_path_factory.mktemp("chains"), network_state()
+    (folder / "small.yaml").write_text(SPEC)
+    resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
+    (folder / "small.robot").write_text(SUITE.format(resource=resource, spec=folder / "small.yaml"))
+    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
+    done = run_robot(folder / "out", *options, sources=[folder / "small.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def study(output: Path) -> ChainStudy:
+    """What came of it."""
+    found = load([output / "output.xml"]).characterizations[0].record.chain_study
+    assert found is not None
+    return found
+
+
+def values(run: ChainRun, owner: str, feature: str) -> tuple[float | None, ...]:
+    return next(row.values for row in run.series if (row.owner, row.feature) == (owner, feature))
+
+
+def of(study: ChainStudy, *order: str) -> ChainRun:
+    return max((run for run in study.runs if run.chain.order == order), key=lambda run: run.offered_bps)
+
+
+def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
+    first = study.suspects[0]
+    assert first.chain.order == ("nat", "router")
+    assert first.planted == "nat is limited to 0.02 CPUs"
+    assert all(run.failed is None for run in study.runs)
+    throttled, free = of(study, "nat", "router"), of(study, "router", "nat")
+    assert throttled.throughput_bps < 0.8 * free.throughput_bps
+    assert sum(map(float, filter(None, values(throttled, "nat", "cpu_percent")))) < 4
+    assert all(value is not None and value > 50 for value in values(throttled, "nat", "throttled_percent"))
+    assert values(free, "nat", "throttled_percent") == (0.0,)
+
+
+def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStudy) -> None:
+    run = of(study, "router", "nat")
+    for owner in ("router", "nat", VSWITCH):
+        assert values(run, owner, "helper_percent")[0], f"the napi threads of {owner} had work"
+    received = values(run, "nat", "rx_pps")[0]
+    assert received == pytest.approx(2 * 4e6 / 8 / 64, rel=0.1), "both directions cross it"
+    assert values(run, HOST, "all_switches")[0]
+
+
+def test_a_passive_nf_gets_copies_of_both_directions_and_its_process_is_seen(study: ChainStudy) -> None:
+    run = of(study, "monitor", "nat")
+    assert values(run, "monitor", "rx_pps")[0] == pytest.approx(2 * 4e6 / 8 / 64, rel=0.1)
+    assert values(run, "monitor", "tx_pps")[0] == pytest.approx(0, abs=20)
+    assert values(run, "monitor", "memory_bytes")[0]
+
+
+def test_latency_is_measured_without_and_with_load(study: ChainStudy) -> None:
+    for run in study.runs:
+        assert run.idle_latency_s and 1e-6 < run.idle_latency_s < 0.1
+        assert run.latency_s and 1e-6 < run.latency_s < 10
+
+
+def test_every_second_of_every_feature_is_in_a_table(output: Path, study: ChainStudy) -> None:
+    with (output / "characterization" / "Small" / "samples.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(len(row.values) for run in study.runs for row in run.series)
+
+
+@pytest.fixture
+def _real_time_without_limit() -> Iterator[None]:
+    before = RT_LIMIT.read_text(encoding="ascii")
+    RT_LIMIT.write_text("-1", encoding="ascii")
+    yield
+    RT_LIMIT.write_text(before, encoding="ascii")
+
+
+@pytest.mark.usefixtures("_real_time_without_limit")
+def test_a_thread_that_is_held_back_gets_no_more_than_its_share() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            os.sched_setaffinity(busy.pid, {min(os.sched_getaffinity(0))})
+            assert not is_held_back(busy.pid)
+            hold_back(busy.pid, 0.05)
+            assert is_held_back(busy.pid)
+            account = Path(f"/proc/{busy.pid}/schedstat")
+            begin, before = time.monotonic(), int(account.read_text().split()[0])
+            time.sleep(1.0)
+            share = (int(account.read_text().split()[0]) - before) / 1e9 / (time.monotonic() - begin)
+            assert 0.03 < share < 0.07
+        finally:
+            busy.kill()

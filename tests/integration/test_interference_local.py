@@ -1,0 +1,100 @@
+"""A study of interference with real packets: alone, beside each other, with a guarantee, and nothing is left behind."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.model.interference import Interference, Meeting
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+
+NO_NFT = "; ".join(map(str, nft_missing()))
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
+SPEC = """
+name: small
+frame: 512B
+duration_s: 0.3
+repetitions: 1
+guarantee: true
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: router, type: II, kind: linux_router}
+"""
+SUITE = """
+*** Settings ***
+Resource          {resource}
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Interference    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+
+*** Test Cases ***
+Small
+    Interference Should Be Measured    {spec}
+"""
+
+
+def run(folder: Path, spec: str) -> subprocess.CompletedProcess[str]:
+    """A run of one study; what it wrote is in `out`."""
+    (folder / "small.yaml").write_text(spec)
+    resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
+    (folder / "small.robot").write_text(SUITE.format(resource=resource, spec=folder / "small.yaml"))
+    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
+    return run_robot(folder / "out", *options, sources=[folder / "small.robot"])
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Interference:
+    """What came of one run."""
+    folder, before = tmp_path_factory.mktemp("interference"), network_state()
+    done = run(folder, SPEC)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    found = load([folder / "out" / "output.xml"]).characterizations[0].record.interference
+    assert found is not None
+    assert (folder / "out" / "characterization" / "Small" / "interference_matrix.csv").exists()
+    return found
+
+
+def of(study: Interference, target: str, *against: str, guaranteed: bool = False) -> Meeting:
+    return next(
+        each for each in study.meetings if (each.target, each.against, each.guaranteed) == (target, against, guaranteed)
+    )
+
+
+def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
+    assert len(study.meetings) == 12
+    assert len(study.matrix) == len(study.guaranteed) == 4
+    for row in study.matrix:
+        assert 0.05 < row.mean < 1.5
+    for each in study.meetings:
+        assert each.throughput_pps > 100
+        assert each.response_s and 1e-6 < each.response_s < 1
+        assert each.loss_ratio is not None and 0 <= each.loss_ratio < 1
+        assert each.cpu and 0.001 < each.cpu < 2.2, "the threads of the kernel that work for its ports"
+
+
+def test_who_is_guaranteed_a_share_gets_it_and_no_more(study: Interference) -> None:
+    share_pps = study.meetings[0].load_pps / 1.2 / 2
+    for name in ("gateway", "router"):
+        alone = of(study, name, guaranteed=True).throughput_pps
+        # What the bucket holds at the beginning comes on top: 10 ms of 300.
+        assert 0.5 * share_pps < alone < 1.06 * share_pps
+        assert alone < of(study, name).throughput_pps
+    assert study.network_share is not None
+
+
+def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:
+    counted = all(each.cache_misses is not None for each in study.meetings)
+    said = [note for note in study.notes if note.startswith("cache misses were not counted: ")]
+    assert len(said) == (0 if counted else 1)
+
+
+def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    before = network_state()
+    done = run(tmp_path, SPEC.replace("kind: linux_router", "kind: testpmd"))
+    assert done.returncode == 1
+    assert "testpmd" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert network_state() == before

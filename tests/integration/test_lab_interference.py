@@ -1,0 +1,50 @@
+"""A study of interference over SSH: what NFs of a node have processed and used is told by its agent."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.host.installed import path_of
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.test_interference_local import SUITE
+
+MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
+pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+SPEC = """
+name: small
+frame: 512B
+duration_s: 0.3
+repetitions: 1
+load_pps: 20000
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: monitor, type: II, kind: tcpdump}
+"""
+
+
+def test_a_node_tells_what_its_nfs_have_processed_and_used(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SPEC)
+    resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
+    (tmp_path / "small.robot").write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"))
+    with Lab() as lab:
+        before = state(lab)
+        kinds = ["linux_router", "linux_gateway", "tcpdump"]
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
+        done = run_robot(tmp_path / "out", *options(topology), sources=[tmp_path / "small.robot"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
+    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    found = record.interference
+    assert record.world.value == "lab"
+    assert found is not None
+    assert [(row.target, row.against) for row in found.matrix] == [
+        (one, (other,)) for one in ("gateway", "monitor") for other in ("gateway", "monitor")
+    ]
+    for each in found.meetings:
+        assert 100 < each.throughput_pps < 1.05 * 20_000
+        assert each.cpu and 0.001 < each.cpu < 2.2
+        assert bool(each.memory_bytes) is (each.target == "monitor"), "a gateway is in the kernel"

@@ -1,0 +1,195 @@
+"""The commands of chains and of interference: what they print, and how bad input is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csit_utils.cli import make_app
+from resources.libraries.python.behaviour.study import analyse
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.interference import study as interference_study
+from resources.libraries.python.model.behaviour import ChainStudy
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.planning.chains import generate
+from tests.unit.behaviour.chain_runs import chain, noisy_runs, spec_of
+from tests.unit.csit_utils.characterized import record
+from tests.unit.interference.meetings import Company, measured
+from tests.unit.interference.meetings import spec_of as contenders_of
+
+SPEC = """\
+name: three
+vnfs:
+  - {name: firewall, kind: linux_firewall}
+  - {name: nat, kind: linux_nat, sizes: [1c, 0.5c], memory_mib: [64, 128]}
+  - {name: router, kind: linux_router}
+policies: [firewall > nat, nat | router]
+workloads: {volumes_mbps: [20, 40], frames: [64B]}
+duration_s: 3
+"""
+VOLUMES = (1e8, 2e8)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    """On stdout and stderr."""
+    capsys.readouterr()
+    make_app(words)(words, standalone_mode=False)
+    found = capsys.readouterr()
+    return found.out, found.err
+
+
+def objects(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed(capsys, *words, "--json")[0].splitlines()]
+
+
+def written(path: Path, data: Characterization) -> str:
+    path.write_text(data.model_dump_json(), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    path = tmp_path / "three.yaml"
+    path.write_text(SPEC, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def chain_record(tmp_path: Path) -> str:
+    asked = spec_of(("firewall", "nat", "ids"), volumes_bps=VOLUMES)
+    chains = generate(asked)
+    runs = noisy_runs(chains, VOLUMES, chain("firewall", "nat", "ids"), "nat")
+    found = analyse(asked, runs)
+    study = ChainStudy(
+        spec=asked, chains=chains.count, runs=tuple(runs), statistics=found.statistics, suspects=found.suspects
+    )
+    return written(tmp_path / "chains.json", record("chain_study", "three", chain_study=study))
+
+
+def pairs_record(tmp_path: Path, name: str = "pairs", started_at: str = "2026-01-01T00:00:00+00:00") -> str:
+    shares = {("a", "a"): 0.9, ("a", "b"): 0.5, ("a", "c"): 0.85, ("b", "a"): 0.6, ("b", "b"): 0.9, ("b", "c"): 0.7}
+    shares |= {("c", "a"): 0.8, ("c", "b"): 0.7, ("c", "c"): 0.9}
+    beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in shares.items()}
+    meetings = measured({"a": 9e4, "b": 6e4, "c": 3e4}, beside)
+    found = interference_study.analyse(contenders_of("a", "b", "c", name=name), meetings)
+    path = tmp_path / f"{name}-{started_at[:10]}.json"
+    return written(path, record("interference", name, interference=found, started_at=started_at))
+
+
+def test_chains_are_counted_by_length_and_what_is_dropped_by_policy(
+    capsys: pytest.CaptureFixture[str], spec: str
+) -> None:
+    found = objects(capsys, "chains", spec)
+    assert [(row["length"], row["orders"]) for row in found if row["object"] == "length"] == [(1, 3), (2, 3), (3, 0)]
+    assert [(row["policy"], row["drops"]) for row in found if row["object"] == "dropped"] == [
+        ("firewall > nat", 1 + 3),
+        ("nat | router", 2 + 3),
+    ]
+    assert found[-1]["chains"] == 1 + 4 + 1 + 4 + 2
+    assert found[-1]["seconds"] == 12 * (4 + 2 * 4)
+    out, _ = printed(capsys, "chains", spec, "--deploy", "10")
+    assert "\nfirewall > nat\t4\tnat > firewall; nat > firewall > router; nat > router > firewall\n" in out
+    assert out.endswith("three: 12 chains with their resources, 2 workloads of 3 s each: about 3 min 36 s.\n")
+
+
+def test_all_chains_are_listed_with_their_resources(capsys: pytest.CaptureFixture[str], spec: str) -> None:
+    lines = printed(capsys, "chains", spec, "--list")[0].splitlines()
+    assert lines[0] == "chain\tsizes\tmemory"
+    assert len(lines) == 13
+    assert "firewall > nat\t1c 0.5c\t- 128 MiB" in lines
+    assert objects(capsys, "chains", spec, "--list")[-1] == {
+        "object": "chain", "vnfs": ["router", "firewall"], "sizes": ["1c", "1c"], "memory_mib": [None, None],
+    }  # fmt: skip
+
+
+def test_a_wrong_policy_is_marked(capsys: pytest.CaptureFixture[str], spec: str) -> None:
+    path = Path(spec)
+    path.write_text(SPEC.replace("nat | router", "nat | ruter"), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        printed(capsys, "chains", spec)
+    assert str(caught.value) == (
+        "three: policies.1: there is no VNF 'ruter'; did you mean 'router'? (column 7):\n  nat | ruter\n        ^"
+    )
+
+
+def test_suspects_are_ranked_with_their_reasons(capsys: pytest.CaptureFixture[str], chain_record: str) -> None:
+    first = objects(capsys, "suspects", chain_record)[0]
+    assert (first["rank"], first["chain"], first["simulated"]) == (1, "firewall > nat > ids", False)
+    assert first["planted"] == "nat is limited to 0.1 CPUs"
+    assert any("nat is throttled" in reason for reason in first["reasons"])
+    out, err = printed(capsys, "suspects", chain_record, "--why", "--most", "1")
+    assert "\nfirewall > nat > ids:\n  throughput is " in out
+    assert "  changed: throttled_percent of nat at 100 Mbit/s: 6" in out
+    assert err.startswith("study: ")
+    assert "suspects among 15 chains." in err
+
+
+def test_all_are_placed_on_two_servers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out, _ = printed(capsys, "place", pairs_record(tmp_path))
+    lines = out.splitlines()
+    assert lines[0].split("\t")[:3] == ["target", "beside", "normalized"]
+    assert lines[2].split("\t") == ["a", "b", "0.500 (0.500 to 0.500)", "50.0 %", "0.750", "5"]
+    assert "most sensitive is b: it loses 26.7 % beside another" in lines
+    assert "put a + c on server 1, b on server 2: total capacity 2.65 against 2.40" in lines[-1]
+
+
+def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = pairs_record(tmp_path)
+    out, _ = printed(capsys, "place", path, "--server", "a", "--server", "c", "--add", "b")
+    assert out.endswith("put b on server 2: total capacity 2.40 against 2.10 on server 1\n")
+    pairs = objects(capsys, "place", path, "--server", "a+c", "--server", "-")
+    assert pairs[-1]["object"] == "advice"
+    assert pairs[-1]["best"]["servers"] == [["a", "c"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--server", "a+x"), "x: no network function of this study; it has a, b, c"),
+        (("--server", "a+b+c"), "all network functions of the study are on servers already"),
+        (("--study", "other"), "--study other: there is none; there are pairs"),
+    ],
+)
+def test_what_makes_no_sense_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    path = pairs_record(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        printed(capsys, "place", path, *words)
+
+
+def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    paths = (
+        pairs_record(tmp_path),
+        pairs_record(tmp_path, "more"),
+        pairs_record(tmp_path, "more", "2026-02-01T00:00:00"),
+    )
+    with pytest.raises(ConfigError, match="there are 2 studies; say one by --study: pairs, more"):
+        printed(capsys, "place", *paths)
+    assert "more:" in printed(capsys, "place", *paths, "--study", "more")[0]
+
+
+def test_a_sweep_has_a_line_for_each_frame_and_load(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = pairs_record(tmp_path)
+    lines = printed(capsys, "place", path, "--sweep")[0].splitlines()
+    assert lines[1:] == ["512B\t100 kpps\t23.9 %\tb\t0.500"]
+    assert objects(capsys, "place", path, "--sweep")[0]["load_pps"] == 1e5
+    with pytest.raises(ConfigError, match="--frame 64B: it was measured with 512B"):
+        printed(capsys, "place", path, "--frame", "64B")
+
+
+def test_records_of_something_else_are_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, chain_record: str
+) -> None:
+    with pytest.raises(ConfigError, match="there is no study of interference in it"):
+        printed(capsys, "place", chain_record)
+    with pytest.raises(ConfigError, match="there is no study of chains in it"):
+        printed(capsys, "suspects", pairs_record(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["chains", "suspects", "place"])
+def test_help_has_examples_that_can_be_copied(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert f"./csit {command} " in printed(capsys, command, "--help")[0]

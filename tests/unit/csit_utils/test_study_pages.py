@@ -1,0 +1,247 @@
+"""Pages of studies of chains and of interference: what they say and draw of which records."""
+
+import re
+from itertools import pairwise, permutations
+from typing import Any
+
+import pytest
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.report.behaviour_figures import chains_figure, classes_figure
+from csit_utils.report.characterized import headline, views
+from csit_utils.report.explain import EXPLANATIONS
+from csit_utils.report.interference_maps import interference_maps
+from csit_utils.report.pages import chain_study as chain_page
+from csit_utils.report.pages import environment, interference, overview
+from csit_utils.report.rendered import Rendered, render
+from csit_utils.report.shown import Page, Shown
+from csit_utils.report.site import single_file
+from csit_utils.report.transition_figures import graphs_figure
+from resources.libraries.python.behaviour.classes import Workflow
+from resources.libraries.python.model.behaviour import ChainStudy, Edge, Suspect
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.result import Rerun
+from tests.unit.behaviour.chain_runs import chain, run
+from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.studied import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
+from tests.unit.csit_utils.studied import interference as interference_of
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def study() -> ChainStudy:
+    return chain_study()
+
+
+def shown(*records: Characterization) -> Shown:
+    return Shown(InMemory(dataset_of(*records)))
+
+
+def made(page: Page, *records: Characterization) -> Rendered:
+    found = render(page, shown(*records))
+    assert found is not None
+    return found
+
+
+def words(page: Rendered) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(page.html)))
+
+
+def test_pages_are_there_for_their_records_only(study: ChainStudy) -> None:
+    assert render(chain_page.PAGE, shown(interfered())) is None
+    assert render(interference.PAGE, shown(chain_studied(study))) is None
+    assert render(chain_page.PAGE, shown(chain_studied(None))) is not None
+
+
+def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study: ChainStudy) -> None:
+    page = made(chain_page.PAGE, chain_studied(study))
+    (anchor,) = (view.anchor for view in views(shown(chain_studied(study)).contents.characterizations))
+    assert study.suspects[0].chain == FAULTY
+    html, text = str(page.html), words(page)
+    assert f'href="#{anchor}-suspect-1"' in html and f'id="{anchor}-suspect-1"' in html
+    assert study.suspects[0].reasons[0] in text.replace("&gt;", ">")
+    assert "Planted on purpose: nat is limited to 0.1 CPUs" in text
+    assert "proxy did not start" in text and "proxy &gt; ids" in text
+    assert "throttled_percent" in text
+
+
+def test_a_plot_has_the_first_suspect_on_top_and_tells_what_was_planted(study: ChainStudy) -> None:
+    figure = chains_figure("a", study, simulated=True)
+    assert figure is not None and figure.simulated
+    order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
+    assert order[-1] == "nat &gt; firewall *" and "*" not in order[0]
+    assert len(order) == 16 and "Every chain" in figure.title, "the one that failed is left out"
+    loads = figure.variants["throughput"]["data"]
+    assert len(loads) == 3
+    at = loads[0]["y"].index("nat &gt; firewall *")
+    assert loads[0]["x"][at] == pytest.approx(33, abs=1) and "planted" in loads[0]["text"][at]
+    assert figure.variants["latency without load"]["data"][0]["x"][0] == pytest.approx(50)
+
+
+def test_of_many_chains_suspects_and_those_that_lose_most_are_drawn(study: ChainStudy) -> None:
+    chains = [chain(*order) for order in permutations([f"nf{number}" for number in range(5)], 4)]
+    runs = tuple(run(each, 1e8, 1e8 - 1e5 * number) for number, each in enumerate(chains))
+    suspect = study.suspects[0].model_copy(update={"chain": chains[0]})
+    figure = chains_figure("a", study.model_copy(update={"runs": runs, "suspects": (suspect,)}), simulated=False)
+    assert figure is not None and figure.title.startswith("40 of 120 chains")
+    order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
+    assert order[-1].startswith("nf0 ") and len(order) == 40
+    assert order[:-1] == [each.name.replace(">", "&gt;") for each in chains[-39:]]
+
+
+def test_classes_stand_beside_those_of_the_vnf_alone_in_the_order_of_the_table(study: ChainStudy) -> None:
+    figure = classes_figure("a", study, simulated=False)
+    assert figure is not None
+    data = figure.variants["1. nat > firewall"]["data"]
+    assert [trace["name"] for trace in data] == [name for name in Workflow if name in {each["name"] for each in data}]
+    idle = next(trace for trace in data if trace["name"] == "idleness")
+    shares = dict(zip(idle["x"], idle["y"], strict=True))
+    assert shares["nat<br>in the chain"] == pytest.approx(20, abs=1)
+    assert shares["nat<br>alone"] == pytest.approx(70, abs=1)
+    totals: dict[str, float] = {}
+    for trace in data:
+        for name, value in zip(trace["x"], trace["y"], strict=True):
+            totals[name] = totals.get(name, 0.0) + value
+    assert all(total == pytest.approx(100, abs=0.5) for total in totals.values())
+
+
+def test_a_transition_is_the_wider_the_more_time_it_took_and_a_loop_is_no_point(study: ChainStudy) -> None:
+    figure = graphs_figure("a", study, simulated=False)
+    assert figure is not None
+    *lines, vertices = figure.variants["1. nat > firewall: firewall"]["data"]
+    assert len(vertices["x"]) == 6 and len(lines) == 8
+    widths = [line["line"]["width"] for line in lines]
+    assert widths == sorted(widths) and widths[-1] == 9.0
+    assert "sched_switch:out:S → sched_wakeup" in lines[-1]["hovertemplate"]
+    assert "700 times a second, 700 ms in all" in lines[-1]["hovertemplate"]
+    (loop,) = (line for line in lines if "skb → netif_receive_skb" in line["hovertemplate"])
+    assert len(set(zip(loop["x"], loop["y"], strict=True))) == 4
+    assert "switch<br>out:S" in vertices["text"]
+
+
+def test_only_the_transitions_with_the_most_time_are_drawn_and_the_rest_is_counted(study: ChainStudy) -> None:
+    names = [f"e{number}" for number in range(31)]
+    edges = tuple(
+        Edge(before=one, after=other, count=1, seconds=1e-3 * at) for at, (one, other) in enumerate(pairwise(names), 1)
+    )
+    graph = traced("nat", 0.5).model_copy(update={"edges": edges})
+    runs = tuple(each.model_copy(update={"graphs": (graph,)} if each.graphs else {}) for each in study.runs)
+    figure = graphs_figure("a", study.model_copy(update={"runs": runs}), simulated=False)
+    assert figure is not None
+    picture = figure.variants["1. nat > firewall: nat"]
+    assert len(picture["data"]) == 25
+    assert picture["layout"]["annotations"][0]["text"].startswith("the 24 transitions with the most time, 6 more")
+
+
+def test_studies_without_suspects_traces_or_runs_say_so(study: ChainStudy) -> None:
+    bare = study.model_copy(update={"runs": (), "suspects": (), "statistics": ()})
+    page = made(chain_page.PAGE, chain_studied(bare))
+    assert page.figures == ()
+    assert "None." in words(page) and "Workflow classes" not in words(page)
+    assert "none stands out" in words(page)
+
+
+def test_what_outsiders_wrote_is_no_markup(study: ChainStudy) -> None:
+    first = study.suspects[0]
+    edge = study.runs[-2].graphs[0].edges[0].model_copy(update={"before": HOSTILE})
+    graph = study.runs[-2].graphs[0].model_copy(update={"edges": (edge,), "owner": HOSTILE})
+    runs = tuple(
+        each.model_copy(update={"graphs": (graph,) if each.graphs else (), "planted": HOSTILE}) for each in study.runs
+    )
+    suspect = first.model_copy(
+        update={
+            "reasons": (HOSTILE,),
+            "planted": HOSTILE,
+            "deviations": tuple(row.model_copy(update={"feature": HOSTILE}) for row in first.deviations),
+        }
+    )
+    spec = study.spec.model_copy(update={"name": HOSTILE, "policies": (HOSTILE,)})
+    hostile = study.model_copy(
+        update={"runs": runs, "suspects": (suspect,), "spec": spec, "notes": (HOSTILE,), "trace_source": HOSTILE}
+    )
+    found = interference_of()
+    contenders = tuple(one.model_copy(update={"stand_in_for": HOSTILE}) for one in found.spec.contenders)
+    advice = found.advice[0].model_copy(update={"sentence": HOSTILE})
+    neighbours = found.model_copy(
+        update={
+            "spec": found.spec.model_copy(update={"contenders": contenders}),
+            "advice": (advice,),
+            "notes": (HOSTILE,),
+        }
+    )
+    text = single_file(shown(chain_studied(hostile), interfered(neighbours)))
+    assert "<img" not in text
+    assert text.count("</script>") == text.count("<script"), "no string ends the script that it is in"
+
+
+def squares(choice: tuple[str, ...]) -> list[list[Any]]:
+    maps = interference_maps("a", interference_of(), simulated=False)
+    assert maps is not None
+    return maps.maps[0].squares(choice)
+
+
+def test_the_map_has_each_beside_each_and_alone_with_its_interval() -> None:
+    rows = squares(("normalized throughput", "as it is"))
+    assert [len(row) for row in rows] == [4, 4, 4]
+    assert rows[0][0].text == "1" and rows[0][0].value is None
+    assert float(rows[1][3].text) == pytest.approx(0.5, abs=0.03) and rows[1][3].note.startswith("± 0.0")
+    assert float(squares(("degradation", "as it is"))[1][3].text) == pytest.approx(0.5, abs=0.03)
+    better = squares(("normalized throughput", "network I/O guaranteed"))[1][3]
+    assert float(better.text) == pytest.approx(0.75, abs=0.03)
+    assert squares(("response time", "as it is"))[0][1].text == "300 µs"
+    assert squares(("throughput", "as it is"))[0][0].text.endswith("kpps")
+
+
+def test_the_page_of_interference_tells_where_to_put_them_and_what_comes_from_the_network() -> None:
+    page = made(interference.PAGE, interfered())
+    text = words(page)
+    assert interference_of().advice[0].sentence in text
+    assert "of the degradation comes from network I/O" in text
+    assert "no counters of cache misses here" in text
+    anchor = views(shown(interfered()).contents.characterizations)[0].anchor
+    assert f'id="{anchor}-map-monitor-balancer"' in str(page.html)
+    assert f'id="{anchor}-map-monitor-alone"' in str(page.html)
+
+
+def test_a_headline_names_no_harm_where_there_is_none() -> None:
+    found = interference_of()
+    free = found.model_copy(
+        update={"sensitivity": dict.fromkeys(TARGETS, 1.01), "aggressiveness": dict.fromkeys(TARGETS, 1.02)}
+    )
+    (item,) = shown(interfered(free)).contents.characterizations
+    assert headline(item) == "no network function loses anything beside another, on average"
+    (item,) = shown(interfered(found)).contents.characterizations
+    assert headline(item).startswith("most sensitive is monitor") and "most aggressive is balancer" in headline(item)
+
+
+def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
+    records = (chain_studied(study, simulated=True, testbed="sim", world="sim"), interfered())
+    text = words(made(overview.PAGE, *records))
+    assert "Chain study" in text and "Interference" in text and "most of all nat &gt; firewall" in text
+    assert render(environment.PAGE, shown(*records)) is not None
+
+
+def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStudy) -> None:
+    rerun = Rerun(
+        topology="topologies/sim.yaml",
+        topology_digest="0" * 64,
+        suite="tests/characterization/chains.robot",
+        variables={"CHAIN_DURATION": "9"},
+    )
+    text = words(made(chain_page.PAGE, chain_studied(study, rerun=rerun)))
+    assert "-v CHAIN_DURATION:9" in text and "Four Network Functions" in text
+    assert "tests/characterization/chains.robot" in text
+
+
+def test_every_question_mark_has_its_explanation(study: ChainStudy) -> None:
+    html = str(made(chain_page.PAGE, chain_studied(study)).html) + str(made(interference.PAGE, interfered()).html)
+    asked = set(re.findall(r'href="#explain-([a-z-]+)"', html))
+    assert asked <= set(EXPLANATIONS) and len(asked) == 8
+
+
+def test_beyond_the_first_twenty_suspects_are_in_the_table_only(study: ChainStudy) -> None:
+    suspects: tuple[Suspect, ...] = tuple(study.suspects[:1] * 30)
+    html = str(made(chain_page.PAGE, chain_studied(study.model_copy(update={"suspects": suspects}))).html)
+    assert html.count("reasons and evidence</summary>") == 20
+    assert len(re.findall(r'<td class="num">30</td>', html)) == 1

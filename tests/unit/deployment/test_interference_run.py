@@ -1,0 +1,258 @@
+"""A study of interference from specification to record, on simulated systems whose truth is known."""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from resources.libraries.python.deployment.interference import Done, InterferenceStudy
+from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.truth import Truth
+from resources.libraries.python.errors import PlanError, SystemBroken, Unsupported
+from resources.libraries.python.interference.schedule import schedule
+from resources.libraries.python.interference.sweeps import by_frame_and_load
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.interference import Contender, Interference, InterferenceSpec, NfType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+SIM = load_topology(TOPOLOGIES / "sim.yaml")
+KINDS = {
+    "gateway": (NfType.GATEWAY, NfKind.LINUX_GATEWAY),
+    "monitor": (NfType.MONITOR, NfKind.PKTSTAT),
+    "inspection": (NfType.INSPECTION, NfKind.NGREP),
+    "proxy": (NfType.NAT, NfKind.NGINX_PROXY),
+}
+NOISE = 0.02
+
+
+def spec(*names: str, **changes: object) -> InterferenceSpec:
+    row = tuple(Contender(name=name, type=KINDS[name][0], kind=KINDS[name][1]) for name in names or KINDS)
+    return InterferenceSpec.model_validate({"name": "pairs", "contenders": row, "frame": frame("512B"), **changes})
+
+
+def study_of(
+    asked: InterferenceSpec,
+    world: SimWorld | None = None,
+    on_progress: Callable[[Done], None] = lambda _: None,
+    topology: Topology = SIM,
+) -> InterferenceStudy:
+    world = world or SimWorld(topology)
+    return InterferenceStudy(topology, world, asked, world.environment(), on_progress)
+
+
+def measured(asked: InterferenceSpec, world: SimWorld | None = None) -> Interference:
+    study = study_of(asked, world)
+    study.plan()
+    study.measure(study.load_pps())
+    return study.result()
+
+
+def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What each company leaves to its target, by the simulation."""
+    study = study_of(asked)
+
+    def pps(*company: str) -> float:
+        return Truth(study._server.plan(company), simulation_of(SIM)).capacity_pps(asked.frame, (1,))
+
+    return {(one, against): pps(one, *against) / pps(one) for one, against in
+            {(turn.target, turn.against) for turn in schedule(asked)} if against}  # fmt: skip
+
+
+def best_placement(matrix: dict[tuple[str, tuple[str, ...]], float], names: list[str]) -> float:
+    """By trying all: the largest sum over two servers."""
+
+    def on_one(server: list[str]) -> float:
+        total = 0.0
+        for name in server:
+            left = 1.0
+            for other in server:
+                left *= matrix[name, (other,)] if other != name else 1.0
+            total += left
+        return total
+
+    found = []
+    for places in product((0, 1), repeat=len(names)):
+        servers = [[name for name, at in zip(names, places, strict=True) if at == which] for which in (0, 1)]
+        found.append(sum(map(on_one, servers)))
+    return max(found)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Interference:
+    return measured(spec(guarantee=True, repetitions=6))
+
+
+def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
+    known = truth(spec())
+    assert len(whole.matrix) == 16
+    inside = 0
+    for row in whole.matrix:
+        true = known[row.target, row.against]
+        assert row.mean == pytest.approx(true, abs=3 * NOISE * (2 / row.samples) ** 0.5)
+        assert row.low is not None
+        assert row.high is not None
+        inside += row.low <= true <= row.high
+        assert 0 < row.mean < 1.2
+    assert inside >= 12, "of 16 intervals of 95 %"
+
+
+def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Interference) -> None:
+    alone = [each.throughput_pps for each in whole.meetings if each.target == "monitor" and not each.against]
+    assert len(set(alone)) == 2 * 6
+    few = spec("gateway", "proxy", repetitions=2)
+    assert measured(few).meetings == measured(few).meetings
+
+
+def test_who_suffers_and_who_presses_are_in_the_order_of_the_truth(whole: Interference) -> None:
+    known = truth(spec())
+    rows = {name: sum(known[name, (other,)] for other in KINDS) for name in KINDS}
+    columns = {name: sum(known[other, (name,)] for other in KINDS) for name in KINDS}
+    assert sorted(whole.sensitivity, key=whole.sensitivity.__getitem__) == sorted(rows, key=rows.__getitem__)
+    assert sorted(whole.aggressiveness, key=whole.aggressiveness.__getitem__) == sorted(
+        columns, key=columns.__getitem__
+    )
+
+
+def test_the_share_of_the_network_is_that_of_the_simulation() -> None:
+    """Of network functions that a guarantee does not slow down when they are alone."""
+    fast = spec("monitor", "inspection", guarantee=True, repetitions=12)
+    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "network_part": 0.5}})
+    study = study_of(fast, topology=topology)
+    study.load_pps()
+    study._share = study._share.model_copy(update={"network_pps": 1e6})
+    study.measure(1e6)
+    assert study.result().network_share == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole: Interference) -> None:
+    known = truth(spec())
+    (advice,) = whole.advice
+    by_truth = 0.0
+    for names in advice.best.servers:
+        for name in names:
+            left = 1.0
+            for other in names:
+                left *= known[name, (other,)] if other != name else 1.0
+            by_truth += left
+    assert by_truth == pytest.approx(best_placement(known, list(KINDS)))
+    assert advice.best.capacity == pytest.approx(by_truth, abs=0.1)
+
+
+def test_who_is_guaranteed_a_share_gets_no_more(whole: Interference) -> None:
+    """The gateway is the fastest; half of what it carries alone is the share of each, but for the noise."""
+    alone, got = ([each.throughput_pps for each in whole.meetings if (each.target, each.against, each.guaranteed) ==
+                   ("gateway", (), guaranteed)] for guaranteed in (False, True))  # fmt: skip
+    assert fmean(got) == pytest.approx(fmean(alone) / 2, rel=3 * NOISE)
+
+
+def test_costs_and_response_time_are_told_and_what_is_not_is_noted_once(whole: Interference) -> None:
+    busy = [each.cpu for each in whole.meetings if each.target == "inspection"]
+    assert all(cpu is not None and cpu > 1.5 for cpu in busy), "two data threads in overload"
+    assert all(each.response_s for each in whole.meetings)
+    assert [note for note in whole.notes if "cache" in note] == [
+        "cache misses were not counted: the simulation has no caches"
+    ]
+
+
+def test_three_at_once_are_the_product_of_their_pairs() -> None:
+    found = measured(spec("gateway", "proxy", together=3, repetitions=4))
+    assert {len(row.against) for row in found.matrix} == {1, 2}
+    known = truth(spec("gateway", "proxy", together=3))
+    for row in found.matrix:
+        assert row.mean == pytest.approx(known[row.target, row.against], abs=0.06)
+    assert any(note.startswith("the product of pairs is off by 0.0") for note in found.notes)
+
+
+def test_frames_and_loads_make_a_table_of_points() -> None:
+    """At a low load nobody is missing anything."""
+    few = [measured(spec("gateway", "monitor", repetitions=2, load_pps=load, frame=frame(size)))
+           for size in ("64B", "512B") for load in (5e3, 2e5)]  # fmt: skip
+    points = by_frame_and_load(few)
+    assert [(point.frame, point.load_pps) for point in points] == [
+        ("64B", 5e3), ("64B", 2e5), ("512B", 5e3), ("512B", 2e5),
+    ]  # fmt: skip
+    assert points[0].degradation == pytest.approx(0, abs=0.01)
+    assert points[1].degradation > 0.02
+
+
+class WithoutSome(SimWorld):
+    """A machine on which programs of some kinds are missing."""
+
+    def __init__(self, *kinds: NfKind, after: int = 0) -> None:
+        super().__init__(SIM)
+        self._kinds, self._after, self._seen = kinds, after, 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        self._seen += 1
+        if self._seen > self._after and {function.kind for function in plan.functions} & set(self._kinds):
+            raise Unsupported("pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat")
+        return super().parts(plan, asked)
+
+
+def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
+    found = measured(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    assert len(found.matrix) == 9
+    assert [note for note in found.notes if "pktstat" in note] == [
+        "monitor is left out: pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat"
+    ]
+    assert sorted(name for server in found.advice[0].best.servers for name in server) == [
+        "gateway", "inspection", "proxy",
+    ]  # fmt: skip
+
+
+def test_where_none_starts_there_is_nothing_to_measure() -> None:
+    with pytest.raises(Unsupported, match=r"^monitor is left out: pktstat missing"):
+        measured(spec("monitor"), WithoutSome(NfKind.PKTSTAT))
+
+
+def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
+    study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind.LINUX_GATEWAY, after=6))
+    load_pps = study.load_pps()
+    with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
+        study.measure(load_pps)
+    assert len(study.result().meetings) == 5
+    assert study.remove() is None
+
+
+def test_progress_counts_to_the_end() -> None:
+    seen: list[Done] = []
+    study = study_of(spec("gateway", "monitor", repetitions=1), on_progress=seen.append)
+    assert study.plan() == 6
+    study.measure(study.load_pps())
+    assert [(done.number, done.of) for done in seen] == [(number, 6) for number in range(1, 7)]
+    assert seen[-1].remaining_s == 0
+
+
+def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": (NfKind.SIM, NfKind.LINUX_GATEWAY)})
+    poor = SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}})
+    with pytest.raises(PlanError, match="ngrep"):
+        study_of(spec("gateway", "inspection"), topology=poor).plan()
+    with pytest.raises(PlanError, match="cores"):
+        study_of(spec("gateway", together=40)).plan()
+
+
+def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
+    own = Program(start=("my-ids", "-i", "{left}"))
+    ids = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
+    both = (*spec("gateway").contenders, ids)
+    study = study_of(spec(repetitions=1).model_copy(update={"contenders": both}))
+    study.plan()
+    company = study._server.plan(("ids", "gateway"))
+    assert [function.program for function in company.functions] == [own, None]
+    assert all(function.program is None for function in study._server.plan(("gateway", "gateway")).functions)
+
+
+def test_a_program_belongs_to_a_process_and_to_no_other_kind() -> None:
+    with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
+        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS)
