@@ -7,18 +7,18 @@ from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
 
 from resources.libraries.python.deployment.service_sizing import ServiceSizing
-from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
 from resources.libraries.python.keywords.choices import chosen_topology, rerun_of, resumed_folder
 from resources.libraries.python.keywords.keeper import EndOfRun
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sizing_progress import SizingProgress, cost_in_words
+from resources.libraries.python.keywords.specifications import found
 from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.writer import write_tables
 
 OnlyIn = Literal["sim", "local", "real", "any"]
-_SPECS = Path(__file__).parents[4] / "tests" / "characterization" / "specs"
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -74,7 +74,7 @@ class SizingLibrary:
                 f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
             )
         self._keeper.check()
-        sizing = ServiceSizing(topology, world, environment, (_found(deployment), _found(workload)))
+        sizing = ServiceSizing(topology, world, environment, (found(deployment), found(workload)))
         sizing.draft.rerun = rerun_of(variable, topology, {})
         cost = sizing.cost()
         logger.info(cost_in_words(cost))
@@ -123,15 +123,3 @@ class SizingLibrary:
         if self._sizing is None:
             raise CsitError("no test is described; Describe Sizing comes first")
         return self._sizing
-
-
-def _found(path: str) -> Path:
-    """A specification's file.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    for candidate in (Path(path), _SPECS / path):
-        if candidate.is_file():
-            return candidate.absolute()
-    raise ConfigError(f"{path}: there is no such specification, neither here nor in {_SPECS}")
