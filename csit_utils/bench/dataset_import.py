@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -32,7 +33,8 @@ def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[s
     """Read eight nights of simulated tests in both ways in turns; medians.
 
     Both sides read the same files, of what Robot wrote about tests on a simulated system. The peer makes its tree of
-    them and no more. Ours makes a dataset with the rows and the records, on disk when it ends.
+    them and no more. Ours makes a dataset with the rows and the records, on disk when it ends. Each has a process of
+    its own, which read one of the files before: neither has modules still to be found, nor the other's memory.
 
     Returns:
         `ours` and `peer` in seconds for all files, `ratio` with all processors; the note has that of one process, and
@@ -42,16 +44,7 @@ def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[s
         root = Path(folder)
         files = _files(root, cells, tests)
         everyone = os.cpu_count() or 1
-        peer, one, all_of_them = [], [], []
-        _import(root, files[:1], 1)
-        _remove(root)
-        for _ in range(rounds):
-            peer.append(_timed(lambda: [ExecutionResult(str(file)) for file in files]))
-            _remove(root)
-            one.append(_timed(lambda: _import(root, files, 1)))
-            _remove(root)
-            all_of_them.append(_timed(lambda: _import(root, files, everyone)))
-            _remove(root)
+        peer, one, all_of_them = _in_turns(root, files, rounds, (None, 1, everyone))
         small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
         megabytes = sum(file.stat().st_size for file in files) / 1e6
     ratio = median(peer) / median(all_of_them)
@@ -114,22 +107,59 @@ def _import(root: Path, files: list[Path], processes: int) -> None:
         raise AssertionError(wrong[0])
 
 
-def _timed(work: Callable[[], object]) -> float:
-    gc.collect()  # what one side leaves behind is not cleared away in the other's time
+def _in_turns(root: Path, files: list[Path], rounds: int, sides: Sequence[int | None]) -> list[list[float]]:
+    """Seconds of each round of each side: that of so many processes, or the peer."""
+    with ExitStack() as stack:
+        pipes = []
+        for side in sides:  # one after the other: they write into the same folder
+            pipes.append(_started(_serve, stack, root, files, side))
+            pipes[-1].recv()
+        return [list(each) for each in zip(*[[_asked(pipe) for pipe in pipes] for _ in range(rounds)], strict=True)]
+
+
+def _asked(pipe: Connection) -> float:
+    pipe.send(True)
+    return float(pipe.recv())
+
+
+def _serve(pipe: Connection, root: Path, files: list[Path], processes: int | None) -> None:
+    """Read all files whenever asked, and answer with how long it took."""
+    _side(root, files[:1], processes)
+    pipe.send(0.0)
+    while pipe.recv():
+        pipe.send(_side(root, files, processes))
+
+
+def _side(root: Path, files: list[Path], processes: int | None) -> float:
+    gc.collect()  # a tree that is cleared away is no part of the next round
     begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
+    if processes is None:
+        for file in files:
+            ExecutionResult(str(file))
+    else:
+        _import(root, files, processes)
+    taken_s = time.perf_counter() - begin
+    _remove(root)
+    return taken_s
+
+
+def _started(work: Callable[..., None], stack: ExitStack, *args: object) -> Connection:
+    """The pipe to a process of its own, which has nothing of this one's memory."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=work, args=(theirs, *args))
+    child.start()
+    theirs.close()
+    stack.callback(child.join)
+    stack.callback(child.terminate)
+    stack.callback(ours.close)
+    return ours
 
 
 def _peak_bytes(root: Path, file: Path) -> int:
     """What an import adds to the memory of a process."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_measure_peak, args=(theirs, root, file))
-    child.start()
-    grown = int(ours.recv())
-    child.join()
-    return grown
+    with ExitStack() as stack:
+        return int(_started(_measure_peak, stack, root, file).recv())
 
 
 def _measure_peak(answer: Connection, root: Path, file: Path) -> None:

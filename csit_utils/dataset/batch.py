@@ -22,6 +22,8 @@ from csit_utils.dataset.staging import Entry, stage
 
 PARALLEL_BYTES = 32 * 1024 * 1024
 """Less is read sooner by one process than several are started."""
+_COMMITS = 8
+"""At once: each waits for the disk some times, which serves them together."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
     """Commit what is staged while the next files are read: the disk is waited for as long as a tenth of the reading."""
     known: list[tuple[str, str]] = []
     under_way: deque[Future[Outcome]] = deque()
-    with ThreadPoolExecutor(1) as committer:
+    with ThreadPoolExecutor(_COMMITS) as committer:
         for each in staged:
             while under_way and under_way[0].done():
                 yield under_way.popleft().result()

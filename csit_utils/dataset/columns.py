@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, get_args, get_type_hints
 
-import numpy as np
 import pyarrow as pa
 
 from csit_utils.dataset.rows import TestRow
@@ -22,8 +21,6 @@ DEFAULTS: dict[str, Any] = {
     field.name: None if field.default is MISSING else field.default for field in fields(TestRow)
 }
 DETAILS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
-Kept = tuple[str, str, str, str | bytes]
-"""Values of those; the record as bytes is UTF-8."""
 RECORD, ROWS = "record", "rows"
 """Kinds of details: a record of ours in its short form; rows, as JSON, of what has no record."""
 
@@ -41,20 +38,6 @@ def table_of_tests(rows: Sequence[tuple[Any, ...]], constants: dict[str, str]) -
         for (name, kind), column in zip(TEST_TYPES.items(), values, strict=True)
     ]
     return pa.table(arrays, schema=TESTS)
-
-
-def table_of_details(kept: Sequence[Kept]) -> pa.Table:
-    """Columns of details."""
-    *names, records = zip(*kept, strict=True)
-    arrays = [pa.array(column, pa.string()) for column in names]
-    return pa.table([*arrays, _texts(records)], schema=DETAILS)
-
-
-def _texts(values: Sequence[str | bytes]) -> pa.StringArray:
-    """Long texts, copied once and not looked at; `pyarrow.array` takes eight times as long."""
-    raw = [value.encode() if isinstance(value, str) else value for value in values]
-    ends = np.cumsum([0, *map(len, raw)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(raw), pa.py_buffer(ends), pa.py_buffer(b"".join(raw)))
 
 
 def rows_of_table(table: pa.Table) -> Iterator[TestRow]:

@@ -140,7 +140,7 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
                     raise ConfigError(f"{folder}: this is no dataset, and not empty; name a new folder")
-                _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n")
+                _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=False)
         except OSError as error:
             raise ConfigError(f"{folder}: a dataset cannot be made there: {error.strerror or error}") from error
         return cls(folder)
@@ -198,7 +198,7 @@ class Layout:
             _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         (self.folder / _IMPORTS).mkdir(exist_ok=True)
-        _write(self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n")
+        _write(self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=True)
 
     @contextmanager
     def writing(self, wait: Callable[[], None]) -> Iterator[None]:
@@ -217,7 +217,9 @@ class Layout:
             (self.folder / _STAGING).mkdir()
             try:
                 yield
-                # What is in the files is on disk already; their names are waited for once for all of them.
+                # What is in the files is on disk already, but for the head of a new dataset; their names are waited
+                # for once for all of them.
+                _sync(self.folder / _HEAD)
                 if (self.folder / _IMPORTS).is_dir():
                     _sync(self.folder / _IMPORTS)
             finally:
@@ -240,9 +242,10 @@ def _sync(path: Path, *, forget: bool = False) -> None:
         os.close(number)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes, *, sync: bool) -> None:
     """Whole or not at all."""
     part = path.with_suffix(".part")
     part.write_bytes(content)
-    _sync(part)
+    if sync:
+        _sync(part)
     part.replace(path)

@@ -22,17 +22,16 @@ from csit_utils.dataset.layout import (
     partition,
     run_of,
 )
+from csit_utils.dataset.waiting import WaitingDetails
 from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
 _MOST_BYTES = 8 * 1024 * 1024
-"""Of rows, and of records, that are held before they are written. To write a table of a hundred columns costs as much
-as some hundred of its rows, so rows wait for longer than records."""
+"""Of rows, and of records, that are held before they are written, of all partitions together. To write a table of a
+hundred columns costs as much as some hundred of its rows, so rows wait for longer than records."""
 _ROW_BYTES = 2_500
 """Of a row without its message, about."""
 _BUFFER_BYTES = 1 << 16
 """A table of tests is written in some two hundred short pieces; so many bytes of them wait for each other."""
-_DETAIL_ROWS = 64
-"""Records that are read at once where one is asked for."""
 
 
 class Detail(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +83,7 @@ def stage(
             refused[_refused(item)] = None  # every suite of a service type tells of the same ones
     parts = made.close()
     if others:
-        characterized.write(layout.staged(digest, CHARACTERIZATIONS, 0), others)
+        characterized.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
     environments = made.environments | {
         digest_of(each.record.environment): msgspec.Raw(each.record.environment.model_dump_json().encode())
         for each in others
@@ -132,9 +131,8 @@ class _Staging:
         key = row["testbed"] or None, started[:10] if started else None
         if (part := self._partitions.get(key)) is None:
             part = self._partitions[key] = self._partition(*key)
-        part.add(row, detail)
         self._rows_bytes += _ROW_BYTES + len(row["message"])
-        self._details_bytes += len(detail.text) if detail is not None else 0
+        self._details_bytes += part.add(row, detail)
         if self._rows_bytes > _MOST_BYTES:
             self._rows_bytes = 0
             for each in self._partitions.values():
@@ -178,13 +176,19 @@ class _Partition:
         self._constants = constants
         self._tests, self._details = _File(tests, columns.TESTS, "lz4"), _File(details, columns.DETAILS, "none")
         self._rows: list[tuple[Any, ...]] = []
-        self._kept: list[columns.Kept] = []
+        self._waiting = WaitingDetails()
         self._count = 0
 
-    def add(self, row: dict[str, Any], detail: Detail | None) -> None:
+    def add(self, row: dict[str, Any], detail: Detail | None) -> int:
+        """Returns by how many bytes more of details wait; fewer, where they were written."""
         self._rows.append(tuple(row.values()))
-        if detail is not None:
-            self._kept.append((row["anchor"], detail.digest, detail.kind, detail.text))
+        if detail is None:
+            return 0
+        before = self._waiting.size_bytes
+        self._waiting.add(row["anchor"], detail.digest, detail.kind, detail.text)
+        if self._waiting.full:
+            self.write_details()
+        return self._waiting.size_bytes - before
 
     def write_rows(self) -> None:
         """Write the rows that wait."""
@@ -195,9 +199,9 @@ class _Partition:
 
     def write_details(self) -> None:
         """Write the details that wait."""
-        if self._kept:
-            self._details.write(columns.table_of_details(self._kept), _DETAIL_ROWS)
-        self._kept.clear()
+        if (table := self._waiting.table()) is not None:
+            self._details.write(table)
+        self._waiting.clear()
 
     def close(self) -> int:
         """Write the rest; returns how many tests there are."""
@@ -216,8 +220,8 @@ class _File:
         self._writer: pq.ParquetWriter | None = None
         self._sink: pa.NativeFile | None = None
 
-    def write(self, table: pa.Table, group_rows: int | None = None) -> None:
-        self._opened().write_table(table, row_group_size=group_rows)
+    def write(self, table: pa.Table) -> None:
+        self._opened().write_table(table)
 
     def close(self) -> None:
         self._opened().close()

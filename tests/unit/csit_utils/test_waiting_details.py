@@ -1,0 +1,48 @@
+"""Records that wait to be written come out as they went in."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.dataset.waiting import GROUP_BYTES, GROUP_ROWS, WaitingDetails
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(st.lists(st.tuples(_TEXTS, _TEXTS, _TEXTS, _TEXTS | _TEXTS.map(str.encode)))))
+def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[str, str, str, str | bytes]]]) -> None:
+    waiting = WaitingDetails()
+    for group in groups:
+        for each in group:
+            waiting.add(*each)
+        table = waiting.table()
+        texts = [text.decode() if isinstance(text, bytes) else text for *_, text in group]
+        expected = [(*names, text) for (*names, _), text in zip(group, texts, strict=True)]
+        found = [] if table is None else list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        assert found == expected
+        assert waiting.size_bytes == sum(len(text.encode()) for text in texts)
+        waiting.clear()
+
+
+def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before() -> None:
+    waiting = WaitingDetails()
+    large = "x" * (3 * GROUP_BYTES)
+    waiting.add("a", "1", "record", "small")
+    before = waiting.table()
+    waiting.add("b", "2", "record", large)
+    table = waiting.table()
+    assert before is not None
+    assert table is not None
+    assert before.column("record").to_pylist() == ["small"]
+    assert table.column("record").to_pylist() == ["small", large]
+
+
+def test_a_group_is_full_by_its_rows_or_by_its_bytes() -> None:
+    by_rows, by_bytes = WaitingDetails(), WaitingDetails()
+    for number in range(GROUP_ROWS):
+        assert not by_rows.full
+        by_rows.add(str(number), "", "record", "")
+    assert by_rows.full
+    by_bytes.add("", "", "record", b"x" * (GROUP_BYTES - 1))
+    assert not by_bytes.full
+    by_bytes.add("", "", "record", b"x")
+    assert by_bytes.full
