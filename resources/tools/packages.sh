@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages of a purpose, if something of it is missing: packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins | characterization | spark
+# Installs the Debian packages of a purpose, if something of it is missing:
+# packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins | checks (all three) | characterization | spark
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -60,38 +61,17 @@ need_browser() {
     fi
 }
 
-purpose=${1:?the purpose: venv, bench, local, vm, integration, jenkins, characterization or spark}
-case $purpose in
-venv)
-    python=${2:-python3}
-    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    need "python$version-venv" "$python" -c 'import ensurepip, venv'
-    ;;
-bench)
+need_bench() {
     need_network
     need_lab
     need_browser
     need trace-cmd command -v trace-cmd
-    ;;
-local)
-    need_vm
-    need nftables command -v nft
-    ;;
-vm) need_vm ;;
-jenkins) # the pipelines' tests
+}
+need_jenkins() { # the pipelines' tests
     need default-jre-headless command -v java
     need maven command -v mvn
-    ;;
-spark) # a runtime that is too old is as good as none
-    need default-jre-headless sh -c 'java -version 2>&1 | grep -Eq "version \"(1[7-9]|[2-9][0-9])"'
-    ;;
-characterization)
-    need_services
-    need_flows
-    need_functions
-    need nftables command -v nft
-    ;;
-integration)
+}
+need_integration() {
     need_network
     need_services
     need_flows
@@ -104,6 +84,39 @@ integration)
     need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
     need_browser
+}
+
+purpose=${1:?the purpose: venv, bench, local, vm, integration, jenkins, checks, characterization or spark}
+if [ "$purpose" != venv ] && command -v flock >/dev/null; then # one at a time: the second then finds what it needs
+    exec 9<"$0" && flock 9
+fi
+case $purpose in
+venv)
+    python=${2:-python3}
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    need "python$version-venv" "$python" -c 'import ensurepip, venv'
+    ;;
+bench) need_bench ;;
+local)
+    need_vm
+    need nftables command -v nft
+    ;;
+vm) need_vm ;;
+jenkins) need_jenkins ;;
+integration) need_integration ;;
+checks)
+    need_bench
+    need_jenkins
+    need_integration
+    ;;
+spark) # a runtime that is too old is as good as none
+    need default-jre-headless sh -c 'java -version 2>&1 | grep -Eq "version \"(1[7-9]|[2-9][0-9])"'
+    ;;
+characterization)
+    need_services
+    need_flows
+    need_functions
+    need nftables command -v nft
     ;;
 *) say "no packages are known for '$purpose'" && exit 2 ;;
 esac

@@ -1,10 +1,16 @@
 """Fixtures that several files of tests share."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.integration.browser import Browser
+
+TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py"}
+"""Marked `parallel`, but not beside each other: labs that send share the kernel's limits and names of data threads."""
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +18,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests of pages; what it said before a test is forgotten by `browser.events.clear()`."""
     with Browser(tmp_path_factory.mktemp("chromium")) as started:
         yield started
+
+
+class ByFile(LoadFileScheduling):
+    """A file at a time on a worker, as its tests share what they run on, and all files of `TRAFFIC` on the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "traffic" if Path(file).name in TRAFFIC else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    return ByFile(config, log)

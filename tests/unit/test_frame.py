@@ -132,6 +132,8 @@ def test_tests_get_their_tools_on_top(entry: Entry) -> None:
     assert "-m venv" not in entry.asked
     assert "requirements-dev.txt" in entry.asked
     assert entry.asked.splitlines()[-1] == f"run -c {entry.root}/tox.ini -e unit"
+    entry.run("test")
+    assert entry.asked.splitlines()[-1] == f"run-parallel -o -c {entry.root}/tox.ini", "all of them, several at a time"
     entry.run("plan")
     assert entry.asked == "-m csit_utils plan\n"
 
