@@ -125,6 +125,7 @@ def _row(item: Characterized, measures: tuple[Measured, ...], **fields: str | in
         message=item.message,
         tags=" ".join(record.tags),
         run=item.source,
+        label=item.label,
         started_at=record.started_at,
         finished_at=record.finished_at,
         world=record.world.value,

@@ -43,12 +43,16 @@ class Times:
     """How long the kernel then goes on freeing bridges, 17 ms each, and keeps everybody from making new links."""
 
 
-def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
+def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
     """Deploy and remove a CSC 10R10C, our way and by `ip` commands in turns; medians of all rounds.
 
     Both sides make the same objects with the same settings. The peer gets the benefit of every doubt: it makes an
     object and brings it up in one command, sets all sysctls of a namespace in one and all its data threads in one, and
     sets offloads, affinity and priority by system calls, not by `ethtool`, `taskset` and `chrt`.
+
+    Args:
+        rounds: Of both sides.
+        side: Rows and columns, fewer than 10 only to show that it works.
 
     Returns:
         `ours` and `peer` in seconds, deploying and removing; `ratio`: times faster; `detail` with the parts.
@@ -60,7 +64,7 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
     problems = check()
     if problems or not shutil.which("ip"):
         raise Unsupported("; ".join(map(str, problems)) or "the command ip (iproute2) is not installed")
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=10, nf_nodes=10)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=side, nf_nodes=side)
     plan = make_plan(load_topology(_TOPOLOGY), cell, discover())
     ours, peer = [], []
     with MachineLock() as machine:

@@ -19,6 +19,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.planning.bystanders import cpu_without_data
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.roles.generator import TrafficGenerator
@@ -37,6 +38,8 @@ class Service:
     generator: TrafficGenerator
     threads: dict[str, tuple[int, ...]]
     """Of the NF, by its name."""
+    aside: int | None
+    """Where those stay who watch, if the machine has room for that."""
 
     def send(self, load_pps: float, duration_s: float) -> TrialResult:
         """Run a trial."""
@@ -73,4 +76,4 @@ def service() -> Iterator[Service]:
             function.name: tuple(thread for port in plan.ports(function.name) for thread in rows[port.interface])
             for function in plan.functions
         }
-        yield Service(plan, lock, fabric, generator, threads)
+        yield Service(plan, lock, fabric, generator, threads, cpu_without_data(plan.cores.threads))

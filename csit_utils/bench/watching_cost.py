@@ -1,79 +1,115 @@
-"""What watching costs: throughput of the same trial, by turns watched and not watched."""
+"""What watching costs: one flow above the capacity of an NF, watched and not watched by turns in short blocks.
 
-import random
-import statistics
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from math import isfinite, log, sqrt
-from typing import Any
+A block has whole seconds, and so as many readings as seconds. Packets are counted where they come back, a short while
+after watching was switched. A round has two blocks that nobody watches, and one each with the sampler, with the tracer
+and with both, in an order by chance; compared are logarithms of rates within a round. The two blocks that nobody
+watches are compared too: what this machine's noise makes of nothing.
 
-from scipy.stats import t as student
+Some rounds have watching as it is in a study, others have ten times as much of it, so that the same noise hides a tenth
+only. More watching never costs less, so ten times is a bound of once; a tenth of it is the cost of once where each
+reading and each window costs the same, which the processor time of both kinds of rounds shows.
+"""
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from math import log
+from statistics import median
+from typing import Any, NamedTuple
+
+from csit_utils.bench.contrasts import Estimate, estimate, orders
+from csit_utils.bench.flow_in_blocks import Flow, prompt
 from csit_utils.bench.nf_under_load import Service, service
-from resources.libraries.python.drivers.sampler.features import LinuxFeatureSampler
-from resources.libraries.python.drivers.tracer.driver import KernelTracer
-from resources.libraries.python.errors import CsitError
+from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
 
 _GOAL = 0.01
-_PAIRS = 40
-_TRIAL_S = 1.0
-_LOAD_PPS = 600e3
-"""More than a chain of the local world forwards on few cores: then what watching takes is missing at the receiver."""
-
-Watcher = Callable[[Service], AbstractContextManager[None]]
-
-
-@contextmanager
-def tracing(here: Service) -> Iterator[None]:
-    """The tracer as a chain study uses it."""
-    tracer = KernelTracer(lambda: here.threads, here.lock)
-    tracer.start()
-    try:
-        yield
-    finally:
-        tracer.stop()
-    # A busy NF may have no CPU in a window: no events are no defect, but to trace none is.
-    if "window" not in tracer.facts():
-        raise CsitError(f"the tracer does not trace: {tracer.facts()}")
+_ROUNDS = 16
+_BLOCK_S = 1.0
+_TIMES = 10
+BOTH = "both"
+NOTHING, AGAIN = "nothing", "nothing again"
+BLOCKS: Mapping[str, Collection[str]] = {
+    NOTHING: (),
+    AGAIN: (),
+    SAMPLER: (SAMPLER,),
+    TRACER: (TRACER,),
+    BOTH: (SAMPLER, TRACER),
+}
+"""Who watches in a block."""
+Rates = Mapping[str, float]
+"""Packets per second by block, of one round."""
 
 
-@contextmanager
-def sampling(here: Service) -> Iterator[None]:
-    """The feature sampler as a chain study uses it."""
-    sampler = LinuxFeatureSampler(here.plan, here.fabric)
-    sampler.start()
-    try:
-        yield
-    finally:
-        series = sampler.stop()
-    if not series:
-        raise CsitError(f"the sampler read nothing: {sampler.facts()}")
+class Kind(NamedTuple):
+    """What rounds of one kind have shown."""
+
+    times: int
+    """As much watching as in a study."""
+    rates: Sequence[Rates]
+    cpu: Mapping[str, float]
+    """Processor time of sampler and tracer while they watch, as a share of one CPU."""
+
+    def costs(self) -> dict[str, Estimate]:
+        """Of watching as it is in a study."""
+        return {name: one.divided(self.times) for name, one in costs(self.rates).items()}
 
 
-WATCHERS: Sequence[Watcher] = (tracing, sampling)
-"""All at once, as in a study."""
-
-
-def measure(pairs: int = _PAIRS, trial_s: float = _TRIAL_S) -> dict[str, Any]:
-    """Packets received in pairs of trials, one watched and one not, by chance which comes first.
+def measure(rounds: int = _ROUNDS, block_s: float = _BLOCK_S, times: Iterable[int] = (1, _TIMES)) -> dict[str, Any]:
+    """Throughput with and without watching.
 
     Args:
-        pairs: Of trials.
-        trial_s: Length of one, in seconds. Watching begins before it and ends after it.
+        rounds: Of five blocks, of each kind; six or more for an interval.
+        block_s: Length of a block in whole seconds.
+        times: How many times as much watching as in a study, for each kind of rounds.
 
     Returns:
-        `ours`: what watching takes, as a share of the throughput; no peer, `ratio` is to the goal. `detail` has the
-        95 % interval (Student's t of the logarithm of the ratio within each pair), and the same of two trials of which
-        none is watched: what this machine's noise makes of nothing.
+        `ours`: what sampler and tracer together take, as a share of the throughput, by the last kind of rounds; no
+        peer, `ratio` is to the goal. `detail` has for each kind share and 95 % interval (see `contrasts.estimate`) of
+        sampler, tracer, both and nothing, and the processor time of each of the two while it watches, as a share of
+        one CPU: that bounds what it takes of an NF by running, but is without what events cost the NF itself.
 
     Raises:
         Unsupported: This machine cannot run the local world.
-        CsitError: The tracer saw nothing.
+        CsitError: Sampler or tracer saw nothing, or the NF was not the bottleneck.
     """
     with service() as here:
-        watched, plain = _trials(here, pairs, trial_s)
-    cost, spread = _mean([log(other / one) for one, other in zip(watched, plain, strict=True)])
-    nothing, noise = _mean([log(one / other) for one, other in zip(plain[::2], plain[1::2], strict=False)])
+        return _summary([_kind(here, number, rounds, block_s) for number in times], block_s)
+
+
+def _kind(here: Service, times: int, rounds: int, block_s: float) -> Kind:
+    with ExitStack() as held:
+        watchers = Watchers(here, held, times)
+        with prompt(here.aside):
+            rates = [_round(here, watchers, order, block_s) for order in orders(tuple(BLOCKS), rounds)]
+        return Kind(times, rates, watchers.end())
+
+
+def _round(here: Service, watchers: Watchers, order: Sequence[str], block_s: float) -> Rates:
+    rates: dict[str, float] = {}
+    with Flow(here, len(order), block_s) as flow:
+        for name in order:
+            with ExitStack() as held:
+                watchers.switch(BLOCKS[name], held)
+                rates[name], lasted_s = flow.block()
+            watchers.watched(BLOCKS[name], lasted_s)
+    return rates
+
+
+def costs(found: Sequence[Rates]) -> dict[str, Estimate]:
+    """What each way of watching takes, as a share of the throughput, and what nothing takes."""
+
+    def compared(name: str, plain: Callable[[Rates], float]) -> Estimate:
+        return estimate([plain(rates) - log(rates[name]) for rates in found])
+
+    def unwatched(rates: Rates) -> float:
+        return (log(rates[NOTHING]) + log(rates[AGAIN])) / 2
+
+    rows = {name: compared(name, unwatched) for name, who in BLOCKS.items() if who}
+    return {**rows, NOTHING: compared(AGAIN, lambda rates: log(rates[NOTHING]))}
+
+
+def _summary(kinds: Sequence[Kind], block_s: float) -> dict[str, Any]:
+    cost = kinds[-1].costs()[BOTH].middle
+    rate_pps = median(rates[NOTHING] for kind in kinds for rates in kind.rates)
     return {
         "name": "watching_cost",
         "ours": cost,
@@ -81,39 +117,23 @@ def measure(pairs: int = _PAIRS, trial_s: float = _TRIAL_S) -> dict[str, Any]:
         "goal": _GOAL,
         "ratio": round(cost / _GOAL, 2),
         "unit": "ratio",
-        "note": f"{cost:.2%} +- {spread:.2%} of {statistics.median(plain) / trial_s / 1e3:.0f} kpps, 95 % interval of "
-        f"{pairs} pairs of {trial_s:g} s; two unwatched trials differ by {nothing:.2%} +- {noise:.2%}",
-        "detail": {"interval": _interval(cost, spread), "noise": _interval(nothing, noise)},
+        "note": f"of {rate_pps / 1e3:.0f} kpps, blocks of {block_s:g} s; {'; '.join(map(_text, kinds))}",
+        "detail": {
+            f"{kind.times} x": {**{name: row._asdict() for name, row in kind.costs().items()}, "cpu": dict(kind.cpu)}
+            for kind in kinds
+        },
     }
 
 
-def _trials(here: Service, pairs: int, trial_s: float) -> tuple[list[int], list[int]]:
-    """Packets received in watched and in unwatched trials."""
-    chance = random.Random(1)  # noqa: S311 - the order of trials
-    watched: list[int] = []
-    plain: list[int] = []
-    for _ in range(pairs):
-        for with_watchers in chance.sample((True, False), 2):
-            (watched if with_watchers else plain).append(_trial(here, trial_s, WATCHERS if with_watchers else ()))
-    return watched, plain
+def _text(kind: Kind) -> str:
+    how = "watched as in a study" if kind.times == 1 else f"watched {kind.times} times as much, {kind.times}th part"
+    rows = ", ".join(f"{name} {_share(row)}" for name, row in kind.costs().items())
+    cpu = ", ".join(f"{name} {share / kind.times:.2%}" for name, share in kind.cpu.items())
+    return f"{how} ({len(kind.rates)} rounds): {rows}, processor time of one CPU: {cpu}"
 
 
-def _trial(here: Service, trial_s: float, watchers: Sequence[Watcher]) -> int:
-    """Packets received in one trial; all watch from before until after it, as in a study."""
-    if watchers:
-        with watchers[0](here):
-            return _trial(here, trial_s, watchers[1:])
-    return here.send(_LOAD_PPS, trial_s).received
-
-
-def _interval(mean: float, half: float) -> list[float] | None:
-    """None of a single value, which has none."""
-    return [mean - half, mean + half] if isfinite(half) else None
-
-
-def _mean(logarithms: Sequence[float]) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval; the latter infinite for a single value."""
-    if len(logarithms) < 2:
-        return logarithms[0], float("inf")
-    error = statistics.stdev(logarithms) / sqrt(len(logarithms))
-    return statistics.fmean(logarithms), error * float(student.ppf(0.975, len(logarithms) - 1))
+def _share(row: Estimate) -> str:
+    if row.interval is None:
+        return f"{row.middle:.2%}"
+    low, high = row.interval
+    return f"{row.middle:.2%} [{low:.2%} to {high:.2%}: {'' if high < _GOAL else 'not shown to be '}below {_GOAL:.0%}]"

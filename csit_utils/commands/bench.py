@@ -30,13 +30,13 @@ MEASURES = (
     Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
     Measure("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
     Measure("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
-    Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 3.0}),
-    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 3.0}),
+    Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
+    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
     Measure("dataset_import", "csit_utils.bench.dataset_import", "measure", {"rounds": 1, "cells": "1x1", "tests": 20}),
-    Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 10, "cells": "1x1"}),
+    Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 4, "cells": "1x1"}),
     Measure("trace_parse", "csit_utils.bench.trace_parse", "measure", {"rounds": 1, "trial_s": 0.1}),
-    Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"pairs": 2, "trial_s": 0.5}),
-    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1}),
+    Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1, "times": (1,)}),
+    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
 )
 
 

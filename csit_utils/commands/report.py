@@ -78,7 +78,7 @@ def report(
     every = Joined(found, InMemory(beside)) if published else found
     shown = Shown(every, mean=mean, details=Details(details) if details else None, compared=compare)
     for name in compare or ():
-        _check_side(name, shown.history)
+        _check_side(name, shown.whole_history)
     if single_file or output.suffix == ".html":
         page = output.with_suffix(".html")
         page.parent.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.amounts import amount
 from csit_utils.commands.reading import INPUTS, contents_of
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
+from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ _TYPES = {
 """Other columns are numbers."""
 _SCHEMA = pa.schema(
     {
-        **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at"), pa.string()),
+        **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
         "simulated": pa.bool_(),
         **dict.fromkeys(("status", "message", "source", "record"), pa.string()),
         **{
@@ -50,8 +50,8 @@ _SCHEMA = pa.schema(
 """`record` is the JSON of the model; the others are there to be asked for without it."""
 
 
-def write(path: Path, items: Sequence[Characterized]) -> None:
-    """Write records to a new file."""
+def write(path: Path, items: Sequence[Characterized], label: str | None) -> None:
+    """Write records to a new file, with what a person calls their run."""
     rows = [
         {
             "anchor": item.anchor,
@@ -60,6 +60,7 @@ def write(path: Path, items: Sequence[Characterized]) -> None:
             "name": item.record.test_name,
             "testbed": item.record.testbed,
             "started_at": item.record.started_at,
+            "label": label,
             "simulated": item.record.simulated,
             "status": str(item.status),
             "message": item.message,
@@ -87,14 +88,16 @@ def read(path: Path) -> Iterator[Characterized]:
     Raises:
         ReadError: The file or a record in it is damaged.
     """
-    wanted = ["name", "status", "message", "source", "record"]
+    wanted = {"name", "status", "message", "source", "record", "label"}
     try:
-        rows = pq.read_table(path, columns=wanted, partitioning=None).to_pylist()
+        with pq.ParquetFile(path) as file:
+            there = wanted.intersection(file.schema_arrow.names)  # older software wrote no label
+            rows = file.read(columns=sorted(there)).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path}: damaged; import its files anew: {error}") from error
     for row in rows:
         record = parse_characterization(row["record"], f"{path}: test '{row['name']}'")
-        yield Characterized(record, row["source"], Status(row["status"]), row["message"])
+        yield Characterized(record, row["source"], Status(row["status"]), row["message"], row.get("label"))
 
 
 def digests(path: Path) -> set[str]:

@@ -56,6 +56,8 @@ class Characterized:
     source: str
     status: Status
     message: str
+    label: str | None = None
+    """What a person calls its run; known in a dataset only."""
 
     @cached_property
     def digest(self) -> str:

@@ -57,7 +57,7 @@ def _furthest(runs: Sequence[ChainRun], measured: Sequence[Chain], suspects: Seq
     if (room := _MOST_CHAINS - len(first)) < len(others):
         worst: dict[Chain, float] = {}
         for run in runs:
-            share = run.throughput_bps / run.offered_bps if run.offered_bps else 1.0
+            share = 1.0 if run.share is None else run.share
             worst[run.chain] = min(share, worst.get(run.chain, 1.0))
         chosen = sorted(others, key=lambda chain: worst[chain])[:room]
         others = [chain for chain in others if chain in chosen]
@@ -82,7 +82,7 @@ def sizes_words(chain: Chain) -> str:
 _QUANTITIES: dict[str, tuple[str, Callable[[ChainRun], float | None]]] = {
     "throughput": (
         "throughput, % of the offered volume",
-        lambda run: 100 * run.throughput_bps / run.offered_bps if run.offered_bps else None,
+        lambda run: None if run.share is None else 100 * run.share,
     ),
     "latency": (
         "mean latency, one way, µs",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from csit_utils.analysis.cells import Cell
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Measure, Series
 from csit_utils.report.links import cell_anchor
 
 _PARTS: tuple[Callable[[Series], str], ...] = (
@@ -19,20 +19,25 @@ class CellNames:
     """Names of these cells: only what sets them apart is said."""
 
     def __init__(self, cells: Iterable[Cell]) -> None:
-        self._cells = tuple(cells)
+        self._of_matrix = tuple(cell for cell in cells if not isinstance(cell.metric, Measure))
 
     def short(self, cell: Cell) -> str:
-        """`CSC 4x2`, with sizes and frame where they differ among the cells; testbed and metric are said elsewhere."""
+        """`CSC 4x2`, with sizes and frame where they differ among the cells; testbed and metric are said elsewhere.
+
+        Of a characterization the service, its size, and the frame or the unit of the workload.
+        """
+        if isinstance(cell.metric, Measure):
+            return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
         words = [cell.series.service_type, f"{cell.nf_chains}x{cell.nf_nodes}"]
         return " ".join([*words, *(part(cell.series) for part in self._telling)])
 
     @property
     def common(self) -> str:
-        """What all cells share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
-        if not self._cells:
+        """What all cells of the matrix share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
+        if not self._of_matrix:
             return ""
         shared = (part for part in _PARTS if part not in self._telling)
-        return ", ".join(part(self._cells[0].series) for part in shared)
+        return ", ".join(part(self._of_matrix[0].series) for part in shared)
 
     @staticmethod
     def address(cell: Cell) -> str:
@@ -41,4 +46,4 @@ class CellNames:
 
     @cached_property
     def _telling(self) -> tuple[Callable[[Series], str], ...]:
-        return tuple(part for part in _PARTS if len({part(cell.series) for cell in self._cells}) > 1)
+        return tuple(part for part in _PARTS if len({part(cell.series) for cell in self._of_matrix}) > 1)

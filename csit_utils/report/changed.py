@@ -47,9 +47,8 @@ def changed(shown: "Shown") -> Sequence[Changed]:
 def _changed(shown: "Shown") -> Iterator[Changed]:
     history = shown.history
     pairs = [(testbed, history.previous(testbed), history.latest(testbed)) for testbed in history.testbeds]
-    if not any(before for _, before, _ in pairs):
-        return
-    recent = {run.rows[0].run for testbed in history.testbeds for run in history.of(testbed)[-_RECENT:]}
+    whole = shown.whole_history
+    recent = {run.rows[0].run for testbed in whole.testbeds for run in whole.of(testbed)[-_RECENT:]}
     found = [each for each in events(shown.trends) if each.after.row.run in recent]
     names = CellNames(trend.cell for trend in shown.trends)
     steps = event_groups(found, names, shown.contents.environments)

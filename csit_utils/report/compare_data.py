@@ -14,11 +14,14 @@ from csit_utils.analysis.comparison import side
 from csit_utils.analysis.density import asks_for
 from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.analysis.runs import History, Run
+from csit_utils.report.amounts import unit
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.heatmap import shades
 from resources.libraries.python.model.result import Environment
+
+METRICS: tuple[Metric | Measure, ...] = (*Metric, *Measure)
 
 
 class Known(NamedTuple):
@@ -46,7 +49,8 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
     return {
         "runs": [_run(run, places) for run in history.runs],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
-        "metrics": list(Metric),
+        "metrics": METRICS,
+        "of_matrix": len(Metric),
         "cells": [_cell(cell, found, names, kinds, goals) for cell, found in known.items()],
         "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),
         "environments": payload(views).variants if views else None,
@@ -86,20 +90,20 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
     """A cell's figures; what is the same for all of them is left out.
 
     `v` values, `u` upper ends of their intervals (None: no end), `d` lower ends, `h` half of the width between bounds,
-    `e` errors of means, `q` what they are rounded by, `y` found by the way.
+    `e` errors of means, `q` what they are rounded by, `y` found by the way, `x` the unit of what is no packet rate.
     """
     series = cell.series
     each = [known.figure for known in found]
     ends = [side(cell, [one]) for one in each]
     pairs = list(zip(each, ends, strict=True))
     ups = [None if end.high_pps == inf else end.high_pps for _, end in pairs]
-    halves = [None if one.upper_pps is None else (one.upper_pps - one.value_pps) / 2 for one in each]
+    halves = [None if one.width_pps is None else one.width_pps / 2 for one in each]
     usual = [None if up is None else (up - one.value_pps) / 2 for one, up in zip(each, ups, strict=True)]
     made: Json = {
         "t": series.service_type,
         "s": cell.nf_chains,
         "n": cell.nf_nodes,
-        "m": list[Metric | Measure](Metric).index(cell.metric),
+        "m": METRICS.index(cell.metric),
         "c": names.short(cell),
         "l": names.address(cell),
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
@@ -109,6 +113,8 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
         "v": [_digits(one.value_pps) for one in each],
         "u": [None if up is None else _digits(up) for up in ups],
     }
+    if (of := unit(cell.metric, series)) is not None:
+        made["x"] = of
     optional: Json = {
         "e": [_digits(one.error_pps) for one in each],
         "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],

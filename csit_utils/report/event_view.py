@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from csit_utils.analysis.differences import environment_differences
 from csit_utils.analysis.events import Event, Group, grouped
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.environments import words
 from csit_utils.report.units import DASH, percent
@@ -27,6 +28,9 @@ class EventView:
     ratio: float
     before_pps: float
     after_pps: float
+    before: str
+    after: str
+    """The levels, with their unit."""
     last_before: TestRow
     first_after: TestRow
 
@@ -78,14 +82,17 @@ def _group(group: Group, names: CellNames, environments: Mapping[str, Environmen
 
 
 def _event(event: Event, names: CellNames) -> EventView:
+    cell = event.trend.cell
     return EventView(
-        names.address(event.trend.cell),
-        names.short(event.trend.cell),
-        str(event.trend.cell.metric),
+        names.address(cell),
+        names.short(cell),
+        str(cell.metric),
         percent(event.change, signed=True),
         event.change,
         event.level_before_pps,
         event.level_after_pps,
+        amount(cell.metric, cell.series, event.level_before_pps),
+        amount(cell.metric, cell.series, event.level_after_pps),
         event.before.row,
         event.after.row,
     )

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from csit_utils.analysis.grouping import Metric, per_core
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.report import units
 from csit_utils.report.links import cell_anchor, cell_href, test_href
+from csit_utils.report.templating import html_templates, own_file
 from csit_utils.report.testview import bounds_pair, bounds_text
-
-_TEMPLATES = Path(__file__).with_name("templates")
 
 SCRIPTS = (
     "base",
@@ -53,13 +51,7 @@ STYLES = (
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = html_templates()
     environment.filters.update(
         digits3=units.digits3,
         rate=units.rate,
@@ -92,14 +84,6 @@ def fill(template: str, values: Mapping[str, object]) -> Markup:
         values: By name; a name that the template asks for and is not there is an error.
     """
     return Markup(_environment().get_template(template).render(values))  # noqa: S704 - escaped by the template
-
-
-def own_file(name: str) -> Markup:
-    """A style sheet or script of ours, as it is.
-
-    What a page adds to the shared ones is a file of its own in `script` or `style`, named in `SCRIPTS` or `STYLES`.
-    """
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
 @cache

@@ -7,22 +7,18 @@ script from data inside the page, because thousands of them as HTML would be meg
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from csit_utils.report import units
 from csit_utils.report.plan_terminal import LETTERS, MEANINGS, examples, mark, name_of, shared, uneven
 from csit_utils.report.plan_time import Times
+from csit_utils.report.templating import html_templates, own_file
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import Candidate, core_usage
 from resources.libraries.python.planning.memory import node_of, spare_mb
 
-_TEMPLATES = Path(__file__).with_name("templates")
 _ROLES = {ThreadRole.SYSTEM: "s", ThreadRole.MAIN: "m", ThreadRole.DATA: "d"}
 
 
@@ -61,13 +57,7 @@ class _Index:
 
 def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[Candidate], times: Times) -> str:
     """The whole page."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = html_templates()
     environment.filters.update(seconds=units.seconds)
     runs, fits = sum(row.runs for row in rows), sum(row.fits for row in rows)
     limits = {reason.limit for row in rows for reason in row.reasons}
@@ -87,8 +77,8 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
         ],
         times=times,
         data=page_data(rows),
-        style=Markup((_TEMPLATES / "plan.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
-        script=Markup((_TEMPLATES / "plan.js").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        style=own_file("plan.css"),
+        script=own_file("plan.js"),
     )
 
 

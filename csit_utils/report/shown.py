@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from csit_utils.analysis.answers import Evidence, evidence
 from csit_utils.analysis.latest import latest_runs, rows_of
+from csit_utils.analysis.measures import rows_of as rows_of_characterizations
 from csit_utils.analysis.runs import History, Run, history
 from csit_utils.analysis.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
@@ -33,7 +34,8 @@ MOST_PAGES = 2_000
 class Shown:
     """Contents, and what several pages make of them.
 
-    Pages of what is (density, latency, results) show `latest`; pages over time (compare, trend, failures) take `rows`.
+    Pages of what is (density, latency, results) show `latest`; the page of failures takes `rows`, pages that compare
+    (compare, trend) take `figured`.
     """
 
     def __init__(
@@ -135,9 +137,19 @@ class Shown:
         return history(self.rows)
 
     @cached_property
+    def figured(self) -> Sequence[TestRow]:
+        """All that is compared and followed over time: tests, and the numbers of characterizations."""
+        return [*self.rows, *rows_of_characterizations(self.contents.characterizations)]
+
+    @cached_property
+    def whole_history(self) -> History:
+        """Runs of each testbed, those with nothing but characterizations included."""
+        return history(self.figured)
+
+    @cached_property
     def trends(self) -> Sequence[Trend]:
         """Every cell over its runs."""
-        return trends(self.rows)
+        return trends(self.figured)
 
     @cached_property
     def characterizations(self) -> Sequence[View]:

@@ -75,6 +75,6 @@ def _missing(shown: Shown, places: Mapping[str, str]) -> Mapping[str, str]:
         "\n./csit report --details all writes a page for every test."
         if row.recorded and row.origin == OWN
         else f"{row.test_name}: all that is known of it is in this report."
-        for row in shown.rows
+        for row in shown.figured
         if row.anchor not in places
     }

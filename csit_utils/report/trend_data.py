@@ -1,16 +1,18 @@
 """Trends as data for the large drawing, which the page's script makes of a cell when it is chosen."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from csit_utils.analysis.cells import Cell
 from csit_utils.analysis.events import Event
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import Measure, System
 from csit_utils.analysis.runs import Run, called
 from csit_utils.analysis.trend import State, Trend
+from csit_utils.report.amounts import amount, unit
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.figures import Json
 from csit_utils.report.trend_view import Timeline, levels_of
-from csit_utils.report.units import percent, rate
+from csit_utils.report.units import percent
 
 
 def payload(
@@ -56,8 +58,10 @@ def _cell(
         "o": list(trend.outliers),
         "f": [[number, row.message[:120]] for number, row in failed.items()],
         "d": describe(trend, len(failed)),
+        "c": 1 if isinstance(trend.cell.metric, Measure) else None,
+        "u": unit(trend.cell.metric, trend.cell.series),
     }
-    return {key: value for key, value in cell.items() if value not in ([], "")}
+    return {key: value for key, value in cell.items() if value not in ([], None)}
 
 
 def describe(trend: Trend, failed: int) -> str:
@@ -69,11 +73,12 @@ def describe(trend: Trend, failed: int) -> str:
         State.TWO_BANDS: "",
         State.DRIFT: f"{figures}: it drifts",
     }
+    level = partial(amount, trend.cell.metric, trend.cell.series)
     text = texts.get(trend.state, f"{figures}, {len(trend.steps)} step{'s' if len(trend.steps) > 1 else ''}")
     if trend.bands is not None:
         text = (
-            f"{figures} in two bands: {rate(trend.bands.upper)} and, in {percent(trend.bands.lower_share)} of them, "
-            f"{rate(trend.bands.lower)}. A fall from one to the other is no regression"
+            f"{figures} in two bands: {level(trend.bands.upper)} and, in {percent(trend.bands.lower_share)} of them, "
+            f"{level(trend.bands.lower)}. A fall from one to the other is no regression"
         )
     if trend.drift is not None:
         text += f" by {percent(trend.drift.change, signed=True)} over all"

@@ -9,13 +9,14 @@ from markupsafe import Markup
 from csit_utils.analysis.cells import Cell
 from csit_utils.analysis.density import asks_for
 from csit_utils.analysis.events import Event
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import Measure, System
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trend import State, Trend
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.sparkline import Level, Mark, sparkline
-from csit_utils.report.units import percent, rate
+from csit_utils.report.units import percent
 
 _WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
 
@@ -36,7 +37,7 @@ class SmallTrend:
 
 @dataclass(frozen=True)
 class TrendGroup:
-    """Cells of one series of runs, service type and metric."""
+    """Cells of one series of runs, service type and metric; of characterizations those of a metric."""
 
     system: System
     title: str
@@ -104,13 +105,15 @@ def trend_groups(
 
     def place(trend: Trend) -> tuple[System, str, int]:
         series = trend.cell.series
-        return series.system, series.service_type, list(type(trend.cell.metric)).index(trend.cell.metric)
+        # Characterizations are of many services with a number or three each.
+        kind = "" if isinstance(trend.cell.metric, Measure) else series.service_type
+        return series.system, kind, list(type(trend.cell.metric)).index(trend.cell.metric)
 
     ordered = sorted(trends, key=place)
     return [
         TrendGroup(
             system,
-            f"{system.name} · {kind}",
+            f"{system.name} · {kind}" if kind else system.name,
             str(own[0].cell.metric),
             tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
         )
@@ -138,7 +141,7 @@ def _small(trend: Trend, found: Sequence[Event], names: CellNames, line: Timelin
         names.address(trend.cell),
         names.short(trend.cell),
         spark,
-        rate(trend.values[-1]),
+        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
         tuple(kinds),
         _note(trend),
     )

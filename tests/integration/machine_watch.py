@@ -1,12 +1,13 @@
 """Looks at this machine's processes, on whatever node of a lab they are."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.waiting import wait_until
 
 
-def running(word: str) -> dict[int, str]:
-    """Command lines that have a word among their arguments, by pid."""
+def processes(wanted: Callable[[list[str]], bool]) -> dict[int, str]:
+    """Command lines that are wanted, by pid."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -14,9 +15,14 @@ def running(word: str) -> dict[int, str]:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if word in words:
+            if wanted(words):
                 found[int(entry.name)] = " ".join(words)
     return found
+
+
+def running(word: str) -> dict[int, str]:
+    """Command lines that have a word among their arguments, by pid."""
+    return processes(lambda words: word in words)
 
 
 def wait_for(*words: str) -> None:

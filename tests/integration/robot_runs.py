@@ -23,8 +23,9 @@ DENSITY = PROJECT / "tests" / "density"
 
 
 def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> list[str]:
-    """The command line of a Robot run with its results in `output`."""
-    return [sys.executable, "-m", "robot", "--outputdir", str(output), *options, *map(str, sources)]
+    """The command line of a Robot run with its results in `output`, without Robot's own pages unless they are asked."""
+    pages = ("--log", "NONE", "--report", "NONE")
+    return [sys.executable, "-m", "robot", "--outputdir", str(output), *pages, *options, *map(str, sources)]
 
 
 def run_robot(
@@ -59,6 +60,20 @@ def going_on(output: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
 def environment() -> dict[str, str]:
     """As a user has it, with the project on Python's path."""
     return {**os.environ, "PYTHONPATH": str(PROJECT)}
+
+
+def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command of the project to its end.
+
+    Args:
+        words: The command and its arguments.
+        token: Of the reservation that it may use.
+    """
+    variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
+    return subprocess.run(
+        [sys.executable, "-m", "csit_utils", *words],
+        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
 
 
 def results(output: Path) -> list[Result]:

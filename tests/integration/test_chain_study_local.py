@@ -12,12 +12,15 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.deadlines import hold_back, is_held_back
 from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainRun, ChainStudy
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
+RING = 256
+"""Packets that wait at a veth port at most."""
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 SPEC = """
 name: small
@@ -32,6 +35,12 @@ duration_s: 1
 faults:
   - {chain: [nat, router], vnf: nat, limits: {cpu: 0.02}}
 """
+VM = """
+name: machine
+vnfs: [{name: machine, kind: qemu}]
+workloads: {protocols: [UDP], volumes_mbps: [1], sessions: [4], frames: [64B]}
+duration_s: 1
+"""
 SUITE = """
 *** Settings ***
 Resource          {resource}
@@ -40,18 +49,23 @@ Suite Teardown    Close Testbed
 Test Teardown     Close Chain Study    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 
 *** Test Cases ***
-Small
-    Planted Fault Should Be Found    {spec}
+{test}
+    {keyword}    {spec}
 """
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of one run."""
-    folder, before = tmp_path_factory.mktemp("chains"), network_state()
-    (folder / "small.yaml").write_text(SPEC)
+    return studied(tmp_path_factory.mktemp("chains"), SPEC, "Planted Fault Should Be Found")
+
+
+def studied(folder: Path, spec: str, keyword: str) -> Path:
+    before = network_state()
+    (folder / "small.yaml").write_text(spec)
     resource = PROJECT / "resources" / "libraries" / "robot" / "chains.resource"
-    (folder / "small.robot").write_text(SUITE.format(resource=resource, spec=folder / "small.yaml"))
+    suite = SUITE.format(resource=resource, test="Small", keyword=keyword, spec=folder / "small.yaml")
+    (folder / "small.robot").write_text(suite)
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
     done = run_robot(folder / "out", *options, sources=[folder / "small.robot"])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -62,6 +76,10 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def study(output: Path) -> ChainStudy:
     """What came of it."""
+    return study_in(output)
+
+
+def study_in(output: Path) -> ChainStudy:
     found = load([output / "output.xml"]).characterizations[0].record.chain_study
     assert found is not None
     return found
@@ -81,7 +99,8 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     assert first.planted == "nat is limited to 0.02 CPUs"
     assert all(run.failed is None for run in study.runs)
     throttled, free = of(study, "nat", "router"), of(study, "router", "nat")
-    assert throttled.throughput_bps < 0.8 * free.throughput_bps
+    assert throttled.share and free.share
+    assert throttled.share < 0.8 * free.share
     assert sum(map(float, filter(None, values(throttled, "nat", "cpu_percent")))) < 4
     assert all(value is not None and value > 50 for value in values(throttled, "nat", "throttled_percent"))
     assert values(free, "nat", "throttled_percent") == (0.0,)
@@ -94,6 +113,26 @@ def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStud
     received = values(run, "nat", "rx_pps")[0]
     assert received == pytest.approx(2 * 4e6 / 8 / 64, rel=0.1), "both directions cross it"
     assert values(run, HOST, "all_switches")[0]
+
+
+def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainStudy) -> None:
+    (waiting,) = values(of(study, "nat", "router"), VSWITCH, "queued_packets")
+    (none,) = values(of(study, "router", "nat"), VSWITCH, "queued_packets")
+    assert waiting is not None
+    assert none is not None
+    assert none < 64 < waiting <= 2 * RING, "both ways have a ring into the throttled NF"
+
+
+@pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
+def test_what_a_virtual_machine_does_is_charged_to_it(tmp_path: Path) -> None:
+    (run,) = study_in(studied(tmp_path, VM, "Chains Should Be Compared")).runs
+    assert run.failed is None
+    assert values(run, "machine", "rx_pps")[0] == pytest.approx(2 * 1e6 / 8 / 64, rel=0.1)
+    (guest,), (helpers,) = values(run, "machine", "guest_cpu_percent"), values(run, "machine", "helper_percent")
+    (whole,) = values(run, "machine", "cpu_percent")
+    assert guest and helpers and whole, "its vCPUs, the threads of the kernel that work for it, all of QEMU"
+    assert whole > helpers
+    assert [graph.owner for graph in run.graphs] == ["machine"]
 
 
 def test_a_passive_nf_gets_copies_of_both_directions_and_its_process_is_seen(study: ChainStudy) -> None:

@@ -29,7 +29,7 @@ from tests.integration.robot_runs import (
 
 pytestmark = pytest.mark.root
 
-BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=2")
+BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1")
 LOCAL = (*BRIEF, "-v", "TOPOLOGY:topologies/local.yaml")
 MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
@@ -80,7 +80,7 @@ FAULTS: dict[str, tuple[Callable[[], None], str]] = {
     "1R2C": (lambda: ip("-n", "csit-vswitch", "link", "del", "csv1p1"), "csv1p1"),
     "2R1C": (lambda: ip("-n", "csit-nf-1-1", "link", "del", "csn1x1i1"), "csn1x1i1 is gone"),
     "2R2C": (generator_is_killed, "ended with -9"),
-    "3R1C": (lambda: generator_gets(signal.SIGSTOP), "not ready after"),
+    "3R1C": (lambda: generator_gets(signal.SIGSTOP), "is stopped"),
 }
 """What is done in the middle of a trial of a cell, and a word that the reason must have."""
 
@@ -204,7 +204,7 @@ def test_a_run_that_ends_in_a_trial_resumes_to_the_same_tests_however_often(tmp_
     """A full disk ends it, a kill, a request to end: in the second of two tests, and once more in the same."""
     again = ("-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")
     with small_disk(tmp_path, 80):
-        with going_on(tmp_path, *MRR) as run:
+        with going_on(tmp_path, *MRR, "--log", "log.html", "--report", "report.html") as run:
             with held_in_a_trial(run, tmp_path, "CSC 2R1C"):
                 file = fill(tmp_path)
             stdout, _ = run.communicate(timeout=120)

@@ -100,9 +100,9 @@ def cable(sending: Sending) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # noqa: ARG001 - must be there first
-    """A started generator."""
+    """A started generator, which runs the trials of one test after the other."""
     ring = BuiltInGenerator(plan(), NAMESPACE, sending)
     ring.start()
     yield ring

@@ -31,7 +31,7 @@ from tests.integration.lab_runs import (
 )
 from tests.integration.robot_runs import PROJECT, environment, going_on, results, run_robot
 
-pytestmark = [pytest.mark.root, needs_lab]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
 MRR = ("-v", "CELLS:1x1", "--suite", "csc-mrr")
 SILENCE_S = 6.0
@@ -89,7 +89,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
     cells = ",".join(f"{name[0]}x{name[2]}" for name in FAULTS)
     output = tmp_path / "out"
     # Long enough for a fault to come while packets are sent, however late it is seen that they are.
-    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", "-v", "SEARCH:quick,sum=1,time=10,mrr=10")
+    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", "-v", "SEARCH:quick,sum=1,time=10,mrr=5")
     with going_on(output, *long) as run:
         for name, (inject, _) in FAULTS.items():
             # The run goes on before the fault comes: one that stands still is itself a node that nobody hears.

@@ -13,7 +13,7 @@ from tests.integration.robot_runs import PROJECT, run_robot
 from tests.integration.test_interference_local import SUITE
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
-pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 SPEC = """
 name: small
 frame: 512B

@@ -25,16 +25,19 @@ from resources.libraries.python.roles.service import Service
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, agents, needs_lab, state, wait_for_state
 from tests.integration.machine_watch import running as processes
-from tests.integration.robot_runs import PROJECT, environment, run_robot
+from tests.integration.robot_runs import PROJECT, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
 from tests.integration.sizing_suite import SPECS, records, sizing_of, suite
 
 NO_PROGRAMS = "; ".join(map(str, missing()))
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.root,
     needs_lab,
     pytest.mark.skipif(bool(missing_for_instances()), reason=missing_for_instances()),
 ]
+COMMAND = [sys.executable, "-m", "csit_utils"]
+OF_PROJECT: dict[str, Any] = {"cwd": PROJECT, "env": environment(), "text": True}
 FILES = "/var/lib/csit-density"
 """Where a node has the user's files, in a folder `service`."""
 MARK = "3600.75"
@@ -94,23 +97,40 @@ def wait_for_processes(count: int) -> None:
 
 
 @pytest.mark.skipif(bool(NO_PROGRAMS), reason=NO_PROGRAMS)
-def test_the_sip_service_is_sized_with_calls_over_the_cable(lab: Lab, tmp_path: Path) -> None:
-    """Two sizes, two loads: calls are real, and the search follows what it measured."""
+def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_was_killed(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """Two sizes, two loads: calls are real, the search follows what it measured, and measures no size again."""
     deployment = json.loads((SPECS / "sip-service" / "deployment.json").read_text(encoding="utf-8"))
     workload = json.loads((SPECS / "sip-service" / "reg-dereg.json").read_text(encoding="utf-8"))
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
     workload |= {"range": {"min": 30, "max": 630}, "increase": 600, "duration_s": 2}
-    path = suite(tmp_path, deployment, workload)
-    done = run_robot(tmp_path / "out", "-v", f"TOPOLOGY:{topology(lab, tmp_path)}", "-i", "SIP", sources=[path])
-    assert done.returncode == 0, done.stdout + done.stderr
-    record = records(tmp_path / "out")["SIP Service"]
+    path, out = suite(tmp_path, deployment, workload), tmp_path / "out"
+    journal = out / "characterization" / "SIP_Service" / "sizing.jsonl"
+    options = ("-v", f"TOPOLOGY:{topology(lab, tmp_path)}", "-i", "SIP", "-d", str(out), str(path))
+    with subprocess.Popen([*COMMAND, "robot", *options], stdout=subprocess.PIPE, **OF_PROJECT) as run:
+
+        def first_size() -> str:
+            assert run.poll() is None, run.stdout and run.stdout.read()
+            return "" if len(lines(journal)) == 2 else "not yet"
+
+        try:
+            wait_until("the first size", first_size, 90)
+        finally:
+            run.kill()
+    first = lines(journal)
+    said = csit("robot", "--resume", str(out))
+    assert lines(journal)[:2] == first
+    assert len(lines(journal)) == 3
+    assert "was measured before: capacity 30 calls/s" in (out / "output.xml").read_text(encoding="utf-8"), said
+    record = records(out)["SIP Service"]
     found = sizing_of(record)
     assert (record.world.value, record.simulated) == ("lab", False)
     assert record.environment.hostname == "dut1"
     assert set(record.environment.nodes) == {"TG"}
     assert found.stopped == "resources exhausted"
-    assert len(found.sizes) == 2
+    assert [each.carried_over for each in found.sizes] == [True, False]
     for each in found.sizes:
         low, high = each.offered
         assert each.capacity == 30
@@ -127,7 +147,7 @@ def test_the_sip_service_is_sized_with_calls_over_the_cable(lab: Lab, tmp_path: 
     facts = record.facts["service"]
     assert "kamailio" in facts["registrar"]
     assert facts["load"] == "from TG over TG.port1 - DUT1.port1"
-    assert len(list((tmp_path / "out" / "characterization" / "SIP_Service").glob("*/edge-1.csv"))) == 2
+    assert len(list(journal.parent.glob("*/edge-1.csv"))) == 2
 
 
 def test_the_load_comes_over_the_cable_and_a_cable_that_is_pulled_is_told(lab: Lab, tmp_path: Path) -> None:
@@ -248,9 +268,12 @@ def test_agents_that_are_let_go_remove_the_service(lab: Lab, tmp_path: Path) -> 
 
 
 def csit(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = subprocess.run([*COMMAND, *words], capture_output=True, timeout=120, check=False, **OF_PROJECT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return str(done.stdout)
+
+
+def lines(journal: Path) -> list[str]:
+    """Those that are complete, the heading included."""
+    text = journal.read_text(encoding="utf-8") if journal.exists() else ""
+    return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]

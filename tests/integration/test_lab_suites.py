@@ -11,7 +11,15 @@ from resources.libraries.python.drivers.function.vm.requirements import missing 
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Result, VerdictKind
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, topology_of, wait_for_state
+from tests.integration.lab_runs import (
+    RT_LIMIT,
+    TG_CPUS,
+    needs_lab,
+    options,
+    state,
+    topology_of,
+    wait_for_state,
+)
 from tests.integration.robot_runs import PROJECT, results, run_robot
 
 pytestmark = [pytest.mark.root, needs_lab]

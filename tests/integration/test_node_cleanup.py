@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration import lab as labs
-from tests.integration.robot_runs import PROJECT, environment
+from tests.integration.robot_runs import PROJECT, csit
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
 
@@ -34,14 +34,6 @@ TTL = "/proc/sys/net/ipv4/ip_default_ttl"
 def lab() -> Iterator[labs.Lab]:
     with labs.Lab(cables=2) as made:
         yield made
-
-
-def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
-    variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
-    return subprocess.run(
-        [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
 
 
 def test_cleanup_after_a_run_was_killed(lab: labs.Lab, tmp_path: Path) -> None:

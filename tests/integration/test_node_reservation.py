@@ -23,7 +23,7 @@ from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.roles.connection import Connection
 from tests.integration import lab as labs
-from tests.integration.robot_runs import PROJECT, environment
+from tests.integration.robot_runs import PROJECT, csit
 
 TRIES = 100
 pytestmark = pytest.mark.parallel
@@ -56,14 +56,6 @@ def here(folder: Path) -> Node:
 
 def claim(**changes: Any) -> Claim:
     return Claim(**{"testbed": "lab", "reason": "a test", "lease_s": 60.0, "heartbeat": True, **changes})
-
-
-def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
-    variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
-    return subprocess.run(
-        [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
 
 
 def test_of_100_processes_exactly_one_wins(tmp_path: Path) -> None:
@@ -112,13 +104,27 @@ with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 4.0, directory=
     begin = time.monotonic()
     while True:
         try:
-            said = acquire({"DUT1": here(tmp_path)}, claim())
+            said = acquire({"DUT1": here(tmp_path)}, claim(owner="bob@elsewhere"))
             break
         except InUse:
             assert time.monotonic() - begin < 60.0
     assert len(said) == 1 and re.search(
         rf"taken over from .*\(pid {owner.pid}\) .*'to be killed', which ran out", said[0]
     )
+
+
+def test_a_run_that_was_killed_here_is_followed_at_once(tmp_path: Path) -> None:
+    """It is resumed by the next command; only one who cannot know that it is dead waits for its lease."""
+    with subprocess.Popen(["sleep", "60"]) as owner:
+        run = claim(pid=owner.pid, heartbeat=True)
+        assert acquire({"DUT1": here(tmp_path)}, run) == ()
+        with pytest.raises(InUse):
+            acquire({"DUT1": here(tmp_path)}, claim())
+        owner.kill()
+    with pytest.raises(InUse):
+        acquire({"DUT1": here(tmp_path)}, claim(owner="bob@elsewhere"))
+    (said,) = acquire({"DUT1": here(tmp_path)}, claim())
+    assert re.search(rf"taken over from .*\(pid {owner.pid}\)", said)
 
 
 def test_who_lost_it_is_told(tmp_path: Path) -> None:

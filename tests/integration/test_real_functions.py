@@ -11,7 +11,8 @@ import pytest
 
 from resources.libraries.python.deployment import function_makers
 from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.host.cgroups import discover, processes_of
+from resources.libraries.python.drivers.host.cgroup_folders import processes_of
+from resources.libraries.python.drivers.host.cgroups import discover
 from resources.libraries.python.drivers.host.deadlines import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -12,9 +12,11 @@ from plotly.offline import get_plotlyjs
 from scipy.special import stdtr, stdtrit
 
 from csit_utils.analysis.comparison import Change, compare
+from csit_utils.analysis.measures import rows_of as numbers_of
 from csit_utils.analysis.multiple import benjamini_hochberg
 from csit_utils.analysis.runs import Side
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
@@ -23,6 +25,7 @@ from csit_utils.report.rendered import render, shell
 from csit_utils.report.shown import Shown
 from csit_utils.report.units import DASH
 from tests.integration.browser import CHROMIUM, Browser
+from tests.unit.csit_utils.characterized import FIREWALL, sized, sweep_of, swept
 from tests.unit.csit_utils.histories import Rows, nights, planted
 
 pytestmark = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
@@ -93,7 +96,17 @@ def varied() -> Rows:
         rows += [replace(each, pdr_upper_pps=None) for each in unbounded]
         rows += nights(4, constant(rate), testbed, ("CSP", 4, 1), test_type="LATENCY")
     rows += nights(6, constant(3.1e6), "lab-b", ("CSC", 2, 1), goals=strict)
-    return Rows(rows)
+    return Rows([*rows, *_characterized(rows)])
+
+
+def _characterized(rows: Sequence[TestRow]) -> Iterator[TestRow]:
+    """Numbers of a sweep and of a sizing in the first runs of each testbed; some of them without an upper bound."""
+    firsts = {row.run: row for row in rows}
+    for number, first in enumerate([*firsts.values()][:40]):
+        record = swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=1.5e5 + 1e3 * (number % 7)))
+        items = [Characterized(each, first.run, Status.PASS, "") for each in (record, sized())]
+        where = {name: getattr(first, name) for name in ("testbed", "world", "simulated", "started_at", "version")}
+        yield from (replace(row, **where) for row in numbers_of(items))
 
 
 def constant(rate_pps: float) -> Callable[[int], float | None]:

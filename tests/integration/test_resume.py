@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.output_xml import read_output_xml
-from tests.integration.robot_runs import DENSITY, PROJECT, argv, environment, events, run_robot
+from tests.integration.robot_runs import DENSITY, PROJECT, argv, csit, environment, events, run_robot
 
 pytestmark = pytest.mark.parallel
 
@@ -110,13 +109,6 @@ def torn(tmp_path: Path, small: Path) -> Path:
     (folder / "journal.jsonl").write_bytes(journal[: third + 500])
     (folder / "output.xml").write_text("<robot><suite", encoding="utf-8")
     return folder
-
-
-def csit(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
 
 
 def test_one_option_is_enough(torn: Path, small: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_run_that_came_to_its_end_measures_nothing_again(resumed: tuple[Path, 
     ("options", "sentence"),
     [
         (("-v", "SWEEP_DURATION:3"), "the run was begun with SWEEP_DURATION '' and cannot be resumed with '3'"),
-        (("-v", "GENERATOR:ditg"), "the testbed is not the same"),
+        (("-v", "GENERATOR:ditg"), "the run was begun with GENERATOR '' and cannot be resumed with 'ditg'"),
     ],
 )
 def test_other_choices_are_refused(
@@ -134,7 +134,7 @@ def test_other_choices_are_refused(
     folder, _, _ = resumed
     status, said = finished("--resume", str(folder), *options, *OPTIONS, str(CHAIN))
     assert status != 0
-    assert sentence in said
+    assert sentence in said, said
 
 
 def test_a_new_run_in_the_same_folder_measures_all(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.tracer import tracefs
 from resources.libraries.python.drivers.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.tracer.events import KVM_CORE
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import NotReady, Unsupported
 from resources.libraries.python.planning.names import GENERATOR
 from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
 
@@ -135,6 +135,31 @@ def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
     assert seen & {"kvm_entry", "kvm_exit", "kvm_emulate_insn", "kvm_userspace_exit"}
     assert not [name for name in seen if not name.startswith(("kvm_", "sched_"))]
     assert "virtual machines by" in tracer.facts()["events"]
+
+
+def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_paused(own: MachineLock) -> None:
+    tracer = KernelTracer(lambda: {"nf": [os.getpid()]}, own, window_s=0.02, period_s=0.04, cpu=0)
+    tracer.start()
+    try:
+        with tracefs.opened() as root:
+            instance = tracefs.Instance(root, f"csit-density-{os.getpid()}")
+
+            def same(before: int) -> str:
+                return "" if instance.counts()[0] > before else "no event more"
+
+            wait_until("events", partial(same, 0), 5.0)
+            tracer.pause()
+            before = instance.counts()[0]
+            with pytest.raises(NotReady, match="no event more"):
+                wait_until("events", partial(same, before), 0.12)
+            tracer.resume()
+            wait_until("events", partial(same, before), 5.0)
+            tracer.pause()
+    finally:
+        (graph,) = tracer.stop()
+    assert graph.events > 0
+    assert 0 < tracer.cpu_s < 5
+    assert tracer.facts()["tracing"].endswith(" % of a CPU's time, on CPU 0")
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.names import GENERATOR
+from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, plan_of, send  # noqa: F401
 
@@ -88,16 +89,7 @@ def deployed(
 
 def emulators() -> dict[int, str]:
     """QEMU processes of this machine with their command lines."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if words[0].startswith("qemu-system"):
-                found[int(entry.name)] = " ".join(words)
-    return found
+    return processes(lambda words: words[0].startswith("qemu-system"))
 
 
 def broken_image(init: str, tmp_path: Path) -> Callable[[Path], Image]:

@@ -133,8 +133,10 @@ def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
         asked: Any = SimpleNamespace(frame=frame(name))
         with Deployment(whole, world.parts(whole, cast(Asked, asked))) as deployment:
             trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
-            results = [deployment.measure(trial) for _ in range(3)]
-            result = next((each for each in results if each.received == each.sent), results[0])
+            for _ in range(3):  # on a busy machine once more
+                result = deployment.measure(trial)
+                if result.received == result.sent:
+                    break
             facts = deployment.facts()["generator"]
     finally:
         world.close()

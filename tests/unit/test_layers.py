@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ def sources(*suffixes: str) -> list[Path]:
     """Files of the project itself, without what tools put there."""
     tops = [ROOT / top for top in ("resources", "csit_utils", "tests", "docs")]
     return sorted(path for top in tops for path in top.rglob("*") if path.suffix in suffixes and path.is_file())
+
+
+@cache
+def tree_of(path: str) -> ast.AST:
+    """The syntax tree of a file, made once for all rules."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
 def imports(tree: ast.AST) -> Iterator[Finding]:
@@ -162,7 +169,7 @@ def test_every_file_keeps_to_its_room(rule: Rule) -> None:
     offences = [
         f"{path}:{line}: {what}"
         for path in (str(file.relative_to(ROOT)) for file in sources(".py"))
-        for line, what in rule(path, ast.parse((ROOT / path).read_text(encoding="utf-8")))
+        for line, what in rule(path, tree_of(path))
     ]
     assert not offences, f"{rule.__doc__}\n" + "\n".join(offences)
 

@@ -11,6 +11,8 @@ from csit_utils.report.pages.profiles import profile_anchor
 from csit_utils.report.shown import Page, Shown
 from resources.libraries.python.model.profile import Metric, Prediction
 from resources.libraries.python.model.sweep import Sweep
+from resources.libraries.python.profiling.trust import trust
+from resources.libraries.python.profiling.words import trust_in_words
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class Predicted:
     def error(self, metric: Metric) -> str:
         """For people."""
         return error_text(metric, self.prediction.errors.get(metric))
+
+    @property
+    def trusted(self) -> str:
+        """Up to which load, by metric."""
+        return "; ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(self.prediction))
 
     @property
     def summed(self) -> float | None:

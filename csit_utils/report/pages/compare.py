@@ -37,7 +37,7 @@ class Pair:
 
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
-    history = shown.history
+    history = shown.whole_history
     if len(history.sides) < 2:
         return None
     chosen = [history.named(name) for name in shown.compared or ()]

@@ -14,7 +14,7 @@ def _build(shown: Shown) -> Mapping[str, object]:
         "systems": shown.systems,
         "runs": runs_shown(shown),
         "changes": shown.changes,
-        "compared": any(shown.history.previous(testbed) for testbed in shown.history.testbeds),
+        "compared": any(shown.whole_history.previous(testbed) for testbed in shown.whole_history.testbeds),
         "tests": len(shown.latest),
         "not_passed": sum(row.status != "PASS" for row in shown.latest),
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),

@@ -17,7 +17,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         return None
     found = events(trends)
     names = CellNames(trend.cell for trend in trends)
-    lines = timelines(shown.history, trends)
+    lines = timelines(shown.whole_history, trends)
     return {
         "groups": trend_groups(trends, found, names, lines),
         "changes": event_groups(found, names, shown.contents.environments),

@@ -38,13 +38,14 @@ def chain_study() -> ChainStudy:
     runs = [
         run.model_copy(
             update={"latency_s": 1e-4, "idle_latency_s": 5e-5}
-            | ({"throughput_bps": run.throughput_bps / 2, "loss_ratio": 0.5} if run.chain == LOSSY else {})
+            | ({"throughput_bps": (run.throughput_bps or 0.0) / 2, "loss_ratio": 0.5} if run.chain == LOSSY else {})
             | ({"graphs": tuple(map(_traced(run), run.chain.order))} if run.workload.volume_bps == 2e8 else {})
         )
         for run in chain_runs.noisy_runs(chains, VOLUMES_BPS, FAULTY, "nat")
     ]
     failed = chain_runs.run(chain_runs.chain("ids", "nat", "proxy"), 2e8, 0.0)
-    runs.append(failed.model_copy(update={"failed": "proxy did not start", "loss_ratio": None}))
+    unknown = dict.fromkeys(("offered_bps", "throughput_bps", "loss_ratio"))
+    runs.append(failed.model_copy(update={"failed": "proxy did not start", **unknown}))
     spec = chain_runs.spec_of(VNFS, ("ids > proxy",), (1, 2), VOLUMES_BPS)
     found = analyse_chains(spec, runs)
     return ChainStudy(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
 from csit_utils.analysis.grouping import Metric
-from csit_utils.analysis.quantity import parse_rate, parse_time_ns
 from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, RefusedCell
@@ -271,33 +270,6 @@ def test_an_answer_is_a_number_that_was_measured(seen: Evidence, rate: float, p9
             assert found.best.point.p99_ns is not None
             assert found.best.point.p99_ns < p99 * 1000
             assert found.best.point.load_pps >= rate * found.services
-
-
-@pytest.mark.parametrize(
-    ("text", "layer", "pps"),
-    [
-        ("500kpps", "L2", 5e5),
-        ("1.2Mpps", "L2", 1.2e6),
-        ("750", "L2", 750),
-        ("1Gbit/s", "L2", 1e9 / 512),
-        ("1Gbps", "L1", 1e9 / 672),
-        ("64 kb/s", "L2", 125),
-    ],
-)
-def test_rates_as_people_write_them(text: str, layer: str, pps: float) -> None:
-    assert parse_rate(text).pps(64, layer) == pytest.approx(pps)
-
-
-@pytest.mark.parametrize("text", ["", "fast", "-3kpps", "0", "1kbyte"])
-def test_what_is_no_rate(text: str) -> None:
-    with pytest.raises(ConfigError, match="no rate"):
-        parse_rate(text)
-
-
-def test_times_as_people_write_them() -> None:
-    assert [parse_time_ns(text) for text in ("80us", "1.5 ms", "2s", "7ns", "80µs")] == [8e4, 1.5e6, 2e9, 7.0, 8e4]
-    with pytest.raises(ConfigError, match="no time"):
-        parse_time_ns("80")
 
 
 def records() -> Dataset:

@@ -3,8 +3,6 @@
 import base64
 import struct
 import zlib
-from collections.abc import Iterator
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -22,17 +20,13 @@ from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import Dataset, Foreign, Problem
 from csit_utils.dataset.rows import EVERY_INSTANCE, TestRow
 from tests.unit.csit_utils.foreign_files import (
-    at_load,
     csit,
     csit_mrr,
     csit_ndrpdr,
     csit_soak,
-    fixed,
-    nfvbench,
     packed,
     plain,
     pps,
-    trials,
 )
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
@@ -264,66 +258,6 @@ def test_a_file_about_a_suite_has_no_tests() -> None:
 )
 def test_a_file_that_is_not_as_the_model_says_is_one_problem(changes: dict[str, Any], said: str) -> None:
     assert said in problem(csit(csit_ndrpdr()) | changes)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"\xff\xfe{}",
-        b"null",
-        b"[1, 2]",
-        b'"text"',
-        b'{"schema_version": 3}',
-        b'{"test_id": 1}',
-        b"<robot/>",
-    ],
-    ids=lambda content: repr(content[:12]),
-)
-def test_what_is_of_no_known_tool_is_left_to_the_caller(content: bytes) -> None:
-    assert read_foreign(content, SOURCE) is None
-
-
-def test_deep_nesting_inside_a_known_file_is_not_followed() -> None:
-    """It is refused as JSON already; nothing overflows."""
-    content = packed(csit(csit_ndrpdr()))[:-1] + b', "x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
-    assert read_foreign(content, SOURCE) is None
-
-
-JUNK: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "x" * 2000, "\ud800", [[]], {"value": {}})
-
-
-def leaves(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a file; of a list the first."""
-    children = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
-    for key, value in children:
-        yield (*path, key)
-        yield from leaves(value, (*path, key))
-
-
-IDLE = {"pdr_0": {"min": 5, "avg": 12, "max": 90, "hdrh": "", "unit": "us"}}
-CSIT_FILE = csit(csit_ndrpdr(latency_forward=IDLE, latency_reverse={}))
-NDR = at_load(1e6, 10.0, 0.0)
-NDR["stats"]["overall"]["hdrh"] = ""
-NFVBENCH_FILE = nfvbench({"64": {"ndr": NDR, "iteration_stats": trials((9e6, 1.0)), **fixed(200.0)}})
-
-
-@pytest.mark.parametrize("whole", [CSIT_FILE, NFVBENCH_FILE], ids=["csit", "nfvbench"])
-def test_junk_at_any_place_gives_tests_or_one_problem(whole: Any) -> None:
-    """A reader never raises, and a file with a problem gives no half of its tests."""
-    for path in leaves(whole):
-        for junk in JUNK:
-            data = deepcopy(whole)
-            place = data
-            for key in path[:-1]:
-                place = place[key]
-            place[path[-1]] = junk
-            items = list(read_foreign(packed(data), SOURCE) or ())
-            kinds = {type(item) for item in items}
-            assert kinds <= {Foreign} or (kinds == {Problem} and len(items) == 1), (path, junk)
 
 
 def test_markup_in_names_is_kept_as_text() -> None:

@@ -14,7 +14,12 @@ from csit_utils.analysis.grouping import Measure
 from csit_utils.analysis.measures import MeasuredRow, rows_of
 from csit_utils.analysis.trend import State, trends
 from csit_utils.cli import make_app
+from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.items import Characterized, Status
+from csit_utils.report.pages import compare as compare_page
+from csit_utils.report.pages import trend as trend_page
+from csit_utils.report.rendered import render
+from csit_utils.report.shown import Shown
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
@@ -153,6 +158,35 @@ def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
         *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
         ("proxy", "capacity", 3),
     }
+
+
+def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
+    """Each number with its unit, compared and over time, though there is no test of the matrix."""
+    shown = Shown(contents_of([sides[0], sides[1]], characterizations=True))
+    beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
+    assert beside is not None and over_time is not None
+    data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])
+    found = {(cell["t"], data["metrics"][cell["m"]], cell.get("x")) for cell in data["cells"]}
+    numbers = {("firewall", metric, None) for metric in ("break-point", "saturated", "without-loss")}
+    assert found == numbers | {("proxy", "capacity", "calls/s")}
+    assert all(cell["m"] >= data["of_matrix"] for cell in data["cells"])
+    assert "300 calls/s" in over_time.html
+    assert "<b>proxy fr1s-ba1s calls/s</b>" in over_time.html
+    assert "firewall 1c 64B" in over_time.html
+
+
+def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    for side, label in zip(sides, ("before", "after"), strict=True):
+        assert run("import", side, "--into", tmp_path / "history", "--label", label).exit_code == 0
+    chosen = run("compare", "label=before", "label=after", "--data", tmp_path / "history", "--json")
+    assert changes_of_firewall(chosen) == changes_of_firewall(run("compare", *sides, "--json"))
+    assert len(changes_of_firewall(chosen)) == 3
+
+
+def changes_of_firewall(done: Result) -> dict[str, float]:
+    """By metric."""
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {each["metric"]: each["change"] for each in found if each["service_type"] == "firewall"}
 
 
 def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:

@@ -172,7 +172,7 @@ def test_memory_is_flat(tmp_path: Path) -> None:
 
     peak(10)
     # Both are larger than what is held of a file at any time.
-    assert peak(4000) < 1.2 * peak(1000) + 100_000
+    assert peak(2000) < 1.2 * peak(1000) + 100_000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")

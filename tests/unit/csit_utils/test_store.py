@@ -115,7 +115,7 @@ def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_p
 def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
     output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     Layout.make(tmp_path / "d")

@@ -6,23 +6,20 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.contents import InMemory
 from csit_utils.report.behaviour_figures import chains_figure, classes_figure
 from csit_utils.report.characterized import headline, views
 from csit_utils.report.explain import EXPLANATIONS
 from csit_utils.report.interference_maps import interference_maps
 from csit_utils.report.pages import chain_study as chain_page
 from csit_utils.report.pages import environment, interference, overview
-from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.shown import Page, Shown
+from csit_utils.report.rendered import render
 from csit_utils.report.site import single_file
 from csit_utils.report.transition_figures import graphs_figure
 from resources.libraries.python.behaviour.classes import Workflow
 from resources.libraries.python.model.behaviour import ChainStudy, Edge, Suspect
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Rerun
 from tests.unit.behaviour.chain_runs import chain, run
-from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.studied import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
 from tests.unit.csit_utils.studied import interference as interference_of
 
@@ -32,20 +29,6 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 @pytest.fixture(scope="module")
 def study() -> ChainStudy:
     return chain_study()
-
-
-def shown(*records: Characterization) -> Shown:
-    return Shown(InMemory(dataset_of(*records)))
-
-
-def made(page: Page, *records: Characterization) -> Rendered:
-    found = render(page, shown(*records))
-    assert found is not None
-    return found
-
-
-def words(page: Rendered) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(page.html)))
 
 
 def test_pages_are_there_for_their_records_only(study: ChainStudy) -> None:

@@ -62,9 +62,9 @@ def test_an_agent_that_is_killed_is_a_sentence_for_all_who_wait(tmp_path: Path) 
         pending = [link.begin(calls.START, Role.SWITCH) for _ in range(3)]
         os.kill(agent.pid, signal.SIGKILL)
         for each in pending:
-            with pytest.raises(ConnectionFailed, match="DUT1: the agent ended with 137"):
+            with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
                 each.result()
-        with pytest.raises(ConnectionFailed, match="DUT1: the agent ended with 137"):
+        with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
             link.call(calls.PROBLEMS, Role.SWITCH)
 
 
@@ -91,8 +91,8 @@ def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
 
 
 def test_both_live_on_when_nobody_asks_anything(tmp_path: Path) -> None:
-    with linked(tmp_path, agent_silence_s=3.0, silence_s=3.0) as (_, link):
-        time.sleep(4.0)
+    with linked(tmp_path, agent_silence_s=2.0, silence_s=2.0) as (_, link):
+        time.sleep(2.5)
         assert link.call(calls.PROBLEMS, Role.SWITCH) == ()
 
 

@@ -1,6 +1,7 @@
 """Watching on a node: what is seen there is what the controller gets, and nobody watches what is gone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -90,6 +91,21 @@ def test_nobody_watches_what_is_being_removed() -> None:
     assert machine.notes.index("stop features") < machine.notes.index("stop switch")
 
 
+def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() -> None:
+    class Stuck(WatchedMachine):
+        def share(self, plan: object, asked: object) -> CellShare:
+            return replace(super().share(plan, asked), features=Watching((), self.note, "stop"))
+
+    machine = Stuck()
+    service = service_on(machine)
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.PREPARE, WORK)
+    ask(service, calls.START, Role.SWITCH)
+    with pytest.raises(CsitError, match="the reader has died"):
+        ask(service, calls.STOP, Role.SWITCH)
+    assert "stop switch" in machine.notes
+
+
 def test_of_several_nodes_the_machine_is_the_first_one() -> None:
     rows = [[Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}")]
             for node in (1, 2)]  # fmt: skip
@@ -116,6 +132,15 @@ def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None
         pass
     assert watched.notes == [said]
     assert watched.series == (Series(owner="nat", feature="cpu_percent", values=SERIES.values[LEAD_S:]),)
+
+
+@pytest.mark.parametrize("fails", ["start", "stop"])
+def test_the_kernel_traces_no_more_when_features_fail(fails: str) -> None:
+    notes: list[str] = []
+    features, tracer = Watching((), lambda _: None, fails), Watching((), notes.append)
+    with pytest.raises(CsitError, match="reader"), watching(parts_with(features, tracer), {}, 1):
+        pass
+    assert notes == ["start", "stop"]
 
 
 def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> None:

@@ -1,18 +1,23 @@
 """A study of chains from specification to record, on simulated systems whose truth is known."""
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from resources.libraries.python.behaviour.classes import Workflow, portions
 from resources.libraries.python.behaviour.study import Analysis
 from resources.libraries.python.behaviour.tables import chain_tables
 from resources.libraries.python.deployment import chain_study
+from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.chain_study import Done, StudyOfChains
 from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.drivers.tracer.sim import IN_PROGRAM
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
-from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainStudy, StateGraph
+from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainRun, ChainStudy, StateGraph
 from resources.libraries.python.model.chains import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
@@ -101,7 +106,34 @@ def test_a_throttled_vnf_has_no_more_cpu_than_its_limit(measured: ChainStudy) ->
     rows = {(series.owner, series.feature): series.values for series in run.series}
     assert all(value == pytest.approx(2.0, rel=0.2) for value in rows["nat", "cpu_percent"])
     assert all(value is not None and value > 80 for value in rows["nat", "throttled_percent"])
-    assert run.throughput_bps < 0.9 * run.offered_bps
+    assert run.share is not None
+    assert run.share < 0.9
+    (graph,) = [graph for graph in run.graphs if graph.owner == "nat"]
+    ratio = {each.workflow: each.time_ratio for each in portions(graph)}
+    assert graph.source == "sim"
+    threads = 2  # of its core
+    assert ratio[Workflow.HARD_SWITCH] == pytest.approx(1 - 0.02 / threads, abs=1e-3), "its limit kept it from its CPU"
+    assert ratio[Workflow.IO] == pytest.approx(0.02 / threads, rel=0.05)
+
+
+def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measured: ChainStudy) -> None:
+    run = next(run for run in measured.runs if run.chain.order == ("gateway", "monitor"))
+    rows = {
+        (series.owner, series.feature): fmean(map(float, filter(None, series.values))) if any(series.values) else 0.0
+        for series in run.series
+    }
+    assert measured.trace_source.startswith("events: simulated")
+    assert [graph.owner for graph in run.graphs] == ["gateway", "monitor"]
+    for graph in run.graphs:
+        ratio = {each.workflow: each.time_ratio for each in portions(graph)}
+        threads = sum(edge.seconds for edge in graph.edges) / graph.traced_s
+        busy = rows[graph.owner, "cpu_percent"] / 100 / threads
+        assert 1 - ratio[Workflow.IDLENESS] == pytest.approx(busy, rel=0.05)
+        assert ratio[Workflow.COMPUTATION] == pytest.approx(
+            IN_PROGRAM * busy if graph.owner == "monitor" else 0, rel=0.05
+        )
+    sent = next(edge.count for edge in run.graphs[0].edges if edge.after == "net_dev_xmit:sent")
+    assert sent / run.graphs[0].traced_s == pytest.approx(rows["gateway", "tx_pps"], rel=0.05)
 
 
 def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
@@ -125,7 +157,8 @@ def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
     assert len(tables["statistics"]) == 1 + len(found.statistics)
     assert len(tables["suspects"]) == 1 + sum(len(row.distances) for row in found.suspects)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
-    assert "transitions" not in tables
+    edges = sum(len(graph.edges) for run in found.runs for graph in run.graphs)
+    assert len(tables["transitions"]) == 1 + edges > 1
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -142,7 +175,22 @@ def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:
     failed = {run.chain.order for run in found.runs if run.failed}
     assert failed == {run.chain.order for run in found.runs if "nat" in run.chain.order}
     assert all("linux_nat" in run.failed for run in found.runs if run.failed)
+    assert all(
+        (run.throughput_bps, run.offered_bps, run.share) == (None, None, None) for run in found.runs if run.failed
+    )
+    assert all(run.throughput_bps for run in found.runs if not run.failed)
     assert any(row.chain.order == ("gateway", "monitor") for row in found.statistics)
+
+
+def test_zeros_that_older_records_have_for_a_run_that_failed_are_read_as_unknown(measured: ChainStudy) -> None:
+    run = measured.runs[0]
+    older = {**run.model_dump(mode="json"), "offered_bps": 0.0, "throughput_bps": 0.0}
+    failed = ChainRun.model_validate({**older, "failed": "it did not start"})
+    assert (failed.offered_bps, failed.throughput_bps) == (None, None)
+    assert ChainRun.model_validate_json(failed.model_dump_json()) == failed
+    assert ChainRun.model_validate(older).throughput_bps == 0.0, "nothing arrived, and that was measured"
+    with pytest.raises(ValueError, match="says why it failed"):
+        ChainRun.model_validate({**older, "throughput_bps": None})
 
 
 def test_where_no_chain_can_be_measured_the_reasons_are_said_and_kept() -> None:
@@ -195,6 +243,16 @@ def test_a_chain_that_breaks_the_system_is_tried_once_more(breaks: tuple[bool, .
     assert len(found.runs) == 32
 
 
+def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count(1)
+    monkeypatch.setattr(CellUnderTest, "problems", lambda _: ["monitor has ended"] if next(looks) > 1 else [])
+    study = study_of(spec(duration_s=1, lengths=(1,), vnfs=VNFS[:1]))
+    with pytest.raises(CsitError, match="no chain could be measured: monitor has ended"):
+        study.run()
+    assert study.draft.chain_study is not None
+    assert [run.throughput_bps for run in study.draft.chain_study.runs] == [None] * 2
+
+
 class Blind:
     """A tracer on a machine without trace events."""
 
@@ -211,17 +269,37 @@ class Blind:
         return {}
 
 
-def test_without_trace_events_the_rest_is_measured_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+class Unable(Blind):
+    """A tracer that knows beforehand that it cannot trace."""
+
+    def start(self) -> None:
+        """Nothing happens."""
+
+    def facts(self) -> dict[str, str]:
+        """Why."""
+        return {"events": "there is no tracefs"}
+
+
+@pytest.mark.parametrize(
+    ("tracer", "note"),
+    [
+        (Blind, "nothing was traced: there is no tracefs"),
+        (Unable, "no graphs of state transitions; events: there is no tracefs"),
+    ],
+)
+def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
+    tracer: type[Blind], note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = SimWorld.parts
 
     def parts(world: SimWorld, plan: Plan, asked: Asked) -> Parts:
         made = plain(world, plan, asked)
-        object.__setattr__(made, "tracer", Blind())
+        object.__setattr__(made, "tracer", tracer())
         return made
 
     monkeypatch.setattr(SimWorld, "parts", parts)
     found = study_of(spec(duration_s=1)).run()
-    assert "nothing was traced: there is no tracefs" in found.notes
+    assert found.notes.count(note) == 1
     assert all(run.failed is None and run.series for run in found.runs)
 
 

@@ -62,7 +62,7 @@ def test_workloads_are_all_combinations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("kind: linux_nat", "kind: linux_nta", "5: vnfs.1.kind: Input should be"),
+        ("kind: linux_nat", "kind: linux_nta", "5: vnfs.1.kind: unknown word 'linux_nta'; did you mean 'linux_nat'?"),
         ("[512B]", "[9B]", "8: workloads.frames.0: no frame size '9B'"),
         ("[20, 40]", "[20, -1]", "8: workloads.volumes_mbps.1: Input should be greater than 0"),
         ("[20, 40]", "[]", "8: workloads.volumes_mbps: Tuple should have at least 1 item"),
@@ -96,7 +96,7 @@ def test_a_study_of_interference_names_its_frame(tmp_path: Path) -> None:
     [
         ("512B", "12B", "frame: no frame size '12B'"),
         ("name: monitor", "name: gateway", "network functions named gateway more than once"),
-        ("type: II", "type: IX", "contenders.1.type: Input should be"),
+        ("type: II", "type: IX", "contenders.1.type: unknown word 'IX'"),
     ],
 )
 def test_so_have_mistakes_in_a_study_of_interference(tmp_path: Path, right: str, wrong: str, message: str) -> None:

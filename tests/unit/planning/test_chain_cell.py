@@ -1,14 +1,20 @@
 """A chain becomes the cell that it is: inline VNFs are nodes, passive ones get copies between them."""
 
+from pathlib import Path
+
 import pytest
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import NfSize
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Fault, Member, Mode, VnfSpec, Workload
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.planning.chain_cell import cell_of, owners, planted
+from resources.libraries.python.planning.plan import make_plan, no_such_kind
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 VNFS = (
     VnfSpec(name="router", kind=NfKind.LINUX_ROUTER),
@@ -88,3 +94,28 @@ def test_what_forwards_packets_cannot_be_passive() -> None:
     vnfs = (VnfSpec(name="nat", kind=NfKind.LINUX_NAT, mode=Mode.PASSIVE),)
     with pytest.raises(PlanError, match=r"nat: an NF of kind linux_nat cannot be passive"):
         cell_of(chain("nat"), spec(vnfs=vnfs))
+
+
+MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind.QEMU), *VNFS))
+
+
+@pytest.mark.parametrize(
+    ("order", "name"),
+    [
+        ("vm", "eth-l2bd-1ch-2vh-1vm1t-lnxip4"),
+        ("dump vm", "eth-l2bd-1ch-2vh-1vm1t-lnxip4-tap1tcpdump"),
+        ("nat", "eth-l2bd-1ch-2veth-1dcr1t-lnxnat"),
+        ("vm nat", "eth-l2bd-1ch-4veth-1dcr1t+1vm-lnxip4+lnxnat"),
+    ],
+)
+def test_virtual_machines_are_chained_with_each_other_and_with_containers(order: str, name: str) -> None:
+    cell = cell_of(chain(*order.split()), MACHINES)
+    layout = load_topology(TOPOLOGIES / "available" / "lab-2n-kernel.yaml").dut.layout
+    plan = make_plan(load_topology(TOPOLOGIES / "local.yaml"), cell, layout)
+    assert plan.suite_id == name
+    assert [function.kind for function in plan.functions] == list(cell.nf_kinds)
+
+
+def test_a_service_of_virtual_machines_only_is_no_chain_of_containers() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.QEMU,))
+    assert "no NFs of kind qemu for a CSC" in str(no_such_kind(load_topology(TOPOLOGIES / "local.yaml"), cell))

@@ -86,7 +86,8 @@ def test_both_errors_of_the_delay_are_told() -> None:
     assert found.summed_delay_error == pytest.approx(0.15 / 0.95, abs=1e-6)
     (line,) = errors_in_words(found)
     assert "delay by 5.3 %" in line
-    assert line.endswith("the sum of delays alone, without path taken off, by 15.8 %")
+    assert "the sum of delays alone, without path taken off, by 15.8 %; to be trusted: " in line
+    assert line.endswith("delay within 25 % at all rates, loss within 5 points at all rates")
 
 
 def test_the_order_of_the_chain_changes_nothing() -> None:

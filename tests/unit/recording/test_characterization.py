@@ -48,7 +48,7 @@ def test_a_packed_record_comes_back_as_it_was_and_is_known_by_its_first_key() ->
 def test_the_parts_of_a_study_are_packed_and_records_that_had_them_unpacked_are_still_read() -> None:
     made = chain_studied()
     short = pack_characterization(made)
-    assert len(short) < len(made.model_dump_json()) / 5
+    assert len(short) < len(made.model_dump_json()) / 3
     assert parse_characterization(short, "x") == made
     light = made.model_dump_json(exclude={"plan", "environment", "sweep", "sizing"})
     heavy = made.model_dump_json(include={"plan", "environment", "sweep", "sizing"})

@@ -15,6 +15,8 @@ if (document.getElementById("compare-data")) {
     const [factor, unit] = [[1e9, "Gpps"], [1e6, "Mpps"], [1e3, "kpps"]].find(([size]) => Math.abs(value) >= size * 0.9995) ?? [1, "pps"];
     return `${Number((value / factor).toPrecision(3)).toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3, useGrouping: false })} ${unit}`;
   };
+  // Of a figure of this cell: a packet rate, or what its workload is counted in.
+  const amount = (cell, value) => (cell.x === undefined ? rate(value) : `${Number(value.toPrecision(3))} ${cell.x}`.trim());
   const simulated = (runs) => runs.some((run) => data.runs[run][2]);
   const mark = () => csit.make("span", { class: "mark sim" }, "SIMULATED");
   const named = (at) => sides.get(state.names[at]);
@@ -84,7 +86,7 @@ if (document.getElementById("compare-data")) {
     return [...all.values()];
   }
   const number = (text, value) => csit.make("td", { class: "num", "data-v": value === null || !Number.isFinite(value) ? "" : String(value) }, text);
-  const sideCells = (own) => [number(rate(own.mean), own.mean), number(own.stdev === null ? "–" : rate(own.stdev), own.stdev), number(String(own.n), own.n)];
+  const sideCells = (own) => [number(amount(own.cell, own.mean), own.mean), number(own.stdev === null ? "–" : amount(own.cell, own.stdev), own.stdev), number(String(own.n), own.n)];
   function tableRow({ a, others }) {
     const here = document.getElementById(a.cell.l), elsewhere = document.querySelector('nav.page a[href$="trend.html"]');
     const name = here || elsewhere ? csit.make("a", { href: `${here ? "" : "trend.html"}#${a.cell.l}` }, a.cell.c) : a.cell.c;
@@ -112,8 +114,9 @@ if (document.getElementById("compare-data")) {
     return `${HOW[change.method]}${chance}`;
   }
 
-  // Heat maps of the change from A to B, one per service type and sizes.
-  function maps(one) {
+  // Heat maps of the change from A to B, one per service type and sizes. Characterizations are no matrix.
+  function maps(every) {
+    const one = { changes: every.changes.filter((change) => change.a.cell.m < data.of_matrix) };
     const place = result.querySelector(".compare-maps"), bar = result.querySelector(".map-choices");
     const metrics = [...new Set(one.changes.map((change) => change.a.cell.m))].sort();
     if (!metrics.includes(state.metric)) state.metric = metrics[0];

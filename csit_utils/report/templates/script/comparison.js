@@ -110,6 +110,9 @@
     csit.student.together(open.map((each) => each.probability)).forEach((adjusted, k) => {
       open[k].adjusted = adjusted;
       open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
+      if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
+        open[k].remarks.push("alone it would be called changed; among as many cells it may be chance");
+      }
     });
     const pairedA = new Set(both.map(([a]) => a)), pairedB = new Set(both.map(([, b]) => b));
     return { changes, onlyA: ofA.filter((a) => !pairedA.has(a)), onlyB: ofB.filter((b) => !pairedB.has(b)) };

@@ -32,9 +32,9 @@ if (document.getElementById("trend-data")) {
   function figure(cell) {
     const system = data.systems[cell.s];
     const largest = Math.max(...cell.v);
-    const [factor, unit] = [[1e9, "Gpps"], [1e6, "Mpps"], [1e3, "kpps"], [1, "pps"]].find(([size]) => largest >= size) || [1, "pps"];
+    const [factor, unit] = cell.u !== undefined ? [1, cell.u] : [[1e9, "Gpps"], [1e6, "Mpps"], [1e3, "kpps"], [1, "pps"]].find(([size]) => largest >= size) || [1, "pps"];
     const when = (run) => system.runs[run][1];
-    const rate = (value) => `${(value / factor).toPrecision(4)} ${unit}`;
+    const rate = (value) => `${(value / factor).toPrecision(4)} ${unit}`.trim();
     const hover = (run) => `${escaped(system.runs[run][0])}<br>${escaped(system.runs[run][2])}`;
     const [head, tails] = cell.a;
     const anchors = tails.split(" ").map((tail) => head + tail);
@@ -45,7 +45,7 @@ if (document.getElementById("trend-data")) {
       type: "scatter", mode: "lines+markers", name: "runs", meta: { colour: 6 },
       x: runs.map(when), y: runs.map((run) => (at.has(run) ? cell.v[at.get(run)] / factor : null)),
       text: runs.map((run) => (at.has(run) ? `${rate(cell.v[at.get(run)])}<br>${hover(run)}` : "")),
-      customdata: runs.map((run) => (at.has(run) ? anchors[at.get(run)] : null)),
+      customdata: runs.map((run) => (at.has(run) && !cell.c ? anchors[at.get(run)] : null)),
       hovertemplate: "%{text}<extra></extra>", line: { width: 1 }, marker: { size: 6 }, connectgaps: false,
     }];
     const steps = { x: [], y: [] };

@@ -53,6 +53,7 @@ FEATURES: tuple[Feature, ...] = (
     _guest("tx_pps", "pps", "packets that its ports sent"),
     _guest("rx_dropped_pps", "pps", "packets that its ports dropped as they came in"),
     _guest("tx_dropped_pps", "pps", "packets that its ports dropped on the way out, the next one's queue being full"),
+    _guest("queued_packets", "", "packets that wait in the queues behind it: received, and taken by nobody yet"),
     _process("cpu_percent", "%", "CPU time of all its processes and of the kernel's threads that work for it"),
     _process("user_percent", "%", "CPU time of its processes in user space"),
     _process("system_percent", "%", "CPU time of its processes in the kernel"),
@@ -75,6 +76,7 @@ FEATURES: tuple[Feature, ...] = (
     _machine("all_net_rx_softirqs", "1/s", "soft interrupts for receiving, of all CPUs"),
     _machine("all_net_tx_softirqs", "1/s", "soft interrupts for sending, of all CPUs"),
     _machine("backlog_drops", "1/s", "packets dropped because the queue of a CPU was full"),
+    _machine("backlog_packets", "", "received packets that wait in the queues of all CPUs"),
     _machine("time_squeezes", "1/s", "times that receiving ended early because its budget was used up"),
     _machine("memory_used_bytes", "B", "memory in use on the machine"),
 )

@@ -15,8 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.behaviour.cook import regression
-from resources.libraries.python.model.behaviour import Distance, Statistic
+from resources.libraries.python.model.behaviour import Distance
 from resources.libraries.python.model.chains import Chain, Member, Workload
+from resources.libraries.python.model.statistic import Statistic
 
 
 def resources(chain: Chain, owner: str) -> Member | None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
 from resources.libraries.python.behaviour.filtering import ordinary
-from resources.libraries.python.model.behaviour import CHAIN, ChainRun, Statistic
+from resources.libraries.python.model.behaviour import CHAIN, ChainRun
 from resources.libraries.python.model.chains import Chain, Workload
+from resources.libraries.python.model.statistic import Statistic
 
 THROUGHPUT, LOSS, LATENCY = "throughput_bps", "loss_ratio", "latency_s"
 PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)

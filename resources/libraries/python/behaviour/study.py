@@ -19,10 +19,10 @@ from resources.libraries.python.model.behaviour import (
     ChainRun,
     Distance,
     StateGraph,
-    Statistic,
     Suspect,
 )
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Workload
+from resources.libraries.python.model.statistic import Statistic
 
 _SAME = 0.01
 """Of the larger one: what is nearer to each other is the same."""

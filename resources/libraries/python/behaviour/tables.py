@@ -48,10 +48,8 @@ def chain_tables(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
 
 def _runs(study: ChainStudy) -> Iterator[Row]:
     for run in study.runs:
-        ran = run.failed is None
-        measured = (run.offered_bps, run.throughput_bps) if ran else (None, None)
-        latency = (run.loss_ratio, run.latency_s, run.idle_latency_s)
-        yield (*_chain(run.chain), *_workload(run.workload), *measured, *latency, run.planted, run.failed)
+        measured = (run.offered_bps, run.throughput_bps, run.loss_ratio, run.latency_s, run.idle_latency_s)
+        yield (*_chain(run.chain), *_workload(run.workload), *measured, run.planted, run.failed)
 
 
 def _samples(study: ChainStudy) -> Iterator[Row]:

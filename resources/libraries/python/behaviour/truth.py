@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from resources.libraries.python.behaviour.points import resources
 from resources.libraries.python.behaviour.statistics import THROUGHPUT
-from resources.libraries.python.model.behaviour import CHAIN, ChainRun, Deviation, Distance, StateGraph, Statistic
+from resources.libraries.python.model.behaviour import CHAIN, ChainRun, Deviation, Distance, StateGraph
 from resources.libraries.python.model.chains import Chain, Member, Workload
+from resources.libraries.python.model.statistic import Statistic
 
 SIGMAS = 3
 """Standard deviations around the mean alone that are still as alone."""

@@ -1,5 +1,6 @@
 """The chains of a specification, one after the other, from plan to record: what the keywords name, without Robot."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.search.profiles import QUICK
 
+_log = logging.getLogger(__name__)
 _ATTEMPTS = 2
 """Of a chain that breaks the system under test."""
 
@@ -180,8 +182,12 @@ class StudyOfChains:
         deployment = under_test.deploy(plan)
         names = owners(chain, self.spec)
         loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
-        yield from loaded.measure(workloads, self.spec.duration_s)
-        for text in (*loaded.notes, *under_test.moved()):
+        try:
+            yield from loaded.measure(workloads, self.spec.duration_s)
+        finally:
+            for text in loaded.notes:
+                self._note(text)
+        for text in under_test.moved():
             self._note(text)
         self._remember(deployment.facts())
         parts = deployment.parts
@@ -197,8 +203,8 @@ class StudyOfChains:
         return ChainRun(
             chain=chain,
             workload=workload,
-            offered_bps=0.0,
-            throughput_bps=0.0,
+            offered_bps=None,
+            throughput_bps=None,
             loss_ratio=None,
             latency_s=None,
             idle_latency_s=None,
@@ -213,6 +219,10 @@ class StudyOfChains:
 
     def _kept(self) -> ChainStudy:
         measured = [run for run in self._runs if run.failed is None]
+        sources = "; ".join(f"{name}: {text}" for name, text in self._sources.items())
+        if measured and sources and not any(run.graphs for run in measured):
+            self._note(f"no graphs of state transitions; {sources}")
+            _log.warning(self._notes[-1])
         found = analyse(self.spec, measured)
         self.draft.chain_study = ChainStudy(
             spec=self.spec,
@@ -221,7 +231,7 @@ class StudyOfChains:
             runs=tuple(self._runs),
             statistics=found.statistics,
             suspects=found.suspects,
-            trace_source="; ".join(f"{name}: {text}" for name, text in self._sources.items()),
+            trace_source=sources,
             notes=(*self._notes, *found.notes),
         )
         return self.draft.chain_study

@@ -58,7 +58,7 @@ class Deployment:
         """What was found out about the parts, by role."""
         parts = self.parts
         rows = (("vswitch", parts.switch), ("functions", parts.functions), ("generator", parts.generator))
-        return {role: dict(part.facts()) for role, part in rows if part.facts()}
+        return {role: found for role, part in rows if (found := dict(part.facts()))}
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with any of the parts now."""

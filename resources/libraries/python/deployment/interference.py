@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from resources.libraries.python.deployment.health import reason_of
 from resources.libraries.python.deployment.meeting import met, missing
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sending import datagrams_of
@@ -173,14 +174,18 @@ class InterferenceStudy:
             self._missing |= missing(cell)
         except RunStopped:
             raise
-        except CsitError as error:
+        except (CsitError, OSError) as error:
             beside = f" beside {', '.join(turn.against)}" if turn.against else " alone"
-            self._notes.append(f"{turn.target}{beside} was not measured in repetition {turn.repetition + 1}: {error}")
-            return None, str(error)
+            why = reason_of(error)
+            self._notes.append(f"{turn.target}{beside} was not measured in repetition {turn.repetition + 1}: {why}")
+            return None, why
         finally:
-            if failure := self._server.remove():
-                self._notes.append(failure)
+            self._remove()
         return meeting, None
+
+    def _remove(self) -> None:
+        if failure := self.remove():
+            self._notes.append(failure)
 
     def _alone(self) -> dict[str, float]:
         """What each carries alone; those that do not start are left out of the study, with a note."""
@@ -191,8 +196,10 @@ class InterferenceStudy:
                 carried[name] = self._server.carried_pps(name)
             except RunStopped:
                 raise
-            except CsitError as error:
-                reasons.append(f"{name} is left out: {error}")
+            except (CsitError, OSError) as error:
+                reasons.append(f"{name} is left out: {reason_of(error)}")
+            finally:
+                self._remove()
         if not carried:
             raise Unsupported("; ".join(reasons))
         self._absent = frozenset(self._names) - carried.keys()

@@ -1,7 +1,6 @@
 """The lab world: a traffic generator and one or two systems under test, each a machine of its own, over SSH."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -9,37 +8,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python.deployment.agent import calls
-from resources.libraries.python.deployment.agent.calls import Found, Role, Watcher, Work
+from resources.libraries.python.deployment.agent.calls import Found, Work
 from resources.libraries.python.deployment.brought import bring
 from resources.libraries.python.deployment.parts import Host, Parts
 from resources.libraries.python.deployment.real_time import RealTime
 from resources.libraries.python.deployment.remote.link import Link
 from resources.libraries.python.deployment.remote.node import Connect, Node
-from resources.libraries.python.deployment.remote.parts import (
-    RemoteFunctions,
-    RemoteGenerator,
-    RemotePart,
-    RemoteSampler,
-    RemoteSystem,
-)
+from resources.libraries.python.deployment.remote.parts_on_nodes import parts_on_nodes
 from resources.libraries.python.deployment.remote.service import RemoteOrchestrator
-from resources.libraries.python.deployment.remote.together import (
-    FunctionsTogether,
-    SamplersTogether,
-    SystemsTogether,
-    Together,
-)
-from resources.libraries.python.deployment.remote.watching import (
-    RemoteCosts,
-    RemoteFeatures,
-    RemoteTracer,
-    costs_together,
-    features_together,
-    tracers_together,
-)
 from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.drivers.node.lease import Lease
-from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
+from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, Unsupported
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
@@ -158,29 +137,7 @@ class LabWorld:
         pending = {name: link.begin(calls.PREPARE, Work(plan, asked)) for name, link in links.items()}
         prepared = {name: each.result() for name, each in pending.items()}
 
-        def on(role: Role) -> list[Link]:
-            return [links[name] for name, has in prepared.items() if role in has.roles]
-
-        def watching(who: Watcher) -> list[Link]:
-            return [links[name] for name in self._topology.duts if who in prepared[name].watchers]
-
-        if not on(Role.SWITCH) or not on(Role.FUNCTIONS) or not on(Role.GENERATOR):
-            raise PlanError(f"{plan.suite_id} has no vSwitch, NFs or generator on the nodes {', '.join(links)}")
-        generator = RemoteGenerator(on(Role.GENERATOR)[0], Role.GENERATOR)
-        return Parts(
-            cables=(Together([RemotePart(link, Role.CABLES) for link in on(Role.CABLES)]),),
-            switch=SystemsTogether([RemoteSystem(link, Role.SWITCH) for link in on(Role.SWITCH)]),
-            functions=FunctionsTogether([RemoteFunctions(link, Role.FUNCTIONS) for link in on(Role.FUNCTIONS)]),
-            generator=generator,
-            clock=time.monotonic,
-            sampler=SamplersTogether(
-                [RemoteSampler(links[name]) for name in self._topology.duts if prepared[name].sampler]
-            ),
-            generator_counters=generator.counters,
-            features=features_together([RemoteFeatures(link) for link in watching(Watcher.FEATURES)]),
-            costs=costs_together([RemoteCosts(link) for link in watching(Watcher.COSTS)]),
-            tracer=tracers_together([RemoteTracer(link) for link in watching(Watcher.TRACER)]),
-        )
+        return parts_on_nodes(plan, links, prepared, tuple(self._topology.duts))
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Instances on the (first) DUT, the load from the generator's node.

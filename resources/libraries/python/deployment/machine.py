@@ -34,6 +34,7 @@ from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.bystanders import cpu_without_data
 from resources.libraries.python.planning.instances import usable_mb
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
@@ -120,6 +121,7 @@ class Machine:
         site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
+        aside = cpu_without_data(self._threads(plan))
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
         return Share(
@@ -133,9 +135,13 @@ class Machine:
                 {thread.cpu for thread in self._threads(plan)}, lambda: self._data_threads(plan, fabric)
             ),
             generator_counters=lambda: fabric.counters({GENERATOR} & owners),
-            features=LinuxFeatureSampler(plan, fabric) if self._dut is not None and owners - {GENERATOR} else None,
+            features=LinuxFeatureSampler(plan, fabric, aside)
+            if self._dut is not None and owners - {GENERATOR}
+            else None,
             costs=LinuxCostMeter(plan, fabric) if functions or taps else None,
-            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock) if functions or taps else None,
+            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside)
+            if functions or taps
+            else None,
         )
 
     def orchestrator(self, asked: Specifications) -> LocalOrchestrator:

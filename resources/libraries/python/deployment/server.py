@@ -65,19 +65,18 @@ class SharedServer:
     def carried_pps(self, name: str) -> float:
         """What a network function carries alone for a moment, both ways together; 0 where next to nothing.
 
+        It is to be removed afterwards.
+
         Raises:
             CsitError: It does not start.
         """
-        try:
-            cell = self.deploy((name,))
+        cell = self.deploy((name,))
 
-            def offer(load_pps: float) -> tuple[float, float]:
-                result = cell.measure(calibration(self._spec.frame, load_pps, self._protocol))
-                return result.offered_pps, result.forwarded_pps
+        def offer(load_pps: float) -> tuple[float, float]:
+            result = cell.measure(calibration(self._spec.frame, load_pps, self._protocol))
+            return result.offered_pps, result.forwarded_pps
 
-            return capacity(offer, cell.maximum_pps(), LEAST_PPS)
-        finally:
-            self.remove()
+        return capacity(offer, cell.maximum_pps(), LEAST_PPS)
 
     def _planned(self, company: tuple[str, ...], limits: Limits = _FREE) -> Plan:
         """Who is alone runs where it has neighbours otherwise."""

@@ -17,6 +17,7 @@ from resources.libraries.python.recording.heat import write_heat
 from resources.libraries.python.recording.sizing_journal import SizingJournal, digest
 from resources.libraries.python.recording.sizing_tables import SIZING_COLUMNS, TraceFiles, csv_text, sizing_rows
 from resources.libraries.python.roles.service import Orchestrator, Service
+from resources.libraries.python.search.sizing import Reached
 
 JOURNAL = "sizing.jsonl"
 OVERSUBSCRIBED = "oversubscribed"
@@ -47,13 +48,20 @@ class ServiceSizing:
         """
         return cost(self.asked.deployment, self.asked.workload)
 
-    def run(self, folder: Path, earlier: Path | None, report: Callable[[str], None]) -> Sizing:
+    def run(
+        self,
+        folder: Path,
+        earlier: Path | None,
+        report: Callable[[str], None],
+        reached: Reached = lambda _sizes, _loads: None,
+    ) -> Sizing:
         """Search, with a journal in the test's folder.
 
         Args:
             folder: For journal, traces, tables and templates of this test.
             earlier: The same folder of a run that is resumed; None for a new one.
             report: Told in sentences what goes on.
+            reached: Told how many sizes are done, and how many loads of the present one.
 
         Raises:
             Unsupported: This world cannot deploy it.
@@ -67,7 +75,14 @@ class ServiceSizing:
         with SizingJournal(_journal(folder, earlier), digest(spec, workload, self._system)) as journal:
             try:
                 sizing = run_sizing(
-                    spec, workload, orchestrator, journal, report, time=host.time, trace=TraceFiles(folder).add
+                    spec,
+                    workload,
+                    orchestrator,
+                    journal,
+                    report,
+                    time=host.time,
+                    trace=TraceFiles(folder).add,
+                    reached=reached,
                 )
             finally:
                 self._note(orchestrator.services)

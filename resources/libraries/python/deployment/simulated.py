@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.switch.sim import SimSwitch
+from resources.libraries.python.drivers.tracer.sim import SimTracer
 from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
@@ -59,6 +60,7 @@ class SimWorld:
             clock=clock.now,
             sampler=SimSampler(system),
             features=SimFeatureSampler(system),
+            tracer=SimTracer(system),
             costs=SimCostMeter(system),
         )
 

@@ -15,7 +15,7 @@ from resources.libraries.python.recording.sizing_tables import TraceRow
 from resources.libraries.python.roles.passing import Passing
 from resources.libraries.python.roles.service import Orchestrator, Service
 from resources.libraries.python.search.capacity import Once
-from resources.libraries.python.search.sizing import SizingSearch, Space
+from resources.libraries.python.search.sizing import Reached, SizingSearch, Space
 
 Trace = Callable[[str, str, Sequence[TraceRow]], None]
 """Takes what an instance used: name of the size, name of the instance, rows."""
@@ -30,6 +30,7 @@ def run_sizing(
     *,
     time: Passing | None = None,
     trace: Trace | None = None,
+    reached: Reached = lambda _sizes, _loads: None,
 ) -> Sizing:
     """Find the sizes' capacities, and the best size.
 
@@ -41,6 +42,7 @@ def run_sizing(
         progress: Told in sentences what goes on.
         time: How it passes; None for the machine's own.
         trace: Takes what every instance used each second; None when nobody wants it.
+        reached: Told how many sizes are done, and how many loads of the present one.
 
     Raises:
         PlanError: There are too many sizes.
@@ -58,6 +60,7 @@ def run_sizing(
         done=journal.sizes if journal else {},
         keep=journal.keep if journal else lambda _: None,
         report=progress,
+        reached=reached,
     )
     return search.run()
 

@@ -35,15 +35,17 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
     watched = Watched()
     features, tracer = parts.features, parts.tracer
     tracing = tracer is not None and _begun(tracer, watched)  # first: it takes a while, and seconds count from the next
-    if features is None:
-        watched.notes.append("no features were sampled: this world has nobody who does")
-    else:
-        features.start()
     try:
+        if features is None:
+            watched.notes.append("no features were sampled: this world has nobody who does")
+        else:
+            features.start()
         yield watched
     finally:
-        series = features.stop() if features is not None else ()
-        graphs = _ended(tracer, watched) if tracer is not None and tracing else ()
+        try:
+            series = features.stop() if features is not None else ()
+        finally:  # whatever became of the features: the kernel goes on tracing until it is told
+            graphs = _ended(tracer, watched) if tracer is not None and tracing else ()
         watched.series = tuple(_kept(series, names, duration_s))
         watched.graphs = tuple(
             graph.model_copy(update={"owner": owner}) for graph in graphs if (owner := _vnf(graph.owner, names))

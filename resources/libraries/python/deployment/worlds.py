@@ -1,10 +1,9 @@
-"""The world of a topology."""
+"""The world of a topology; each is imported where it is chosen, for drivers of others take a second to import."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from resources.libraries.python.deployment.agent.calls import Found
-from resources.libraries.python.deployment.lab import LabWorld
-from resources.libraries.python.deployment.local import LocalWorld
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.drivers.host.cpu import discover
@@ -12,6 +11,9 @@ from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.planning.machines import Layouts
+
+if TYPE_CHECKING:
+    from resources.libraries.python.deployment.lab import LabWorld
 
 
 def world_of(topology: model.Topology) -> World:
@@ -24,13 +26,15 @@ def world_of(topology: model.Topology) -> World:
         case model.World.SIM:
             return SimWorld(topology)
         case model.World.LOCAL:
+            from resources.libraries.python.deployment.local import LocalWorld  # noqa: PLC0415
+
             return LocalWorld(topology)
         case model.World.LAB:
             return _lab(topology)
 
 
-def _lab(topology: model.Topology) -> LabWorld:
-    # Only labs need SSH, which takes long to import.
+def _lab(topology: model.Topology) -> "LabWorld":
+    from resources.libraries.python.deployment.lab import LabWorld  # noqa: PLC0415
     from resources.libraries.python.drivers.connection.ssh import SshConnection  # noqa: PLC0415
 
     return LabWorld(topology, SshConnection)

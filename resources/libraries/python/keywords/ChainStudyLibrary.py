@@ -1,7 +1,5 @@
 """Keywords of the suite of chains: which chain of network functions does not do what its parts do alone."""
 
-from pathlib import Path
-
 from robot.api import logger
 from robot.api.deco import keyword, library
 
@@ -13,54 +11,30 @@ from resources.libraries.python.keywords.chain_progress import (
     preview_in_words,
     suspects_in_words,
 )
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
-from resources.libraries.python.keywords.choices import rerun_of
+from resources.libraries.python.keywords.choices import chosen_topology, rerun_of
 from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.specifications import found
 from resources.libraries.python.keywords.sweep_choices import generator_chosen
-from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.load_chains import load_chains
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.topology import Topology, World
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION")
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class ChainStudyLibrary:
+class ChainStudyLibrary(CharacterizingLibrary):
     """Measures all chains that policies allow, and finds those that stand out.
 
-    Network functions, policies and workloads are described by a YAML file.
+    Network functions, policies and workloads are described by a YAML file. The variable ``GENERATOR`` names another
+    traffic generator than the testbed's file does.
     """
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
-        self._keeper = CharacterizationKeeper()
+        super().__init__()
         self._progress = ChainProgress()
         self._study: StudyOfChains | None = None
-
-    @keyword
-    def open_testbed(self) -> None:
-        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
-
-        The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Use it as suite setup;
-        where an outer suite has opened the testbed, it stays open until that suite closes it.
-
-        | Suite Setup | Open Testbed |
-        """
-        if not self._testbed.enter():
-            return
-        topology = generator_chosen(variable)
-        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        self._testbed.open(topology)
-
-    @keyword
-    def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
-
-        | Suite Teardown | Close Testbed |
-        """
-        self._testbed.leave(self._keeper.close)
 
     @keyword
     def describe_chain_study(self, specification: str) -> None:
@@ -77,7 +51,7 @@ class ChainStudyLibrary:
         spec = lasting(load_chains(found(specification)), variable("CHAIN_DURATION"))
         study = StudyOfChains(topology, world, spec, environment, self._progress.chain)
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-        study.draft.rerun = rerun_of(variable, topology, chosen)
+        study.draft.rerun = rerun_of(variable, chosen_topology(variable), chosen)
         self._study = study
         lines = preview_in_words(study, simulated=topology.world is World.SIM)
         for line in lines:
@@ -121,6 +95,9 @@ class ChainStudyLibrary:
             return
         study, self._study = self._study, None
         self._progress.done(self._keeper.end_test(study.draft, study.remove, status, message))
+
+    def _chosen(self) -> Topology:
+        return generator_chosen(self._choices)
 
     @property
     def _running(self) -> StudyOfChains:

@@ -1,16 +1,14 @@
 """Keywords of the characterization suites: services under a row of loads, their profiles, predictions of chains."""
 
-from pathlib import Path
-
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.errors import PassExecution
 
 from resources.libraries.python.deployment.characterize import ServiceSweep
 from resources.libraries.python.errors import CsitError, PlanError
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper, ending
-from resources.libraries.python.keywords.choices import Lookup
+from resources.libraries.python.keywords.characterization_keeper import ending
 from resources.libraries.python.keywords.console import human_time
+from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sweep_choices import (
     SweepRow,
@@ -21,67 +19,34 @@ from resources.libraries.python.keywords.sweep_choices import (
     shelf,
 )
 from resources.libraries.python.keywords.sweep_progress import SweepProgress
-from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.profiling.words import errors_in_words, profile_in_words
 from resources.libraries.python.recording.shelf import Shelf
 from resources.libraries.python.search.sweep import duration_s, loads
 
-_EACH_SECOND_S = 0.1
-"""What a second of load takes beyond itself: preparing, settling and reading of counters."""
+_EACH_SECOND_S = 0.14
+"""What a second of load takes beyond itself: preparing, settling and reading of counters. Measured on local.yaml."""
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class CharacterizationLibrary:
+class CharacterizationLibrary(CharacterizingLibrary):
     """Measures services under a row of loads.
 
     A service is a network function alone, a chain of them, or branches between shared ones. A test describes its
     sweep, deploys the service, verifies that packets arrive, runs the sweep, profiles the service, and is closed, which
     removes the service and writes the record.
+
+    The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Where the variable
+    ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that had passed are carried over,
+    and a sweep that was cut goes on with its next load.
     """
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
-        self._keeper = CharacterizationKeeper()
+        super().__init__()
         self._progress = SweepProgress()
-        self._choices: Lookup = variable
         self._shelf: Shelf | None = None
         self._service: ServiceSweep | None = None
-
-    # -- testbed ------------------------------------------------------------------------------------------------------
-
-    @keyword
-    def open_testbed(self) -> None:
-        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
-
-        The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Fails in one sentence
-        when a choice is wrong, the machine lacks something, somebody else uses it, or there is no space for results.
-        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
-
-        Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that had
-        passed are carried over, and a sweep that was cut goes on with its next load.
-
-        | Suite Setup | Open Testbed |
-        """
-        if not self._testbed.enter():
-            return
-        self._choices = resumed_sweeps(variable)
-        topology = generator_chosen(self._choices)
-        earlier = shelf(self._choices, topology)
-        if self._shelf is None or not self._shelf.is_of(topology.world, topology.metadata.name):
-            self._shelf = earlier
-        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        environment = self._testbed.open(topology)
-        self._keeper.begin(self._choices, topology, environment)
-
-    @keyword
-    def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
-
-        | Suite Teardown | Close Testbed |
-        """
-        self._testbed.leave(self._keeper.close)
-
-    # -- phases of a test ---------------------------------------------------------------------------------------------
+        self._passed: dict[str, str] = {}  # tests of this process, by the digest of their sweep
 
     @keyword
     def describe_sweep(  # noqa: PLR0917 - a row of a Robot table
@@ -97,6 +62,7 @@ class CharacterizationLibrary:
         rates: str = "",
         duration: str = "",
         bursts: str = "",
+        once: bool = False,
     ) -> None:
         """Say what the test measures: a service, and what is sent through it. Skips the test where it does not fit.
 
@@ -111,7 +77,8 @@ class CharacterizationLibrary:
         50000``, or ``at 1.2x`` for a multiple of what the service forwards.
 
         What is not given is as the variables ``FRAME``, ``FLOWS``, ``PROTOCOL``, ``SWEEP_RATES`` and ``SWEEP_DURATION``
-        say. Traffic goes both ways.
+        say. Traffic goes both ways. With ``once`` the test is skipped where another one of the same run has measured
+        the same: its record is there.
 
         | Describe Sweep | firewall | linux_firewall | rates=10000-200000/10000 | frame=512B |
         """
@@ -127,10 +94,14 @@ class CharacterizationLibrary:
             skipping(service.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
-        journal = self._keeper.sweep_journal(service.digest())
+        digest = service.digest()
+        if once and digest in self._passed:
+            raise SkipExecution(f"{asked.name} is measured already, by {self._passed[digest]}: its record is there")
+        journal = self._keeper.sweep_journal(digest)
         if (record := self._keeper.carried_over(journal)) is not None:
             if self._shelf is not None:
                 self._shelf.put(record)
+            self._passed[digest] = record.test_id
             self._progress.carried(asked.name)
             raise PassExecution("")
         service.go_on(journal)
@@ -218,7 +189,17 @@ class CharacterizationLibrary:
         record = self._keeper.end_test(service.draft, service.remove, status, message)
         if self._shelf is not None and record.passed:
             self._shelf.put(record)
+        if record.passed:
+            self._passed[service.digest()] = record.test_id
         self._progress.done(record)
+
+    def _chosen(self) -> Topology:
+        self._choices = resumed_sweeps(variable)
+        topology = generator_chosen(self._choices)
+        earlier = shelf(self._choices, topology)
+        if self._shelf is None or not self._shelf.is_of(topology.world, topology.metadata.name):
+            self._shelf = earlier
+        return topology
 
     @property
     def _running(self) -> ServiceSweep:

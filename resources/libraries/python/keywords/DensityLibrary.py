@@ -18,10 +18,10 @@ from resources.libraries.python.keywords.choices import (
     resumed,
 )
 from resources.libraries.python.keywords.keeper import Keeper
+from resources.libraries.python.keywords.measuring import MeasuringLibrary
 from resources.libraries.python.keywords.progress import ConsoleProgress
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.suite_rows import cell_of, has_placeholders, keys_of, put_rows, rows_for
-from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked, Result
@@ -29,15 +29,18 @@ from resources.libraries.python.recording.priors import PriorBook
 
 
 @library(scope="GLOBAL", listener="SELF", doc_format="ROBOT")
-class DensityLibrary:
+class DensityLibrary(MeasuringLibrary):
     """Measures cells of the density matrix.
 
     A test describes what it measures, deploys the cell, verifies that packets arrive for every service instance and
     direction, searches, and is closed, which removes the cell and writes its record.
+
+    Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that have ended
+    are carried over from its journal, the others are measured.
     """
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
+        super().__init__()
         self._experiment: Experiment | None = None
         self._choices: Lookup = variable
         self._progress = ConsoleProgress()
@@ -66,21 +69,7 @@ class DensityLibrary:
 
     # -- testbed ------------------------------------------------------------------------------------------------------
 
-    @keyword
-    def open_testbed(self) -> None:
-        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
-
-        Fails in one sentence when the file is wrong, the machine lacks something, somebody else uses it, or there is no
-        space for results. Use it as suite setup; where an outer suite has opened the testbed, it stays open until that
-        suite closes it.
-
-        Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that have
-        ended are carried over from its journal, the others are measured.
-
-        | Suite Setup | Open Testbed |
-        """
-        if not self._testbed.enter():
-            return
+    def _open(self) -> None:
         self._choices = resumed(variable)
         topology = chosen_topology(self._choices)
         chosen_profile(self._choices)  # a wrong name is told now and not in the first test
@@ -89,13 +78,8 @@ class DensityLibrary:
         environment = self._testbed.open(topology)
         self._keeper.open(self._choices, topology, environment)
 
-    @keyword
-    def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
-
-        | Suite Teardown | Close Testbed |
-        """
-        self._testbed.leave(self._keeper.close)
+    def _close(self) -> None:
+        self._keeper.close()
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 

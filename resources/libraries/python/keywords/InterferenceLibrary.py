@@ -1,58 +1,30 @@
 """Keywords of the interference suite: what network functions on one server do to each other."""
 
-from pathlib import Path
-
 from robot.api import logger
 from robot.api.deco import keyword, library
 
 from resources.libraries.python.deployment.interference import InterferenceStudy
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
-from resources.libraries.python.keywords.choices import chosen_topology
 from resources.libraries.python.keywords.interference_choices import asked_study, rerun_of_study
 from resources.libraries.python.keywords.interference_progress import InterferenceProgress
 from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
-from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.topology import World
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class InterferenceLibrary:
+class InterferenceLibrary(CharacterizingLibrary):
     """Measures network functions alone and beside each other, and says where to put them.
 
     The network functions are described by a YAML file.
     """
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
-        self._keeper = CharacterizationKeeper()
+        super().__init__()
         self._progress = InterferenceProgress()
         self._study: InterferenceStudy | None = None
-
-    @keyword
-    def open_testbed(self) -> None:
-        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
-
-        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
-
-        | Suite Setup | Open Testbed |
-        """
-        if not self._testbed.enter():
-            return
-        topology = chosen_topology(variable)
-        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        environment = self._testbed.open(topology)
-        self._keeper.begin(variable, topology, environment)
-
-    @keyword
-    def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
-
-        | Suite Teardown | Close Testbed |
-        """
-        self._testbed.leave(self._keeper.close)
 
     @keyword
     def describe_interference(self, specification: str, frame: str = "", load: str = "", guarantee: str = "") -> None:

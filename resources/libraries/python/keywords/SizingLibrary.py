@@ -8,13 +8,12 @@ from robot.api.deco import keyword, library
 
 from resources.libraries.python.deployment.service_sizing import ServiceSizing
 from resources.libraries.python.errors import CsitError, RunStopped
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
-from resources.libraries.python.keywords.choices import chosen_topology, rerun_of, resumed_folder
+from resources.libraries.python.keywords.choices import rerun_of, resumed_folder
 from resources.libraries.python.keywords.keeper import EndOfRun
+from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sizing_progress import SizingProgress, cost_in_words
 from resources.libraries.python.keywords.specifications import found
-from resources.libraries.python.keywords.testbed import Testbed
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.writer import write_tables
 
@@ -22,40 +21,16 @@ OnlyIn = Literal["sim", "local", "real", "any"]
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class SizingLibrary:
+class SizingLibrary(CharacterizingLibrary):
     """Measures services of several components in different deployment sizes.
 
     Service and workload are described by two JSON files and by scripts that these name.
     """
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
-        self._keeper = CharacterizationKeeper()
+        super().__init__()
         self._progress = SizingProgress()
         self._sizing: ServiceSizing | None = None
-
-    @keyword
-    def open_testbed(self) -> None:
-        """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
-
-        Use it as suite setup; where an outer suite has opened the testbed, it stays open until that suite closes it.
-
-        | Suite Setup | Open Testbed |
-        """
-        if not self._testbed.enter():
-            return
-        topology = chosen_topology(variable)
-        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        environment = self._testbed.open(topology)
-        self._keeper.begin(variable, topology, environment)
-
-    @keyword
-    def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
-
-        | Suite Teardown | Close Testbed |
-        """
-        self._testbed.leave(self._keeper.close)
 
     @keyword
     def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any") -> None:
@@ -101,7 +76,7 @@ class SizingLibrary:
             self._progress.says(sentence)
 
         try:
-            skipping(lambda: running.run(folder, earlier, report))
+            skipping(lambda: running.run(folder, earlier, report, self._progress.reached))
         except RunStopped as error:
             raise EndOfRun(str(error)) from error
         logger.info(f"traces, tables and journal: {folder}")

@@ -101,7 +101,7 @@ def _suspect(rank: int, suspect: Suspect) -> str:
 
 
 def _gave(run: ChainRun) -> str:
-    if run.failed:
+    if run.throughput_bps is None or run.offered_bps is None:
         return f"not measured: {run.failed}"
     loss = "" if run.loss_ratio is None else f", loss {100 * run.loss_ratio:.2f} %"
     return f"{run.throughput_bps / 1e6:.3g} of {run.offered_bps / 1e6:.3g} Mbit/s{loss}"

@@ -6,6 +6,9 @@ from resources.libraries.python.keywords.console import Console, human_rate, hum
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.interference import InterferenceSpec
 
+_AROUND_S = 0.9
+"""A measurement takes about this beyond its traffic: deploying, a look at the processes, removing. On local.yaml."""
+
 
 class InterferenceProgress:
     """Measurement k of n, what it gave, time left."""
@@ -20,9 +23,10 @@ class InterferenceProgress:
         self._console.line("")  # Robot's own line of the test may still be open
         names = ", ".join(contender.name for contender in spec.contenders)
         rounds = f"{spec.repetitions} repetitions{', with and without a guarantee' if spec.guarantee else ''}"
+        about = "" if simulated else f", about {human_time(turns * (spec.duration_s + _AROUND_S))}"
         self._console.line(
             f"{self._name}: {turns} {'simulated ' if simulated else ''}measurements of {names}, alone and up to "
-            f"{spec.together} together, {rounds}"
+            f"{spec.together} together, {rounds}{about}"
         )
         for contender in spec.contenders:
             if contender.stand_in_for:

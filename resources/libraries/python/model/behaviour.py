@@ -1,11 +1,13 @@
 """What chains did: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Workload
+from resources.libraries.python.model.statistic import Statistics
 
 HOST = "host"
 """In the place of a VNF: the machine as a whole."""
@@ -54,9 +56,10 @@ class ChainRun(Frozen):
 
     chain: Chain
     workload: Workload
-    offered_bps: float
-    throughput_bps: float
-    """L2 bits per second that arrived, one way, as the receiver counted."""
+    offered_bps: float | None
+    """L2 bits per second that were sent, one way; None where nothing was measured."""
+    throughput_bps: float | None
+    """L2 bits per second that arrived, one way, as the receiver counted; None where nothing was measured."""
     loss_ratio: float | None
     """In [0, 1]; None where the protocol repairs losses or nothing was sent."""
     latency_s: float | None
@@ -70,19 +73,24 @@ class ChainRun(Frozen):
     failed: str | None = None
     """Why it was not measured, a sentence; None where it was."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _unknown_is_none(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """Records that were written before have zeros in runs that failed."""
+        if isinstance(data, Mapping) and data.get("failed") is not None:
+            return {**data, "offered_bps": None, "throughput_bps": None}
+        return data
 
-class Statistic(Frozen):
-    """Mean and standard deviation of a feature, extraordinary seconds filtered out by the interquartile range."""
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> Self:
+        if self.failed is None and (self.offered_bps is None or self.throughput_bps is None):
+            raise ValueError("a run without throughput says why it failed")
+        return self
 
-    chain: Chain
-    owner: str
-    workload: Workload
-    feature: str
-    mean: float
-    stdev: float
-    samples: int
-    """Seconds that are left after the filter."""
-    filtered: int
+    @property
+    def share(self) -> float | None:
+        """Of what was sent, what arrived, in [0, 1]; None where nothing was sent."""
+        return None if self.throughput_bps is None or not self.offered_bps else self.throughput_bps / self.offered_bps
 
 
 class Distance(Frozen):
@@ -157,7 +165,7 @@ class ChainStudy(Frozen):
     """Measured or to be measured, resource combinations included."""
     dropped: tuple[DroppedChains, ...] = ()
     runs: tuple[ChainRun, ...] = ()
-    statistics: tuple[Statistic, ...] = ()
+    statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
     """By falling mean distance."""
     trace_source: str = ""

@@ -23,7 +23,8 @@ class Characterization(Frozen):
 
     record: Literal["characterization"] = "characterization"
     """Tells it from the record of a density test, which has no such key."""
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0", "2.0"] = "2.0"
+    """2.0: statistics of a study of chains are grouped by run. Records of 1.0 are read, too."""
     kind: Kind
     test_id: str
     """Robot's long name of the test."""

@@ -46,6 +46,11 @@ class NfKind(StrEnum):
         return self.is_namespace or self in _WITH_PROGRAM
 
     @property
+    def is_vm(self) -> bool:
+        """Whether it is a virtual machine."""
+        return self in {NfKind.QEMU, NfKind.QEMU_VPP}
+
+    @property
     def is_monitor(self) -> bool:
         """Whether it is a program that looks at packets and leaves them alone."""
         return self in _MONITORS

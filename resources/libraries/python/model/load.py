@@ -1,12 +1,15 @@
 """Loading of YAML and JSON files into frozen types. An error is one sentence with file, line and path inside it."""
 
 import json
+import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import csit_topology
@@ -135,16 +138,29 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     where = f"{'.'.join(map(str, location))}: " if location else ""
-    return f"{path}:{line}: {where}{_reason(first['type'], first['msg'], first['loc'], model)}{others}"
+    return f"{path}:{line}: {where}{_reason(first, model)}{others}"
 
 
-def _reason(kind: str, message: str, location: Location, model: type[BaseModel]) -> str:
-    if kind == "extra_forbidden":
-        close = get_close_matches(str(location[-1]), sorted(_field_names(model, set())), n=1)
-        return "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
-    if kind == "missing":
-        return "is missing"
-    return message.removeprefix("Value error, ")
+def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"
+        case "enum" | "literal_error" if isinstance(error["input"], str):
+            known = error["ctx"]["expected"]
+            return f"unknown word '{error['input']}'{_hint(error['input'], _QUOTED.findall(known))} (known are {known})"
+        case "missing":
+            return "is missing"
+        case _:
+            return error["msg"].removeprefix("Value error, ")
+
+
+def _hint(word: object, known: Sequence[str]) -> str:
+    close = get_close_matches(str(word), known, n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+_QUOTED = re.compile(r"'([^']*)'")
+"""A word in a list of those that are known."""
 
 
 def _field_names(model: object, seen: set[object]) -> set[str]:

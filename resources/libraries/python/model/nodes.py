@@ -192,9 +192,14 @@ class DutNode(Frozen):
         return tuple(key for key, simulated in parts.items() if simulated)
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
-        """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it."""
+        """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it.
+
+        Among containers of a snake there may be virtual machines, where they are asked for by name.
+        """
         if service_type is ServiceType.VSC:
             return self.vms if asked in (None, self.vms) else None
+        if service_type is ServiceType.CSC and asked is not None and asked.is_vm:
+            return asked if asked is self.vms else None
         return self.containers[0] if asked is None else asked if asked in self.containers else None
 
     @property

@@ -33,13 +33,14 @@ def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
 
 def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     inline = [member for member in chain.members if spec.vnf(member.name).mode is Mode.INLINE]
+    kinds = tuple(spec.vnf(member.name).kind for member in inline)
     limits = tuple(_limits(member, chain, spec) for member in inline)
     programs = tuple(spec.vnf(member.name).program for member in inline)
     return Cell(
-        service_type=ServiceType.CSC,
+        service_type=ServiceType.VSC if kinds and all(kind.is_vm for kind in kinds) else ServiceType.CSC,
         nf_chains=1,
         nf_nodes=len(inline),
-        nf_kinds=tuple(spec.vnf(member.name).kind for member in inline),
+        nf_kinds=kinds,
         **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
         taps=_taps(chain, spec),
         limits=limits if any(each != _NO_LIMITS for each in limits) else (),

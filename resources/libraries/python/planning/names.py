@@ -95,8 +95,7 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     """
     pipeline = cell.service_type.is_pipeline
     interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
-    vm = cell.service_type is ServiceType.VSC
-    kind = "vh" if vm else _INTERFACE_WORDS[topology.dut.vswitch]
+    kind = "vh" if cell.service_type is ServiceType.VSC else _INTERFACE_WORDS[topology.dut.vswitch]
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
     kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
     applications = [_APPLICATION_WORDS[kind] for kind in kinds if kind is not None]
@@ -105,8 +104,16 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
-        f"{cell.nf_count}{'vm' if vm else 'dcr'}{threads}-{application}{_shared(cell)}{_taps(cell)}"
+        f"{_packages(cell, threads)}-{application}{_shared(cell)}{_taps(cell)}"
     )
+
+
+def _packages(cell: Cell, threads: str) -> str:
+    """How many NFs are in what, with their threads: `8dcr2t`, or `1dcr2t+1vm` with virtual machines among them."""
+    if cell.service_type is ServiceType.VSC:
+        return f"{cell.nf_count}vm{threads}"
+    vms = sum(kind is not None and kind.is_vm for kind in cell.asked_kinds())
+    return f"{cell.nf_count - vms}dcr{threads}{f'+{vms}vm' if vms else ''}"
 
 
 def _shared(cell: Cell) -> str:

@@ -64,7 +64,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     if not cell.nf_nodes and cell.service_type.is_pipeline and dut.vswitch == "vpp":
         return f"testbed {name} has a vSwitch that shares memory with NFs, and no cable without an NF is like that"
     for kind in cell.asked_kinds():
-        if dut.kind_of(cell.service_type, kind) is None:
+        if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
             has = (dut.vms,) if cell.service_type is ServiceType.VSC else dut.containers
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(filter(None, has))}"
@@ -76,6 +76,12 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
             can = ", ".join(kind for kind in NfKind if kind.is_shareable)
             return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
     return None
+
+
+def _is_vsc(cell: Cell) -> bool:
+    """Whether a cell is a chain of containers by its name only."""
+    kinds = cell.asked_kinds()
+    return cell.service_type is ServiceType.CSC and all(kind is not None and kind.is_vm for kind in kinds)
 
 
 def _no_such_tap(topology: Topology, cell: Cell) -> str | None:

@@ -20,8 +20,9 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfInterface, NfPlan, Path, Segment, TapPlan
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.edges import SHARED, Edges
-from resources.libraries.python.planning.links import Links, segment_of_tap, segments
+from resources.libraries.python.planning.links import Links
 from resources.libraries.python.planning.names import GENERATOR, nf_interface, tap_interface, tap_name, vswitch_name
+from resources.libraries.python.planning.segments import segment_of_tap, segments
 from resources.libraries.python.planning.service import Service
 
 SOURCES_PER_FLOW = 254

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from resources.libraries.python.model.profile import Fit, Metric, Prediction, Profile
 from resources.libraries.python.profiling.flavors import Flavor, Step
 from resources.libraries.python.profiling.tables import functions_of
+from resources.libraries.python.profiling.trust import WITHIN, Trust, trust
 from resources.libraries.python.profiling.using import Highest
 
 MODELS = {
@@ -51,10 +52,24 @@ def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str
                 f"the sum of delays alone, without {row.path} taken off, by {100 * row.summed_delay_error:.1f} %"
             )
         parts = " + ".join(row.parts)
-        what = f"off by, on average, {', '.join(told)}" if told else "cannot be compared with anything"
+        trusted = ", ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(row))
+        what = (
+            f"off by, on average, {', '.join(told)}; to be trusted: {trusted}"
+            if told
+            else "cannot be compared with anything"
+        )
         lines.append(f"{row.chain} from {parts} ({MODELS[row.model]}): {what}")
         lines += row.notes
     return tuple(dict.fromkeys(lines))
+
+
+def trust_in_words(found: Trust) -> str:
+    """Up to where a prediction is right: `within 25 % up to 0.0512 Gbit/s`."""
+    bound = WITHIN[found.metric]
+    within = f"within {bound:g} points" if found.metric is Metric.LOSS else f"within {100 * bound:g} %"
+    if found.everywhere:
+        return f"{within} at all rates"
+    return f"{within} at no rate" if found.rate is None else f"{within} up to {found.rate:.4g} Gbit/s"
 
 
 def error_in_words(metric: Metric, error: float) -> str:

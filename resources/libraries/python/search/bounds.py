@@ -122,6 +122,18 @@ class Bounds:
             self.upper.load_pps if self.upper else None,
         )
 
+    def answer(self, goal: Goal, *, complete: bool, lowest_tried_pps: float | None) -> GoalResult:
+        """The same as the result of a goal."""
+        lower_pps, upper_pps = self.pair
+        return GoalResult(
+            goal=goal,
+            lower_pps=lower_pps,
+            upper_pps=upper_pps,
+            throughput_pps=self.lower.throughput_pps(goal) if self.lower else None,
+            complete=complete,
+            lowest_tried_pps=lowest_tried_pps if self.lower is None else None,
+        )
+
     def narrow(self, goal: Goal) -> bool:
         """Whether both are there and as close as the goal asks (width relative to the upper bound)."""
         if self.lower is None or self.upper is None:
@@ -180,12 +192,4 @@ def best_known(results: Iterable[TrialResult], goal: Goal) -> GoalResult:
     proven = proven_bounds(rows, goal)
     complete = proven.narrow(goal)
     found = proven if complete else likely_bounds(rows, goal)
-    lower_pps, upper_pps = found.pair
-    return GoalResult(
-        goal=goal,
-        lower_pps=lower_pps,
-        upper_pps=upper_pps,
-        throughput_pps=found.lower.throughput_pps(goal) if found.lower else None,
-        complete=complete,
-        lowest_tried_pps=rows[0].load_pps if rows and lower_pps is None else None,
-    )
+    return found.answer(goal, complete=complete, lowest_tried_pps=rows[0].load_pps if rows else None)

@@ -59,12 +59,4 @@ class LadderSearch:
 def _goal_result(goal: Goal, trials: Sequence[TrialResult], max_load_pps: float) -> GoalResult:
     rows = [row for row in gather(trials, goal) if row.load_pps <= max_load_pps]
     found = proven_bounds(rows, goal)
-    lower_pps, upper_pps = found.pair
-    return GoalResult(
-        goal=goal,
-        lower_pps=lower_pps,
-        upper_pps=upper_pps,
-        throughput_pps=found.lower.throughput_pps(goal) if found.lower else None,
-        complete=True,
-        lowest_tried_pps=upper_pps if lower_pps is None else None,
-    )
+    return found.answer(goal, complete=True, lowest_tried_pps=found.pair[1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse, RunStopped, Unsupported
-from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Size, Sized, Sizing, Watched
+from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Size, Sized, Sizing
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.search.capacity import (
     Once,
@@ -24,11 +24,13 @@ from resources.libraries.python.search.capacity import (
     utilization,
 )
 from resources.libraries.python.search.sizing_notes import notes
+from resources.libraries.python.search.sizing_words import outcome, used
 
 MOST_FAILURES = 3
 """So many sizes in a row that could not be measured: it is not the sizes."""
 _NOT_OF_A_SIZE = (ConfigError, InUse, RunStopped, Unsupported)
 """Errors that the next size would meet as well."""
+Reached = Callable[[int, int], None]
 Stopped = Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
 
 
@@ -68,6 +70,7 @@ class SizingSearch:
         done: Sizes by name that were measured before; a size that failed then is measured again.
         keep: Told of every size that was measured now.
         report: Told in sentences what goes on.
+        reached: Told before such a sentence how many sizes are done, and how many loads of the present one.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class SizingSearch:
         done: Mapping[str, Sized],
         keep: Callable[[Sized], None],
         report: Callable[[str], None],
+        reached: Reached = lambda _sizes, _loads: None,
     ) -> None:
         self._spec = spec
         self._workload = workload
@@ -88,6 +92,7 @@ class SizingSearch:
         self._done = done
         self._keep = keep
         self._report = report
+        self._tell = reached
         self._sizes: list[Sized] = []
         self._steps: list[str] = []
 
@@ -176,9 +181,7 @@ class SizingSearch:
         )
         if sized.bottleneck is None:
             return f"{carries}, but nothing is known of its {self._spec.watch.value} use", None
-        shares = ", ".join(
-            f"{name} {_used(use[name], self._spec.watch)}" for name in sorted(use, key=lambda n: -use[n])
-        )
+        shares = ", ".join(f"{name} {used(use[name], self._spec.watch)}" for name in sorted(use, key=lambda n: -use[n]))
         return f"{carries}, where {sized.bottleneck} is busiest ({self._spec.watch.value}: {shares})", sized.bottleneck
 
     def _measure(self, size: Size) -> Sized:
@@ -186,10 +189,12 @@ class SizingSearch:
         before = self._done.get(name)
         if before is not None and not before.failed:
             sized = before.model_copy(update={"carried_over": True})
+            self._tell(len(self._sizes) + 1, 0)
             self._report(f"{name} was measured before: {outcome(sized, self._workload.unit)}")
         else:
             sized = self._measured(size, name)
             self._keep(sized)
+            self._tell(len(self._sizes) + 1, 0)
             self._report(f"{name}: {outcome(sized, self._workload.unit)}")
         self._sizes.append(sized)
         return sized
@@ -204,6 +209,7 @@ class SizingSearch:
                 for load in self._workload.loads():
                     row = offered_load(load, self._workload.repeat, deployed.offer)
                     offered.append(row)
+                    self._tell(len(self._sizes), len(offered))
                     self._report(f"{name} at {load:g} {self._workload.unit}: {row.mean:g}, {100 * row.ratio:.1f} %")
                     if ends(self._workload.stop, offered):
                         break
@@ -236,18 +242,3 @@ def best_of(sizes: Sequence[Sized]) -> str | None:
     """Name of the size with the highest capacity, of several the one with the fewest vCPUs; None where none has one."""
     known = [(row.capacity, -row.vcpus, row.name) for row in sizes if row.capacity is not None]
     return max(known, key=lambda row: row[:2])[2] if known else None
-
-
-def outcome(sized: Sized, unit: str) -> str:
-    """What was found of a size, without its name."""
-    if sized.failed:
-        return f"could not be measured: {sized.failed}"
-    if sized.capacity is None:
-        return "does not carry the lowest load"
-    more = " or more" if sized.at_top else ""
-    bottleneck = f", {sized.bottleneck} is busiest" if sized.bottleneck else ""
-    return f"capacity {sized.capacity:g} {unit}{more}{bottleneck}"
-
-
-def _used(value: float, watch: Watched) -> str:
-    return f"{value / 1e6:.1f} Mbit/s" if watch is Watched.NETWORK else f"{100 * value:.0f} %"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.host import cgroups, group_ending
+from resources.libraries.python.drivers.host import cgroup_folders, cgroups, group_ending
 from resources.libraries.python.drivers.host.cgroups import Controllers, Group, Limits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import Throttling
@@ -137,14 +137,14 @@ def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, written = second(tmp_path), []
-    write = cgroups._write
+    write = cgroup_folders.write
 
     def record(path: Path, value: str) -> None:
         written.append((path.name, value))
         if path.name != "cgroup.subtree_control":
             write(path, value)
 
-    monkeypatch.setattr(cgroups, "_write", record)
+    monkeypatch.setattr(cgroups, "write", record)
     Group(found, "csit-edge-1").make(Limits(2.0, 1 << 20, frozenset({0, 3})))
     assert written == [
         ("cgroup.subtree_control", "+cpu"),
@@ -189,8 +189,8 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
     assert entered == {tmp_path / door / "csit-nf-1-1" for door in doors}
     for folder in group.folders:
         (folder.parent / "cgroup.procs").write_text("")
-    monkeypatch.setattr(cgroups, "_is_of_the_kernel", lambda pid: pid == 17)
-    cgroups.let_threads_go(group.folders)
+    monkeypatch.setattr(cgroup_folders, "_is_of_the_kernel", lambda pid: pid == 17)
+    cgroup_folders.let_threads_go(group.folders)
     assert {folder for folder in entered if (folder.parent / "cgroup.procs").read_text() == "17"} == entered
 
 

@@ -41,6 +41,18 @@ def test_a_dead_owner_s_lease_runs_out_and_the_take_over_is_said() -> None:
     )
 
 
+def test_a_run_that_is_known_to_have_ended_is_followed_at_once_and_no_other_lease_is() -> None:
+    state = held_by_ann()
+    ended = ["ann@here", 1, state["holder"]["since"]]
+    after, said = decide(state, claim("bob", ended=ended), at(1010))
+    assert said["won"] and said["took_over"]["owner"] == "ann@here"
+    assert after["holder"]["owner"] == "bob@here"
+    for other in (["ann@here", 2, ended[2]], ["eve@here", 1, ended[2]], ["ann@here", 1, "2020-01-01T00:00:00Z"]):
+        assert not decide(state, claim("bob", ended=other), at(1010))[1]["won"]
+    by_hand = decide({}, claim("ann", heartbeat=False), at(1000))[0]
+    assert not decide(by_hand, claim("bob", ended=ended), at(1010))[1]["won"], "its process was to end"
+
+
 def test_asking_twice_with_one_token_is_one_lease() -> None:
     state, said = decide(held_by_ann(), claim("ann"), at(1010))
     assert said["won"] and state["holder"]["since"] == held_by_ann()["holder"]["since"]

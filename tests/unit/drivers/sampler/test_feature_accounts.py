@@ -79,7 +79,8 @@ def test_an_owner_without_quota_never_stands_still() -> None:
 def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
     write(tmp_path / "stat", "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 99 1 2\nctxt 77\n")
     write(tmp_path / "softirqs", "       CPU0  CPU1\nNET_TX: 1 2\nNET_RX: 3 4\nRCU: 9 9\n")
-    write(tmp_path / "net" / "softnet_stat", "00000010 00000002 0000000a\n00000010 00000001 00000001\n")
+    queued = f"00000010 00000002 0000000a{' 00000000' * 8} 00000011\n"
+    write(tmp_path / "net" / "softnet_stat", queued + "00000010 00000001 00000001\n")
     write(tmp_path / "meminfo", "MemTotal: 100 kB\nMemFree: 1 kB\nMemAvailable: 40 kB\n")
     found = MachineAccount(tmp_path).read()
     assert found == {
@@ -94,6 +95,7 @@ def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
         "all_net_tx_softirqs": 3,
         "all_net_rx_softirqs": 7,
         "backlog_drops": 3,
+        "backlog_packets": 17,
         "time_squeezes": 11,
         "memory_used_bytes": 60 * 1024,
     }

@@ -4,8 +4,6 @@ The files are those of the kernel's Documentation/admin-guide/cgroup-v1 and cgro
 mounted; version 2 is used where it has the controllers.
 """
 
-import errno
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from math import ceil
 from pathlib import Path
 from typing import Literal
 
+from resources.libraries.python.drivers.host.cgroup_folders import processes_of, remove_folders, write
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import Throttling
 
@@ -22,8 +21,6 @@ PINNING = "cpuset"
 _PERIOD_US = 100_000
 """Of the kernel and of container platforms: a group that has used its quota stands still until the period ends."""
 _LEAST_QUOTA_US = 1_000
-_PF_KTHREAD = 0x200000
-"""Among a process's flags: a thread of the kernel."""
 _LONGEST_PERIOD_US = 1_000_000
 
 
@@ -132,9 +129,9 @@ class Group:
                 # A group of version 1 takes no process before both are set.
                 for file in ("cpuset.mems", "cpuset.cpus"):
                     path = self._file(PINNING, file)
-                    _write(path, (path.parent.parent / file).read_text(encoding="ascii"))
+                    write(path, (path.parent.parent / file).read_text(encoding="ascii"))
             for path, value in settings.items():
-                _write(path, value)
+                write(path, value)
         except FileExistsError as error:
             raise CsitError(f"there is a control group {error.filename} already; `rmdir` removes it") from error
         except OSError as error:
@@ -146,7 +143,7 @@ class Group:
         handed = control.read_text(encoding="ascii").split()
         for name in ("cpu", "memory", PINNING):
             if name in self._controllers.roots and name not in handed:
-                _write(control, f"+{name}")
+                write(control, f"+{name}")
 
     def _settings(self, limits: Limits) -> Iterator[tuple[Path, str]]:
         unified = self._controllers.version == 2
@@ -207,7 +204,7 @@ class Group:
         for thread in threads:
             try:
                 for folder in folders:
-                    _write(folder / "cgroup.procs", str(thread))
+                    write(folder / "cgroup.procs", str(thread))
             except OSError as error:
                 raise Unsupported(f"thread {thread} cannot enter control group {self._name}: {error}") from error
 
@@ -230,64 +227,6 @@ class Group:
 
     def _file(self, controller: str, name: str) -> Path:
         return self._controllers.roots[controller] / self._name / name
-
-
-def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
-    """Ids of the processes of groups, by their folders; one that is gone has none."""
-    found: set[int] = set()
-    for folder in folders:
-        # ENODEV: the group was removed after the file was opened.
-        with suppress(FileNotFoundError, OSError):
-            found |= {int(word) for word in (folder / "cgroup.procs").read_text(encoding="ascii").split()}
-    return tuple(sorted(found - {0}))
-
-
-def let_threads_go(folders: Iterable[Path]) -> None:
-    """Put the kernel threads that are in groups where their parents are; it is not for us to end them.
-
-    Raises:
-        CsitError: The kernel refuses.
-    """
-    for folder in folders:
-        for thread in filter(_is_of_the_kernel, processes_of([folder])):
-            try:
-                _write(folder.parent / "cgroup.procs", str(thread))
-            except ProcessLookupError:  # it has ended in the meantime
-                continue
-            except OSError as error:
-                raise CsitError(f"thread {thread} cannot leave control group {folder}: {error.strerror}") from error
-
-
-def _is_of_the_kernel(pid: int) -> bool:
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return bool(int(fields[6]) & _PF_KTHREAD)
-    return False
-
-
-def remove_folders(folders: Iterable[Path]) -> None:
-    """Remove groups by their folders; one that is gone is passed over.
-
-    Raises:
-        CsitError: One has processes.
-    """
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            reason = f"processes {processes_of([folder])} are in it" if error.errno == errno.EBUSY else error.strerror
-            raise CsitError(f"control group {folder} cannot be removed: {reason}") from error
-
-
-def _write(path: Path, value: str) -> None:
-    """One `write` call, as the kernel wants it; a file that is not there is an error and not made."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
-    try:
-        os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
 
 
 def _table(path: Path) -> dict[str, int]:

@@ -1,11 +1,9 @@
 """A machine's share of a plan: a namespace per owner, a veth pair per link, a data thread per port, ends of cables."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
-
-from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
 
 from resources.libraries.python.drivers.host import links, messages, namespaces, ports
 from resources.libraries.python.drivers.host.cables import Cables
@@ -14,19 +12,14 @@ from resources.libraries.python.drivers.host.netlink import GONE, Netlink, Reque
 from resources.libraries.python.drivers.host.network_limits import limit, network_limits
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.placement import DataThreads
+from resources.libraries.python.drivers.host.port_table import PortTable
 from resources.libraries.python.drivers.host.syscalls import aside
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
+from resources.libraries.python.model.plan import Medium, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
-_FIRST_INDEX = 100
-"""Interface indexes of links are chosen here, so that none need be read back. Below are those that the kernel makes by
-itself in a new namespace (lo, and tunl0 and others where their modules are loaded). They are unique on the machine:
-where both ends of a veth pair have the same index, the kernel takes them for a physical port and lets its carrier wait,
-up to 1 s. Physical ports come with an index, which is read back.
-"""
 _ETHERNET_BYTES = 18
 """Header and FCS: what a frame has and an MTU has not."""
 _SMALLEST_MTU = 1500
@@ -78,8 +71,7 @@ class Fabric:
         for medium, port in here:
             if medium is Medium.VETH or (port in in_use and port.interface in self._cables.names):
                 self._ports[port.owner].append(port)
-        self._index: dict[str, int] = {}
-        self._interface: dict[str, dict[int, str]] = {}
+        self._table = PortTable(self._ports, self._cables.names, self._namespace)
         self._claimed = False
         self._namespaces: dict[str, Namespace] = {}
         self._threads = DataThreads(self._cables.names)
@@ -100,20 +92,11 @@ class Fabric:
         aside(self._make)
         self._machine.confirm_namespaces(name_of(owner) for owner in self._owners)
         self._threads.place(self._ports, self._plan.cores)
-        wait_until("links", partial(self._not_running, self._veths()), _LINKS_WITHIN_S)
+        wait_until("links", partial(self._not_running, self._table.veths()), _LINKS_WITHIN_S)
         _log.info(
             "made %d namespaces with %d links, took %d physical ports",
             len(self._owners), len(self._links), len(self._cables.names),
         )  # fmt: skip
-
-    @property
-    def _functions(self) -> tuple[NfPlan | TapPlan, ...]:
-        return (*self._plan.functions, *self._plan.taps)
-
-    def _veths(self) -> list[str]:
-        return [
-            port.interface for row in self._ports.values() for port in row if port.interface not in self._cables.names
-        ]
 
     def _make(self) -> None:
         home = Netlink()  # before this thread enters namespaces
@@ -125,33 +108,23 @@ class Fabric:
             self._cables.take(home, self._namespaces)
         finally:
             home.close()
-        self._choose_indexes()
-        for owner, requests in links.pairs(self._links, self._index, self._namespaces, self._mtu).items():
+        self._table.choose_indexes(self._cables.index)
+        for owner, requests in links.pairs(self._links, self._table.index, self._namespaces, self._mtu).items():
             self._namespaces[owner].netlink.do(requests)
         self._bring_up()
 
-    def _choose_indexes(self) -> None:
-        taken = set(self._cables.index.values())
-        free = (index for index in range(_FIRST_INDEX, 1 << 31) if index not in taken)
-        self._index = dict(zip(self._veths(), free, strict=False))
-        self._index |= self._cables.index
-        self._interface = {
-            owner: {self._index[port.interface]: port.interface for port in row} for owner, row in self._ports.items()
-        }
-
     def _bring_up(self) -> None:
-        received = {owner: [port.interface for port in row] for owner, row in self._ports.items()}
-        for owner, interfaces in received.items():
-            for interface in interfaces:
+        for owner in self._ports:
+            for interface in self._table.of(owner):
                 ports.receive_by_napi(self._namespaces[owner].netlink, interface)
-        for owner, ruleset in network_limits(self._links, self._functions).items():
+        for owner, ruleset in network_limits(self._links, (*self._plan.functions, *self._plan.taps)).items():
             self.run_inside(owner, partial(limit, ruleset))
         # Only then: when a port comes up, the kernel looks once whether its peer will take XDP frames, by NAPI.
         self._cables.bring_up(self._namespaces)
         up = messages.set_ports_up()
         for owner in self._ports:
             self.change(owner, [up])
-        ports.enable_threads((self._namespaces[owner], interfaces) for owner, interfaces in received.items())
+        ports.enable_threads((self._namespaces[owner], self._table.of(owner)) for owner in self._ports)
 
     def wait_for_cables(self, owner: str) -> None:
         """Wait until this owner's cables pass packets. To be called when the other machines have started theirs.
@@ -159,23 +132,14 @@ class Fabric:
         Raises:
             NotReady: One does not.
         """
-        mine = [port.interface for port in self._ports.get(owner, []) if port.interface in self._cables.names]
+        mine = [name for name in self._table.of(owner) if name in self._cables.names]
         if mine:
             wait_until(f"cables of {owner}", partial(self._not_running, mine), _CABLES_WITHIN_S, pause_s=0.01)
 
     def _not_running(self, wanted: Collection[str]) -> str:
         """Names of ports that do not pass packets yet: the kernel brings their carrier up in the background."""
-        left = [name for name in self._down(self._owners) if name in wanted]
+        left = [name for name in self._table.down(self._owners) if name in wanted]
         return f"{len(left)} without carrier, {left[0]} among them" if left else ""
-
-    def _down(self, owners: Sequence[str]) -> list[str]:
-        """Ports of these owners that have no carrier."""
-        return [
-            self._interface[owner][index]
-            for owner in owners
-            for index, running in self._dump(owner, RTM_GETLINK, messages.GET_LINKS, messages.read_running)
-            if index in self._interface[owner] and not running
-        ]
 
     def stop(self) -> None:
         """Remove everything that `start` made, give physical ports back. Safe to call after a failure.
@@ -236,7 +200,7 @@ class Fabric:
 
     def index(self, interface: str) -> int:
         """Interface index of a port, in its namespace."""
-        return self._index[interface]
+        return self._table.index[interface]
 
     @property
     def mtu(self) -> int:
@@ -246,7 +210,7 @@ class Fabric:
     @property
     def free_index(self) -> int:
         """The first of the interface indexes that no port has."""
-        return max(self._index.values(), default=_FIRST_INDEX) + 1
+        return self._table.free_index
 
     def threads(self) -> dict[str, tuple[int, ...]]:
         """Ids of the data threads by the port that they receive from; several where a physical port has many queues."""
@@ -254,7 +218,7 @@ class Fabric:
 
     def affinity(self, owners: Iterable[str]) -> dict[str, frozenset[int]]:
         """CPUs on which the data threads of these owners' ports may really run; empty for one that is gone."""
-        return self._threads.affinity(port.interface for owner in owners for port in self._ports[owner])
+        return self._threads.affinity(name for owner in owners for name in self._table.of(owner))
 
     def counters(self, owners: Iterable[str]) -> dict[str, InterfaceCounters]:
         """Counters of these owners' ports by interface name.
@@ -262,12 +226,7 @@ class Fabric:
         Raises:
             CommandFailed: The kernel refused.
         """
-        return {
-            self._interface[owner][index]: counters
-            for owner in owners
-            for index, counters in self._dump(owner, RTM_GETSTATS, messages.GET_COUNTERS, messages.read_counters)
-            if index in self._interface[owner]
-        }
+        return self._table.counters(owners)
 
     def bridges(self, owner: str) -> dict[str, int | None]:
         """Index of the bridge that each port of an owner is a member of; None for one that is of none.
@@ -275,20 +234,16 @@ class Fabric:
         Raises:
             CommandFailed: The kernel refused.
         """
-        rows = self._dump(owner, RTM_GETLINK, messages.GET_LINKS, messages.read_master)
-        return {self._interface[owner][index]: bridge for index, bridge in rows if index in self._interface[owner]}
+        return self._table.bridges(owner)
 
     def problems(self, owners: Sequence[str]) -> tuple[str, ...]:
         """What is wrong with the ports of these owners: no data thread any more, no carrier, no namespace."""
         found = [f"the data thread of {name} is gone" for name, cpus in self.affinity(owners).items() if not cpus]
         try:
-            down = self._down(owners)
+            down = self._table.down(owners)
         except CsitError as error:
             return (*found, str(error))
         return (*found, *(f"{name} has no carrier" for name in down))
-
-    def _dump(self, owner: str, kind: int, body: bytes, read: Callable[[bytes], Result]) -> Iterator[Result]:
-        return map(read, self._namespace(owner).netlink.dump(kind, body, f"read the links of {owner}"))
 
     def _namespace(self, owner: str) -> Namespace:
         if owner not in self._namespaces:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cgroups import let_threads_go, processes_of, remove_folders
+from resources.libraries.python.drivers.host.cgroup_folders import let_threads_go, processes_of, remove_folders
 from resources.libraries.python.drivers.host.waiting import wait_until
 
 _KILLED_WITHIN_S = 10.0

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.cgroup_folders import let_threads_go
 from resources.libraries.python.drivers.host.cgroups import (
     PINNING,
     Controllers,
     Group,
     Limits,
     discover,
-    let_threads_go,
 )
 from resources.libraries.python.drivers.host.deadlines import hold_back
 from resources.libraries.python.drivers.host.fabric import Fabric
@@ -138,8 +138,7 @@ class NfGroups:
 
 def _of(function: NfPlan | TapPlan) -> NfLimits:
     """What a control group has to see to. The memory of a virtual machine is that which it is made with."""
-    is_vm = function.kind in (NfKind.QEMU, NfKind.QEMU_VPP)
-    return function.limits.model_copy(update={"memory_mib": None}) if is_vm else function.limits
+    return function.limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else function.limits
 
 
 def _words(cpu: float | None, memory_mib: int | None) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import ConfigDict
 
@@ -86,7 +87,7 @@ def acquire(nodes: Mapping[str, Node], claim: Claim) -> tuple[str, ...]:
     """Reserve all nodes or none.
 
     Returns:
-        A sentence for each node whose earlier lease had run out.
+        A sentence for each node whose earlier lease had run out, or was that of a run that was killed here.
 
     Raises:
         InUse: Somebody has one of them; the text says who, since when and why.
@@ -98,6 +99,9 @@ def acquire(nodes: Mapping[str, Node], claim: Claim) -> tuple[str, ...]:
     for place, name in enumerate(names):
         try:
             answer = nodes[name].ask("acquire", **claim.words())
+            if not answer["won"] and _has_ended(holder := Holder.model_validate(answer["holder"]), claim):
+                ended = [holder.owner, holder.pid, holder.since]
+                answer = nodes[name].ask("acquire", ended=ended, **claim.words())
             if not answer["won"]:
                 raise InUse(f"{name} is reserved by {Holder.model_validate(answer['holder'])}")
         except CsitError:
@@ -109,6 +113,14 @@ def acquire(nodes: Mapping[str, Node], claim: Claim) -> tuple[str, ...]:
         if answer["took_over"]:
             said.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
     return tuple(said)
+
+
+def _has_ended(holder: Holder, claim: Claim) -> bool:
+    """Whether a lease is that of a run on this machine, by the same user, whose process is gone: it was killed.
+
+    A number that another process has since got counts as alive; then the lease runs out by itself.
+    """
+    return holder.heartbeat and holder.owner == claim.owner and not Path(f"/proc/{holder.pid}").exists()
 
 
 def acquire_within(

@@ -4,11 +4,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host import cgroups
+from resources.libraries.python.drivers.host.bystander import stay_on, took, where
 from resources.libraries.python.drivers.host.cgroups import Controllers, Group
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.netlink import Netlink
@@ -20,6 +21,7 @@ from resources.libraries.python.drivers.sampler.guest_accounts import (
     VcpuAccount,
 )
 from resources.libraries.python.drivers.sampler.machine_account import MachineAccount
+from resources.libraries.python.drivers.sampler.queues import QueueAccount, forwarding
 from resources.libraries.python.drivers.sampler.seconds import Reading, series_of
 from resources.libraries.python.drivers.sampler.tasks import PROC, Tasks, tasks_on
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -36,17 +38,22 @@ _log = logging.getLogger(__name__)
 class LinuxFeatureSampler:
     """Fulfils `roles.watching.FeatureSampler` on this machine."""
 
-    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+    def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None) -> None:
         """Prepare.
 
         Args:
             plan: Has the owners and their ports.
             fabric: Has the ports and their data threads; started before `start`.
+            cpu: Where it reads: one without data threads. None: wherever it has its turn first.
         """
+        self.cpu_s = 0.0
+        """Processor time of the last loop, in seconds; after `stop`."""
+        self._cpu = cpu
         self._plan = plan
         self._fabric = fabric
         self._accounts: list[tuple[str, Account]] = []
         self._readings: list[Reading] = []
+        self._lasted_s = 0.0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._open = ExitStack()
@@ -60,6 +67,7 @@ class LinuxFeatureSampler:
         self._over.clear()
         self._thread = threading.Thread(target=self._run, name="features", daemon=True)
         begin = time.monotonic()
+        self.cpu_s = self._lasted_s = 0.0
         self._readings = [(0.0, self._read())]
         self._begin = begin
         self._thread.start()
@@ -80,20 +88,27 @@ class LinuxFeatureSampler:
         if not self._tasks:
             return {}
         facts = {"features": f"each {INTERVAL_S:g} s: accounts in /proc, control groups, interface counters"}
+        if self._lasted_s:
+            facts["reading features"] = f"{took(self.cpu_s, self._lasted_s)}, {where(self._cpu)}"
         helped = [name for name, tasks in self._tasks.items() if tasks.helpers]
         if helped:
             facts["charged"] = f"NAPI and vhost threads, to {', '.join(helped)}"
-        missing = [*self._without, "lengths of the vSwitch's queues: nobody counts them on a veth port, drops are"]
-        facts["features left out"] = "; ".join(missing)
+        if self._without:
+            facts["features left out"] = "; ".join(self._without)
         return facts
 
     def _run(self) -> None:
+        if not stay_on(self._cpu):
+            self._cpu = None
         with suppress(OSError):  # an ordinary thread may come late, which the readings show
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        before_s = time.thread_time()
         due_s = INTERVAL_S
         while not self._over.wait(max(0.0, self._begin + due_s - time.monotonic())):
             self._readings.append((time.monotonic() - self._begin, self._read()))
             due_s = INTERVAL_S * (int((time.monotonic() - self._begin) / INTERVAL_S) + 1)
+        self.cpu_s = time.thread_time() - before_s
+        self._lasted_s = time.monotonic() - self._begin
 
     def _read(self) -> dict[str, Amounts]:
         found: dict[str, Amounts] = {}
@@ -123,16 +138,30 @@ class LinuxFeatureSampler:
         if group is None and (vcpus := tasks.vcpus()):
             accounts.append(VcpuAccount(vcpus))
         accounts.append(NeverThrottled() if group is None else GroupAccount(group))
-        if indexes := self._indexes(owner):
+        if indexes := self._indexes(port.interface for port in self._plan.ports(owner)):
             with suppress(CsitError):  # its namespace is gone; whoever uses it says so
-                accounts.append(PortAccount(self._fabric.run_inside(owner, Netlink), indexes))
+                accounts.append(self._ports(owner, indexes))
+                accounts += self._queues(owner, tasks)
         return accounts
 
-    def _indexes(self, owner: str) -> list[int]:
+    def _queues(self, owner: str, tasks: Tasks) -> Iterator[Account]:
+        if not is_vswitch(owner):
+            return
+        if tasks.processes:
+            self._without.append(f"queues of {owner}: it forwards in user space, and loses packets that no port counts")
+        elif indexes := self._indexes(forwarding(self._plan, owner)):
+            yield QueueAccount(self._ports(owner, indexes))
+        else:
+            self._without.append(f"queues of {owner}: it has physical ports, whose queues are in their NICs")
+
+    def _ports(self, owner: str, indexes: Sequence[int]) -> PortAccount:
+        return PortAccount(self._fabric.run_inside(owner, Netlink), indexes)
+
+    def _indexes(self, interfaces: Iterable[str]) -> list[int]:
         indexes = []
-        for port in self._plan.ports(owner):
+        for interface in interfaces:
             with suppress(KeyError):  # one that a program of user space has taken from the kernel
-                indexes.append(self._fabric.index(port.interface))
+                indexes.append(self._fabric.index(interface))
         return indexes
 
     def _groups(self) -> Controllers | None:

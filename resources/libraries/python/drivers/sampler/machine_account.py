@@ -10,8 +10,8 @@ from resources.libraries.python.drivers.sampler.tasks import PROC
 _STATES = ("user", "user", "system", "idle", "idle", "interrupt", "softirq", "stolen")
 """Of the columns of /proc/stat, the first eight: user, nice, system, idle, iowait, irq, softirq, steal."""
 _SOFTIRQS = {"NET_RX": "all_net_rx_softirqs", "NET_TX": "all_net_tx_softirqs"}
-_DROPPED, _SQUEEZED = 1, 2
-"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal."""
+_DROPPED, _SQUEEZED, _QUEUED = 1, 2, 11
+"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal; the last is there from Linux 5.10."""
 
 
 class MachineAccount:
@@ -19,12 +19,7 @@ class MachineAccount:
 
     def __init__(self, root: Path = PROC) -> None:
         self._files = []
-        for name, parse in (
-            ("stat", _stat),
-            ("softirqs", _softirqs),
-            ("net/softnet_stat", _queues),
-            ("meminfo", _memory),
-        ):
+        for name, parse in _FILES:
             with suppress(OSError):
                 self._files.append((Kept(root / name), parse))
 
@@ -67,6 +62,8 @@ def _queues(text: str) -> Iterator[tuple[str, float]]:
         row = line.split()
         yield "backlog_drops", int(row[_DROPPED], 16)
         yield "time_squeezes", int(row[_SQUEEZED], 16)
+        if len(row) > _QUEUED:
+            yield "backlog_packets", int(row[_QUEUED], 16)
 
 
 def _memory(text: str) -> Iterator[tuple[str, float]]:

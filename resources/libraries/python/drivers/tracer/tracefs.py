@@ -119,6 +119,10 @@ class Instance:
         for event in events:
             self.write(f"events/{event}/enable", "1" if on else "0")
 
+    def records(self) -> bool:
+        """Whether an event is enabled, or is just being so."""
+        return (self._path / "events" / "enable").read_text(encoding="ascii").strip() != "0"
+
     def buffers(self) -> tuple[Path, ...]:
         """The raw buffers, one of each CPU."""
         found = self._path.glob("per_cpu/cpu*/trace_pipe_raw")

@@ -1,17 +1,14 @@
 """What a guest does: the program that its kernel starts, and the words on the kernel's command line that it reads."""
 
 from collections.abc import Sequence
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from resources.libraries.python.model.plan import NfInterface, NfPlan
+from resources.libraries.python.rendering import render
 
 READY = "CSIT-GUEST-READY"
 """The line on the console that says that a guest routes."""
 PROBE = "csit.probe"
 """On the command line of a guest that is to end as soon as it is ready."""
-_TEMPLATES = Path(__file__).parents[5] / "templates"
 QUIET = (
     "console=ttyS0",
     "quiet",
@@ -31,13 +28,7 @@ def render_init(modules: Sequence[str]) -> str:
     Args:
         modules: Names of the kernel modules in `/modules`, in the order of loading.
     """
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - a shell script of names that this project chose
-    )
-    return environment.get_template("guest-init.sh.j2").render(modules=list(modules), ready=READY, probe=PROBE)
+    return render("guest-init.sh.j2", {"modules": list(modules), "ready": READY, "probe": PROBE})
 
 
 def command_line(function: NfPlan, mtu: int, vcpus: Sequence[int]) -> str:

@@ -185,8 +185,8 @@ class BuiltInGenerator:
         reports: dict[int, TrialReport] = {}
         deadline = time.monotonic() + within_s
         while waiting := [worker for worker in self._workers if worker.pid not in reports]:
-            worker = first_to_speak(waiting, deadline - time.monotonic())
-            report = trial_report(worker.answer("generator's report", max(0.0, deadline - time.monotonic())))
+            worker = first_to_speak(waiting, "generator's report", deadline - time.monotonic())
+            report = trial_report(worker.answer("generator's report", deadline - time.monotonic()))
             reports[worker.pid] = report
             if report.aborted:
                 for other in self._workers:

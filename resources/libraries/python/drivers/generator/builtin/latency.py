@@ -1,11 +1,10 @@
-"""From time stamps to a latency report. Pure."""
+"""From time stamps to a latency report. Pure; it stands in the worker, which starts the sooner the less it imports."""
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generator.builtin.wire import LatencyReport
-from resources.libraries.python.model.trial import Direction, FlowLatency
 
 _LONGEST_NS = 60_000_000_000
 _DIGITS = 3
@@ -48,32 +47,4 @@ def report(values_ns: NDArray[np.int64]) -> LatencyReport | None:
         p999_ns=percentile(999),
         max_ns=int(values_ns[-1]),
         histogram=histogram.encode().decode(),
-    )
-
-
-def flow_latency(
-    instance: int, direction: Direction, *, sent: int, received: int, values: LatencyReport | None
-) -> FlowLatency:
-    """Latency of a flow for the result of a trial.
-
-    Args:
-        instance: Of the flow.
-        direction: Of the flow.
-        sent: Packets that were to be timed.
-        received: Those that came.
-        values: Nanoseconds; None where no packet was timed.
-    """
-    return FlowLatency(
-        instance=instance,
-        direction=direction,
-        sent=sent,
-        received=received,
-        min_ns=values.min_ns if values else None,
-        mean_ns=values.mean_ns if values else None,
-        p50_ns=values.p50_ns if values else None,
-        p90_ns=values.p90_ns if values else None,
-        p99_ns=values.p99_ns if values else None,
-        p999_ns=values.p999_ns if values else None,
-        max_ns=values.max_ns if values else None,
-        histogram=values.histogram if values else None,
     )

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ _MODULE = "resources.libraries.python.drivers.generator.builtin.worker"
 _ROOT = Path(__file__).resolve().parents[6]
 _TAIL_BYTES = 2000
 _END_S = 2.0
+_LOOK_S = 1.0
+"""A worker that is stopped at two looks in a row is not waited for any longer."""
 
 
 class WorkerProcess:
@@ -64,6 +67,11 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it by a signal; one that has ended is not."""
+        return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+
+    @property
     def output(self) -> int:
         """The descriptor of what it says."""
         assert self._process.stdout is not None  # noqa: S101 - asked for above
@@ -95,14 +103,12 @@ class WorkerProcess:
 
         Raises:
             CommandFailed: the worker has ended.
-            NotReady: no answer came in time, or the worker waited for something in vain.
+            NotReady: no answer came in time, the worker is stopped, or it waited for something in vain.
             CsitError: the worker says what is wrong.
         """
         deadline = time.monotonic() + within_s
-        while b"\n" not in self._pending:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or not select.select([self.output], [], [], left_s)[0]:
-                raise NotReady(what, within_s, f"nothing from worker {self.pid}; its stderr: {self._tail()}")
+        while not self.has_spoken:
+            first_to_speak([self], what, deadline - time.monotonic())
             part = os.read(self.output, 1 << 20)
             if not part:
                 raise self._ended()
@@ -115,7 +121,8 @@ class WorkerProcess:
             raise CsitError(plain["error"])
         return plain
 
-    def _tail(self) -> str:
+    def last_words(self) -> str:
+        """The end of what it has written to its standard error."""
         size = os.fstat(self._stderr.fileno()).st_size
         tail = os.pread(self._stderr.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
         return tail.decode(errors="replace").strip() or "nothing"
@@ -126,13 +133,15 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             status = self._process.wait()
-        return CommandFailed(self._argv, status, self._tail())
+        return CommandFailed(self._argv, status, self.last_words())
 
     def close(self) -> None:
         """End the worker. It ends by itself when its input does; after 2 s it is killed."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+        if not self.ended:
+            self._process.send_signal(signal.SIGCONT)  # one that is stopped does not see the end of its input
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -143,11 +152,25 @@ class WorkerProcess:
             self._stderr.close()
 
 
-def first_to_speak(workers: Sequence[WorkerProcess], within_s: float) -> WorkerProcess:
-    """The first of some workers that says something or ends; the first of all when none does in time."""
+def first_to_speak(workers: Sequence[WorkerProcess], what: str, within_s: float) -> WorkerProcess:
+    """The first of some workers that says something or ends.
+
+    Raises:
+        NotReady: none does in time, or one is stopped.
+    """
+    if spoken := [worker for worker in workers if worker.has_spoken]:
+        return spoken[0]
     by_descriptor = {worker.output: worker for worker in workers}
-    spoken = [worker for worker in workers if worker.has_spoken]
-    if not spoken:
-        ready, _, _ = select.select(list(by_descriptor), [], [], max(0.0, within_s))
-        spoken = [by_descriptor[descriptor] for descriptor in ready]
-    return spoken[0] if spoken else workers[0]
+    begin, stopped = time.monotonic(), set[int]()
+    while True:
+        left_s = max(0.0, begin + within_s - time.monotonic())
+        ready, _, _ = select.select(list(by_descriptor), [], [], min(_LOOK_S, left_s))
+        if ready:
+            return by_descriptor[ready[0]]
+        before, stopped = stopped, {worker.pid for worker in workers if worker.is_stopped}
+        if still := before & stopped:
+            raise NotReady(what, time.monotonic() - begin, f"worker {min(still)} is stopped")
+        if left_s <= _LOOK_S:
+            silent = workers[0]
+            seen = f"nothing from worker {silent.pid}; its stderr: {silent.last_words()}"
+            raise NotReady(what, max(0.0, within_s), seen)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.drivers.generator.builtin.latency import flow_latency
+from resources.libraries.python.drivers.generator.builtin.flow_latency import flow_latency
 from resources.libraries.python.drivers.generator.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from resources.libraries.python.drivers.generator.builtin.latency import flow_latency, report
+from resources.libraries.python.drivers.generator.builtin.flow_latency import flow_latency
+from resources.libraries.python.drivers.generator.builtin.latency import report
 from resources.libraries.python.drivers.generator.ditg.logs import (
     Packets,
     mean_one_way_ns,

@@ -72,7 +72,8 @@ def decide(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict
 def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:
     holder = state.get("holder")
     mine = _is_mine(holder, asked)
-    if holder is not None and not mine and _left_s(holder, now) > 0:
+    ended = holder is not None and holder["heartbeat"] and _run_of(holder) == asked.get("ended")
+    if holder is not None and not mine and not ended and _left_s(holder, now) > 0:
         return state, {"won": False, "holder": _shown(holder, now)}
     given = {key: asked[key] for key in ("testbed", "owner", "pid", "reason", "heartbeat")}
     # Asked twice with one token: the answer was lost on its way. It is the same lease then.
@@ -83,6 +84,11 @@ def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[di
         took_over = _shown(holder, now)
         after["before"] = _past(holder, "taken over", asked, now)
     return after, {"won": True, "took_over": took_over, "holder": _shown(after["holder"], now)}
+
+
+def _run_of(holder: dict[str, Any]) -> list[Any]:
+    """What tells a run from others, also those of its owner with the same process id."""
+    return [holder["owner"], holder["pid"], holder["since"]]
 
 
 def _renew(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,99 @@
+"""One flow of packets, counted in blocks while it runs."""
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+from csit_utils.bench.nf_under_load import Service
+from resources.libraries.python.drivers.host.bystander import stay_on
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.trial import TrialResult
+
+LOAD_PPS = 600e3
+"""More than a chain of the local world forwards on few cores: then what watching takes is missing at the receiver."""
+_MOST_FORWARDED = 0.9
+"""Of what was sent. An NF that forwards more has capacity left, or nearly."""
+_BEGIN_S, _SETTLE_S, _SWITCH_S, _SPARE_S = 0.2, 0.1, 0.1, 0.3
+"""Until queues are full; after each switch, shorter than the time between two readings; most for a switch; for all."""
+_STARTED_WITHIN_S = 20.0
+_PRIORITY = 3
+"""Before generator and data threads: packets are counted when a block ends, not when a CPU happens to be free."""
+
+
+@contextmanager
+def prompt(cpu: int | None) -> Iterator[None]:
+    """Have the calling thread run at once whenever it has something to do; on that CPU, if one is given."""
+    policy, parameters, cpus = os.sched_getscheduler(0), os.sched_getparam(0), os.sched_getaffinity(0)
+    stay_on(cpu)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, parameters)
+        os.sched_setaffinity(0, cpus)
+
+
+class Flow:
+    """Runs from entering until all of its blocks are over."""
+
+    def __init__(self, here: Service, blocks: int, block_s: float) -> None:
+        """Nothing is sent yet."""
+        self._here = here
+        self._block_s = block_s
+        self._lasts_s = _BEGIN_S + blocks * (_SETTLE_S + block_s + _SWITCH_S) + _SPARE_S
+        self._held = ExitStack()
+        self._trial: Future[TrialResult] | None = None
+
+    def __enter__(self) -> Self:
+        """Wait until packets come back."""
+        pool = self._held.enter_context(ThreadPoolExecutor(1, "flow"))
+        before = self._here.received()
+        self._trial = pool.submit(self._here.send, LOAD_PPS, self._lasts_s)
+        wait_until(
+            "packets of a flow", lambda: "none came" if self._here.received() == before else "", _STARTED_WITHIN_S
+        )
+        time.sleep(_BEGIN_S)
+        return self
+
+    def block(self) -> tuple[float, float]:
+        """Let a switch settle; then count for a block.
+
+        Returns:
+            Packets received per second, and how many seconds it took with settling.
+
+        Raises:
+            CsitError: The flow has ended meanwhile.
+        """
+        begin_s = time.monotonic()
+        time.sleep(_SETTLE_S)
+        before, from_s = self._count()
+        time.sleep(max(0.0, from_s + self._block_s - time.monotonic()))
+        after, until_s = self._count()
+        assert self._trial is not None  # noqa: S101 - entered
+        if self._trial.done():
+            self._trial.result()  # its own error, if it has one
+            raise CsitError(f"the flow of {self._lasts_s:g} s ended before its blocks did")
+        return (after - before) / (until_s - from_s), until_s - begin_s
+
+    def _count(self) -> tuple[int, float]:
+        return self._here.received(), time.monotonic()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for its end.
+
+        Raises:
+            CsitError: The NF was not the bottleneck.
+        """
+        self._held.close()
+        if error is None and self._trial is not None:
+            flows = self._trial.result().flows
+            sent, received = sum(flow.sent for flow in flows), sum(flow.received for flow in flows)
+            if received > _MOST_FORWARDED * sent:
+                raise CsitError(f"{received} of {sent} packets came back: the NF is not the bottleneck")

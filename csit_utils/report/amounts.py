@@ -1,0 +1,17 @@
+"""Figures for people: rates, and what a service of several components carries."""
+
+from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.report.units import digits3, rate
+
+
+def unit(metric: Metric | Measure, series: Series) -> str | None:
+    """Of a figure that is no packet rate: that of its workload, nothing for a ratio; None for packets per second."""
+    if metric is Measure.NORMALIZED:
+        return ""
+    return series.frame if metric is Measure.CAPACITY else None
+
+
+def amount(metric: Metric | Measure, series: Series, value: float) -> str:
+    """`212 kpps`; the capacity of a size in the unit of its workload: `600 calls/s`."""
+    of = unit(metric, series)
+    return rate(value) if of is None else f"{digits3(value)} {of}".rstrip()

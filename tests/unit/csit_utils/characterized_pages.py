@@ -1,0 +1,24 @@
+"""Pages made of records of characterizations, and what a reader sees of them."""
+
+import re
+
+from csit_utils.dataset.contents import InMemory
+from csit_utils.report.rendered import Rendered, render
+from csit_utils.report.shown import Page, Shown
+from resources.libraries.python.model.characterization import Characterization
+from tests.unit.csit_utils.characterized import dataset_of
+
+
+def shown(*records: Characterization) -> Shown:
+    return Shown(InMemory(dataset_of(*records)))
+
+
+def made(page: Page, *records: Characterization) -> Rendered:
+    found = render(page, shown(*records))
+    assert found is not None
+    return found
+
+
+def words(page: Rendered) -> str:
+    """Of a page, without its tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(page.html)))
