@@ -92,11 +92,19 @@ class CellUnderTest:
         return result
 
     def complaints(self, measure: Callable[[Trial], TrialResult]) -> tuple[str, ...]:
-        """Send at a low rate; name, for each flow that does not arrive, the last hop that saw its packets."""
+        """Send at a low rate; name, for each flow that does not arrive, the last hop that saw its packets.
+
+        Raises:
+            SystemBroken: Packets do not arrive, and a part is not well.
+        """
         plan = self.deployment.plan
         before = self.deployment.counters()
         result = measure(connectivity_trial(plan, self._asked.frame))
-        return diagnose(plan, result, before, self.deployment.counters())
+        complaints = diagnose(plan, result, before, self.deployment.counters())
+        # A part may die in the middle of this trial, when some of its packets have come through.
+        if complaints and (found := self.problems()):
+            raise SystemBroken("; ".join(found))
+        return complaints
 
     def maximum_pps(self) -> float:
         """The highest load that the generator can offer on this deployment, aggregate."""
