@@ -15,7 +15,6 @@ from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sizing_progress import SizingProgress, cost_in_words
 from resources.libraries.python.keywords.specifications import found
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.recording.writer import write_tables
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 
@@ -66,10 +65,10 @@ class SizingLibrary(CharacterizingLibrary):
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
         | Search Size |
         """
-        running, test = self._running, str(variable("TEST NAME"))
-        folder = write_tables(test, {}, Path(str(variable("OUTPUT DIR"))))
+        running = self._running
+        folder = self._keeper.tables_in(Path(str(variable("OUTPUT DIR"))))
         resumed = resumed_folder(variable)
-        earlier = write_tables(test, {}, resumed) if resumed is not None else None
+        earlier = self._keeper.tables_in(resumed) if resumed is not None else None
 
         def report(sentence: str) -> None:
             logger.info(sentence)

@@ -1,5 +1,6 @@
 """What the keywords keep of a characterization test: its record, its tables, its message in Robot's log."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.profiling.tables import csv_text, tables_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.environment import boot_id
+from resources.libraries.python.recording.file_names import FileNames
 from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL
 from resources.libraries.python.recording.journal_events import Choices
 from resources.libraries.python.recording.journal_run import Run
@@ -39,6 +41,8 @@ SWEEP_VARIABLES = ("SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTO
 
 _BEGUN_HERE: set[Path] = set()
 """Folders of runs that this process has begun or goes on with: each of their suites opens the testbed anew."""
+_NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
+"""By folder of a run: its suites have a keeper each."""
 
 
 @contextmanager
@@ -123,7 +127,7 @@ class CharacterizationKeeper:
             EndOfRun: There is no space for it.
         """
         self._test.close()
-        path = write_tables(str(variable("TEST NAME")), {}, self._opened) / SWEEP_JOURNAL
+        path = self.tables_in(self._opened) / SWEEP_JOURNAL
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not self._goes_on:
@@ -139,6 +143,15 @@ class CharacterizationKeeper:
         if there and not journal.rows:
             logger.warn(f"{path} is of a sweep with other settings, or of nothing yet: this one begins anew")
         return journal
+
+    def tables_in(self, folder: Path) -> Path:
+        """The folder of the present test's tables in this run's folder, or in that of a run that is resumed."""
+        return write_tables(self._name, {}, folder)
+
+    @property
+    def _name(self) -> str:
+        """What the files of the present test are called."""
+        return _NAMES[self._opened.resolve()].of(_test_id(), str(variable("TEST NAME")))
 
     def carried_over(self, journal: SweepJournal) -> Characterization | None:
         """The record of the present test where it had passed before the run was cut short; logged once more."""
@@ -202,7 +215,7 @@ class CharacterizationKeeper:
         except RunStopped as error:
             removal, stop = str(error), error
         record = draft.finish(
-            test_id=f"{variable('SUITE NAME')}.{variable('TEST NAME')}",
+            test_id=_test_id(),
             test_name=str(variable("TEST NAME")),
             tags=tuple(variable("TEST TAGS")),
             passed=status == "PASS" and not removal,
@@ -221,10 +234,15 @@ class CharacterizationKeeper:
 
     def _write(self, record: Characterization) -> None:
         logger.info(f"{RESULT_MARKER}{pack_characterization(record)}")
-        path = write_characterization(record, self._opened)
+        path = write_characterization(record, self._opened, self._name)
         logger.info(f"record: {path}")
         found = (*tables_of(record), *chain_tables(record), *interference_tables(record))
         if tables := {f"{name}.csv": csv_text(rows) for name, rows in found}:
-            logger.info(f"tables: {write_tables(record.test_name, tables, self._opened)}")
+            logger.info(f"tables: {write_tables(self._name, tables, self._opened)}")
         if self._journal is not None and record.passed:
             self._journal.keep(SweepComplete(at=record.finished_at, record=path.name))
+
+
+def _test_id() -> str:
+    """Of the present test: Robot's long name."""
+    return f"{variable('SUITE NAME')}.{variable('TEST NAME')}"

@@ -1,7 +1,6 @@
 """Result files: one JSON file per test, written whole or not at all, read back and validated."""
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.result import Result
+from resources.libraries.python.recording.file_names import safe_name
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
@@ -30,29 +30,34 @@ def write_result(result: Result, folder: Path) -> Path:
     return _write(result, folder, f"{result.cell.service_type}-{result.test_name}")
 
 
-def write_characterization(record: Characterization, folder: Path) -> Path:
+def write_characterization(record: Characterization, folder: Path, name: str | None = None) -> Path:
     """The same for the record of a characterization test.
+
+    Args:
+        record: What is written.
+        folder: Of the run.
+        name: What the test is called there; its own name by default.
 
     Raises:
         RunStopped, CsitError: As for a result.
     """
-    return _write(record, folder, f"{record.kind}-{record.test_name}")
+    return _write(record, folder, f"{record.kind}-{name or record.test_name}")
 
 
-def write_tables(test_name: str, tables: Mapping[str, str], folder: Path) -> Path:
-    """Write CSV files to `folder/characterization/<test>/`; return that folder.
+def write_tables(name: str, tables: Mapping[str, str], folder: Path) -> Path:
+    """Write CSV files to `folder/characterization/<name>/`; return that folder.
 
     Args:
-        test_name: Of Robot.
+        name: What the test is called there.
         tables: Name of each to its text.
         folder: Of the run.
 
     Raises:
         RunStopped: The folder cannot be written.
     """
-    place = folder / TABLES_FOLDER / _safe(test_name)
-    for name, text in tables.items():
-        _on_disk(place / name, text)
+    place = folder / TABLES_FOLDER / safe_name(name)
+    for file, text in tables.items():
+        _on_disk(place / file, text)
     return place
 
 
@@ -76,14 +81,9 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
 
 
 def _write(record: _Record, folder: Path, name: str) -> Path:
-    path = folder / RESULTS_FOLDER / f"{_safe(name)}.json"
+    path = folder / RESULTS_FOLDER / f"{safe_name(name)}.json"
     _on_disk(path, record.model_dump_json())
     return _validated(path, record)
-
-
-def _safe(name: str) -> str:
-    """A name that any file system takes."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)
 
 
 def _on_disk(path: Path, text: str) -> None:
