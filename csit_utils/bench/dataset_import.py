@@ -22,15 +22,16 @@ from csit_utils.dataset.batch import Outcome, import_all
 from csit_utils.dataset.layout import Layout
 
 _ROOT = Path(__file__).parents[2]
-_NIGHTS = 8
+_NIGHTS = 25
+"""Ten thousand tests in all: a small history, and what is done once for an import is little of it."""
 _CELLS = "{1,2,4,8}x{1,2}"
 _TESTS = 400
 """Of a file, about: a full matrix of three service types has 378."""
 _LARGER = 10
 
 
-def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[str, Any]:
-    """Read eight nights of simulated tests in both ways in turns; medians.
+def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: int = _NIGHTS) -> dict[str, Any]:
+    """Read the nights of simulated tests in both ways in turns; medians.
 
     Both sides read the same files, of what Robot wrote about tests on a simulated system. The peer makes its tree of
     them and no more. Ours makes a dataset with the rows and the records, on disk when it ends. Each has a process of
@@ -42,7 +43,7 @@ def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[s
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        files = _files(root, cells, tests)
+        files = _files(root, cells, tests, nights)
         everyone = os.cpu_count() or 1
         peer, one, all_of_them = _in_turns(root, files, rounds, (None, 1, everyone))
         small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
@@ -64,7 +65,7 @@ def measure(rounds: int = 7, cells: str = _CELLS, tests: int = _TESTS) -> dict[s
     }
 
 
-def _files(folder: Path, cells: str, tests: int) -> list[Path]:
+def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
     """A run of the suites on the simulated testbed, as a file of so many tests for each of several nights."""
     options = ("--outputdir", folder, "--log", "NONE", "--report", "NONE", "--console", "none")
     variables = ("-v", f"TOPOLOGY:{_ROOT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
@@ -73,10 +74,10 @@ def _files(folder: Path, cells: str, tests: int) -> list[Path]:
     text = (folder / "output.xml").read_bytes()
     times = max(1, round(tests / text.count(b"<test ")))
     day = str(datetime.now(UTC).date()).encode()
-    nights = [folder / f"night-{number}.xml" for number in range(1, _NIGHTS + 1)]
-    for number, path in enumerate(nights, 1):
+    paths = [folder / f"night-{number}.xml" for number in range(1, nights + 1)]
+    for number, path in enumerate(paths, 1):
         path.write_bytes(text.replace(day, b"2026-01-%02d" % number))
-    return [_enlarged(path, times) for path in nights]
+    return [_enlarged(path, times) for path in paths]
 
 
 def _enlarged(path: Path, times: int) -> Path:
@@ -150,9 +151,9 @@ def _started(work: Callable[..., None], stack: ExitStack, *args: object) -> Conn
     child = context.Process(target=work, args=(theirs, *args))
     child.start()
     theirs.close()
-    stack.callback(child.join)
-    stack.callback(child.terminate)
     stack.callback(ours.close)
+    stack.callback(child.join)
+    stack.callback(child.terminate)  # first of the three: it would complain of a pipe that is closed
     return ours
 
 

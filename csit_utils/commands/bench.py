@@ -32,7 +32,12 @@ MEASURES = (
     Measure("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
     Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
-    Measure("dataset_import", "csit_utils.bench.dataset_import", "measure", {"rounds": 1, "cells": "1x1", "tests": 20}),
+    Measure(
+        "dataset_import",
+        "csit_utils.bench.dataset_import",
+        "measure",
+        {"rounds": 1, "cells": "1x1", "tests": 20, "nights": 3},
+    ),
     Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 4, "cells": "1x1"}),
     Measure("trace_parse", "csit_utils.bench.trace_parse", "measure", {"rounds": 1, "trial_s": 0.1}),
     Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1, "times": (1,)}),
