@@ -14,10 +14,12 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.trial import TrialResult
 
-LOAD_PPS = 600e3
-"""More than a chain of the local world forwards on few cores: then what watching takes is missing at the receiver."""
-_MOST_FORWARDED = 0.9
-"""Of what was sent. An NF that forwards more has capacity left, or nearly."""
+_LEAST_PPS, _MOST_PPS, _STEP = 400e3, 4e6, 1.4
+"""Loads among which one is looked for that is above the capacity of the NF on this machine."""
+_TRY_S = 0.5
+_OVERLOADED, _MOST_FORWARDED = 0.7, 0.9
+"""Of what was sent, when a load is looked for and in each round. An NF that forwards more has capacity left, or
+nearly."""
 _BEGIN_S, _SETTLE_S, _SWITCH_S, _SPARE_S = 0.2, 0.1, 0.1, 0.3
 """Until queues are full; after each switch, shorter than the time between two readings; most for a switch; for all."""
 _STARTED_WITHIN_S = 20.0
@@ -38,12 +40,32 @@ def prompt(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, cpus)
 
 
+def overload_pps(here: Service) -> float:
+    """A load of which the NF forwards a part: then what watching takes is missing at the receiver.
+
+    Raises:
+        CsitError: It forwards all that the generator can send.
+    """
+    load_pps = _LEAST_PPS
+    while load_pps <= _MOST_PPS:
+        sent, received = _packets(here.send(load_pps, _TRY_S))
+        if received <= _OVERLOADED * sent:
+            return load_pps
+        load_pps *= _STEP
+    raise CsitError(f"{received} of {sent} packets came back of the highest load: the NF is not the bottleneck")
+
+
+def _packets(result: TrialResult) -> tuple[int, int]:
+    return sum(flow.sent for flow in result.flows), sum(flow.received for flow in result.flows)
+
+
 class Flow:
     """Runs from entering until all of its blocks are over."""
 
-    def __init__(self, here: Service, blocks: int, block_s: float) -> None:
+    def __init__(self, here: Service, load_pps: float, blocks: int, block_s: float) -> None:
         """Nothing is sent yet."""
         self._here = here
+        self._load_pps = load_pps
         self._block_s = block_s
         self._lasts_s = _BEGIN_S + blocks * (_SETTLE_S + block_s + _SWITCH_S) + _SPARE_S
         self._held = ExitStack()
@@ -53,7 +75,7 @@ class Flow:
         """Wait until packets come back."""
         pool = self._held.enter_context(ThreadPoolExecutor(1, "flow"))
         before = self._here.received()
-        self._trial = pool.submit(self._here.send, LOAD_PPS, self._lasts_s)
+        self._trial = pool.submit(self._here.send, self._load_pps, self._lasts_s)
         wait_until(
             "packets of a flow", lambda: "none came" if self._here.received() == before else "", _STARTED_WITHIN_S
         )
@@ -93,7 +115,6 @@ class Flow:
         """
         self._held.close()
         if error is None and self._trial is not None:
-            flows = self._trial.result().flows
-            sent, received = sum(flow.sent for flow in flows), sum(flow.received for flow in flows)
+            sent, received = _packets(self._trial.result())
             if received > _MOST_FORWARDED * sent:
                 raise CsitError(f"{received} of {sent} packets came back: the NF is not the bottleneck")

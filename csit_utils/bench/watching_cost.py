@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from csit_utils.bench.contrasts import Estimate, estimate, orders
-from csit_utils.bench.flow_in_blocks import Flow, prompt
+from csit_utils.bench.flow_in_blocks import Flow, overload_pps, prompt
 from csit_utils.bench.nf_under_load import Service, service
 from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
 
@@ -72,20 +72,21 @@ def measure(rounds: int = _ROUNDS, block_s: float = _BLOCK_S, times: Iterable[in
         CsitError: Sampler or tracer saw nothing, or the NF was not the bottleneck.
     """
     with service() as here:
-        return _summary([_kind(here, number, rounds, block_s) for number in times], block_s)
+        load_pps = overload_pps(here)
+        return _summary([_kind(here, load_pps, number, rounds, block_s) for number in times], block_s)
 
 
-def _kind(here: Service, times: int, rounds: int, block_s: float) -> Kind:
+def _kind(here: Service, load_pps: float, times: int, rounds: int, block_s: float) -> Kind:
     with ExitStack() as held:
         watchers = Watchers(here, held, times)
         with prompt(here.aside):
-            rates = [_round(here, watchers, order, block_s) for order in orders(tuple(BLOCKS), rounds)]
+            rates = [_round(here, load_pps, watchers, order, block_s) for order in orders(tuple(BLOCKS), rounds)]
         return Kind(times, rates, watchers.end())
 
 
-def _round(here: Service, watchers: Watchers, order: Sequence[str], block_s: float) -> Rates:
+def _round(here: Service, load_pps: float, watchers: Watchers, order: Sequence[str], block_s: float) -> Rates:
     rates: dict[str, float] = {}
-    with Flow(here, len(order), block_s) as flow:
+    with Flow(here, load_pps, len(order), block_s) as flow:
         for name in order:
             with ExitStack() as held:
                 watchers.switch(BLOCKS[name], held)
