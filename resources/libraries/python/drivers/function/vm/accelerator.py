@@ -23,7 +23,7 @@ from resources.libraries.python.model.base import Frozen
 
 _KVM = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_WITHIN_S = 20.0
+_WITHIN_S = 10.0
 """A guest with KVM boots in about a second."""
 _log = logging.getLogger(__name__)
 
