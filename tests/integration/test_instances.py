@@ -13,6 +13,7 @@ import pytest
 
 from resources.libraries.python.deployment.sizing import run_sizing
 from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.instances import instances
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -103,6 +104,7 @@ def test_an_instance_gets_the_cpu_time_of_its_flavor_and_no_more(tmp_path: Path)
 def test_a_pinned_instance_runs_on_its_cpu_only(tmp_path: Path) -> None:
     specs = specifications(tmp_path, install=f"sleep {MARK} &", servers={"core_pinning": True})
     with running(specs) as service:
+        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 10.0)
         allowed = [os.sched_getaffinity(pid) for pid in processes(MARK)]
         cpus = sorted(row.cpu for row in discover().cpus)[:2]
         assert sorted(map(sorted, allowed)) == [[cpu] for cpu in (cpus if len(cpus) > 1 else cpus * 2)]

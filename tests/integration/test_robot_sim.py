@@ -18,7 +18,7 @@ SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of all density suites on the simulated 28-core socket."""
     output = tmp_path_factory.mktemp("sim")
-    done = run_robot(output, *SIM, "--log", "NONE", "--report", "NONE")
+    done = run_robot(output, *SIM, "-v", "SEARCH:quick", "--log", "NONE", "--report", "NONE")
     assert done.returncode == 0, done.stdout + done.stderr
     return output
 

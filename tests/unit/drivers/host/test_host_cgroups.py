@@ -1,5 +1,6 @@
 """Control groups of both versions, on trees of files as the kernel makes them."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -181,17 +182,17 @@ def test_a_quota_tells_how_often_and_how_long_it_held_back(
 def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else(
     tmp_path: Path, machine: Callable[[Path], Controllers], doors: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = machine(tmp_path)
+    found, mine = machine(tmp_path), os.getpid()
     group = Group(found, "csit-nf-1-1")
     group.make(Limits(0.5))
-    group.take_in_threads([17])
-    entered = {folder for folder in group.folders if (folder / "cgroup.procs").read_text() == "17"}
+    group.take_in_threads([mine])
+    entered = {folder for folder in group.folders if (folder / "cgroup.procs").read_text() == str(mine)}
     assert entered == {tmp_path / door / "csit-nf-1-1" for door in doors}
     for folder in group.folders:
         (folder.parent / "cgroup.procs").write_text("")
-    monkeypatch.setattr(cgroup_folders, "_is_of_the_kernel", lambda pid: pid == 17)
+    monkeypatch.setattr(cgroup_folders, "_is_of_the_kernel", lambda pid: pid == mine)
     cgroup_folders.let_threads_go(group.folders)
-    assert {folder for folder in entered if (folder.parent / "cgroup.procs").read_text() == "17"} == entered
+    assert {folder for folder in entered if (folder.parent / "cgroup.procs").read_text() == str(mine)} == entered
 
 
 @pytest.mark.parametrize("machine", [first, second])

@@ -4,6 +4,7 @@ The files are those of the kernel's Documentation/admin-guide/cgroup-v1 and cgro
 mounted; version 2 is used where it has the controllers.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -195,7 +196,9 @@ class Group:
         return Throttling(row["nr_periods"], row["nr_throttled"], still_s)
 
     def take_in_threads(self, threads: Iterable[int]) -> None:
-        """Let kernel threads have their CPU time from this group too; other controllers are not for them.
+        """Let kernel threads, or processes, have their CPU time from this group too; not their memory.
+
+        They stay on their CPUs: before Linux 6.2, version 2 lets whoever enters run on all that the group has.
 
         Raises:
             Unsupported: The kernel refuses.
@@ -203,8 +206,12 @@ class Group:
         folders = dict.fromkeys(self._controllers.roots[name] / self._name for name in ("cpu", "cpuacct"))
         for thread in threads:
             try:
+                cpus = _cpus_by_thread(thread)
                 for folder in folders:
                     write(folder / "cgroup.procs", str(thread))
+                for each, allowed in cpus.items():
+                    with suppress(ProcessLookupError):  # it has ended in the meantime
+                        os.sched_setaffinity(each, allowed)
             except OSError as error:
                 raise Unsupported(f"thread {thread} cannot enter control group {self._name}: {error}") from error
 
@@ -227,6 +234,15 @@ class Group:
 
     def _file(self, controller: str, name: str) -> Path:
         return self._controllers.roots[controller] / self._name / name
+
+
+def _cpus_by_thread(process: int) -> dict[int, set[int]]:
+    """Where each thread of a process may run; a kernel thread is a process of one."""
+    found = {}
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with suppress(ProcessLookupError):
+            found[int(task.name)] = os.sched_getaffinity(int(task.name))
+    return found
 
 
 def _table(path: Path) -> dict[str, int]:

@@ -28,9 +28,13 @@ def entering(doors: "Iterable[Path]", argv: "Sequence[str]") -> list[str]:
 def main(words: list[str]) -> None:
     """Enter and become."""
     end = words.index("--")
+    cpus = os.sched_getaffinity(0)
     for door in words[:end]:
         with open(door, "w", encoding="ascii") as file:  # noqa: PTH123 - as above
             file.write(str(os.getpid()))
+    # Before Linux 6.2 whoever enters a group may run on all of its CPUs from then on.
+    if still := cpus & os.sched_getaffinity(0):
+        os.sched_setaffinity(0, still)
     program = words[end + 1 :]
     try:
         os.execvp(program[0], program)  # noqa: S606 - an argument vector

@@ -1,0 +1,36 @@
+"""A program enters control groups before it becomes what is limited there."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host import entering
+
+
+def test_it_enters_every_group_and_becomes_the_program(tmp_path: Path) -> None:
+    doors = [tmp_path / "cpu", tmp_path / "memory"]
+    done = subprocess.run(
+        entering.entering(doors, ["/bin/sh", "-c", "echo $$"]), capture_output=True, text=True, check=True, timeout=30
+    )
+    assert {door.read_text(encoding="ascii") for door in doors} == {done.stdout.strip()}
+    assert entering.entering([], ["true"]) == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("before", "of_group", "after"), [({1}, {0, 1}, {1}), ({0, 1}, {0}, {0}), ({1}, {0}, None)], ids=str
+)
+def test_a_kernel_that_forgets_its_cpus_is_told_them_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], after: set[int] | None
+) -> None:
+    """Linux before 6.2: whoever enters a group may run on all of the group's CPUs."""
+    answers = iter([before, of_group])
+    told: list[set[int]] = []
+    became: list[str] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: next(answers))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: told.append(cpus))
+    monkeypatch.setattr(os, "execvp", lambda program, _: became.append(program))
+    entering.main([str(tmp_path / "door"), "--", "program"])
+    assert told == ([] if after is None else [after])
+    assert became == ["program"]
