@@ -34,10 +34,11 @@ def state(lab: Lab) -> dict[str, dict[str, object]]:
 
 def _state(lab: Lab, name: str) -> dict[str, object]:
     node = lab.nodes[name]
+    lines = filter(None, node.processes().values())  # one that is just ending has no command line any more
     return {
         "namespaces": sorted(node.run("sh", "-c", "ls /run/netns 2>/dev/null || true").split()),
         "links": sorted(node.run("ls", "/sys/class/net").split()),
-        "processes": sorted({line.split()[0] for line in node.processes().values() if "sshd" not in line}),
+        "processes": sorted({line.split()[0] for line in lines if "sshd" not in line}),
         "owner": node.run("sh", "-c", "cat /run/csit-density/owner.json 2>/dev/null || true"),
         "unfinished": node.run("sh", "-c", "ls -A /var/tmp/csit-density | grep '^[.]' || true"),
     }
