@@ -40,6 +40,7 @@ name: machine
 vnfs: [{name: machine, kind: qemu}]
 workloads: {protocols: [UDP], volumes_mbps: [1], sessions: [4], frames: [64B]}
 duration_s: 1
+faults: [{chain: [machine], vnf: machine, limits: {cpu: 0.3}}]
 """
 SUITE = """
 *** Settings ***
@@ -124,7 +125,7 @@ def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainSt
 
 
 @pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
-def test_what_a_virtual_machine_does_is_charged_to_it(tmp_path: Path) -> None:
+def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_path: Path) -> None:
     (run,) = study_in(studied(tmp_path, VM, "Chains Should Be Compared")).runs
     assert run.failed is None
     assert values(run, "machine", "rx_pps")[0] == pytest.approx(2 * 1e6 / 8 / 64, rel=0.1)
@@ -132,6 +133,8 @@ def test_what_a_virtual_machine_does_is_charged_to_it(tmp_path: Path) -> None:
     (whole,) = values(run, "machine", "cpu_percent")
     assert guest and helpers and whole, "its vCPUs, the threads of the kernel that work for it, all of QEMU"
     assert whole > helpers
+    assert 15 < whole < 40, "its vCPUs run in real time elsewhere, which no quota holds back"
+    assert values(run, "machine", "throttled_percent")[0]
     assert [graph.owner for graph in run.graphs] == ["machine"]
 
 

@@ -81,6 +81,12 @@ def test_each_mistake_has_its_place(tmp_path: Path, right: str, wrong: str, mess
     assert said(written(tmp_path, CHAINS.replace(right, wrong))).startswith(message)
 
 
+def test_a_key_that_is_known_elsewhere_is_no_hint_of_itself(tmp_path: Path) -> None:
+    text = said(written(tmp_path, CHAINS.replace("sizes: [1c]}", "faults: []}")))
+    assert text.startswith("4: vnfs.0.faults: unknown key")
+    assert "did you mean 'faults'" not in text
+
+
 def test_no_object_is_made_of_a_tag_in_the_file(tmp_path: Path) -> None:
     assert "no valid YAML" in said(written(tmp_path, "name: !!python/object/apply:os.getcwd []"))
 

@@ -84,7 +84,7 @@ class SharedServer:
         row = [self._contenders[name] for name in (*company, *company[:1] * (most - len(company)))]
         programs = tuple(contender.program for contender in row)
         cell = Cell(
-            service_type=ServiceType.CSC,
+            service_type=ServiceType.VSC if all(contender.kind.is_vm for contender in row) else ServiceType.CSC,
             nf_chains=most,
             nf_nodes=1,
             nf_sizes=(self._spec.size,),

@@ -155,7 +155,8 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _hint(word: object, known: Sequence[str]) -> str:
-    close = get_close_matches(str(word), known, n=1)
+    # A word may be known elsewhere in the file.
+    close = get_close_matches(str(word), [each for each in known if each != word], n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.host.deadlines import hold_back
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.namespaces import name_of
 from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.threads import make_ordinary
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import Throttling
@@ -97,12 +98,17 @@ class NfGroups:
     def take_in(self, processes: Mapping[str, Iterable[int]]) -> None:
         """Limit the CPU time of programs that run already, by name of the NF; memory that they have is not counted.
 
+        Their threads do not run in real time any more: no quota holds those back, and no group takes them.
+
         Raises:
             Unsupported: The kernel refuses.
         """
         for name, pids in processes.items():
             if name in self._groups:
-                self._groups[name].take_in_threads(pids)
+                own = tuple(pids)
+                for pid in own:
+                    make_ordinary(pid)
+                self._groups[name].take_in_threads(own)
 
     def throttling(self) -> dict[str, Throttling]:
         """How quotas held NFs back, by name, since the groups were made."""

@@ -118,6 +118,21 @@ def make_realtime(thread: int) -> None:
         raise Unsupported(f"data thread {name(thread)} cannot run at SCHED_FIFO: {error.strerror}") from error
 
 
+def make_ordinary(process: int) -> None:
+    """Let no thread of a process go before every ordinary one any more (SCHED_OTHER).
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(ProcessLookupError):  # it has ended in the meantime
+                if os.sched_getscheduler(int(task.name)) == os.SCHED_FIFO:
+                    os.sched_setscheduler(int(task.name), os.SCHED_OTHER, os.sched_param(0))
+    except OSError as error:
+        raise Unsupported(f"threads of process {process} cannot leave SCHED_FIFO: {error.strerror}") from error
+
+
 def affinity(threads: Mapping[str, Iterable[int]]) -> dict[str, frozenset[int]]:
     """CPUs on which the threads of each port may really run; empty where one of them is gone."""
     read: dict[str, frozenset[int]] = {}
