@@ -7,6 +7,7 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.interference import Interference, Meeting
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
@@ -21,6 +22,13 @@ guarantee: true
 contenders:
   - {name: gateway, type: I, kind: linux_gateway}
   - {name: router, type: II, kind: linux_router}
+"""
+VM = """
+name: machines
+frame: 512B
+duration_s: 0.3
+repetitions: 1
+contenders: [{name: machine, type: II, kind: qemu}]
 """
 SUITE = """
 *** Settings ***
@@ -89,6 +97,18 @@ def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Inter
     counted = all(each.cache_misses is not None for each in study.meetings)
     said = [note for note in study.notes if note.startswith("cache misses were not counted: ")]
     assert len(said) == (0 if counted else 1)
+
+
+@pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
+def test_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
+    before = network_state()
+    done = run(tmp_path, VM)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
+    assert found is not None
+    assert [(each.target, each.against) for each in found.meetings].count(("machine", ("machine",))) == 1
+    assert len(found.meetings) == 2 and all(each.throughput_pps > 100 for each in found.meetings), found.notes
 
 
 def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path) -> None:

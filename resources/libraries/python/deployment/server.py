@@ -9,6 +9,7 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.interference import InterferenceSpec
+from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sweep import Protocol
@@ -82,13 +83,14 @@ class SharedServer:
         """Who is alone runs where it has neighbours otherwise."""
         most = self._spec.together
         row = [self._contenders[name] for name in (*company, *company[:1] * (most - len(company)))]
+        kinds = tuple(contender.kind for contender in row)
         programs = tuple(contender.program for contender in row)
         cell = Cell(
-            service_type=ServiceType.VSC if all(contender.kind.is_vm for contender in row) else ServiceType.CSC,
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
             nf_chains=most,
             nf_nodes=1,
             nf_sizes=(self._spec.size,),
-            instance_kinds=tuple(contender.kind for contender in row),
+            instance_kinds=kinds,
             programs=programs if any(programs) else (),
             limits=() if limits == _FREE else (limits,) * most,
         )

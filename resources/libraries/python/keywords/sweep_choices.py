@@ -12,6 +12,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.choices import Lookup, chosen_topology, rerun_of, resumed, resumed_folder
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.model.sweep_words import parse_bursts, parse_rates
@@ -135,7 +136,7 @@ def _cell(row: SweepRow) -> Cell:
     kinds = () if none else parse_kinds(row.nf_kinds)
     try:
         return Cell(
-            service_type=ServiceType.VSC if kinds and all(kind.is_vm for kind in kinds) else ServiceType.CSP,
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSP,
             nf_chains=_whole(row.branches, "branches", 100),
             nf_nodes=0 if none else max(1, len(kinds)),
             nf_sizes=parse_sizes(row.nf_sizes),

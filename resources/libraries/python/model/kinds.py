@@ -1,5 +1,6 @@
 """What network functions are: the drivers behind `roles.function`."""
 
+from collections.abc import Collection
 from enum import StrEnum
 
 
@@ -69,6 +70,11 @@ class NfKind(StrEnum):
     def is_shareable(self) -> bool:
         """Whether one NF of the kind has interfaces for any number of service instances; others have just two."""
         return self.is_namespace or self is NfKind.SIM
+
+
+def are_vms(kinds: Collection[NfKind | None]) -> bool:
+    """Whether a service of these kinds has virtual machines and nothing else, and so is a VSC."""
+    return bool(kinds) and all(kind is not None and kind.is_vm for kind in kinds)
 
 
 _MONITORS = frozenset({NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP})

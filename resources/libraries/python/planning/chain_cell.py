@@ -9,6 +9,7 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Fault, Member, Mode
 from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.planning.names import nf_name, tap_name
 
 _INSTANCE = 1
@@ -37,7 +38,7 @@ def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     limits = tuple(_limits(member, chain, spec) for member in inline)
     programs = tuple(spec.vnf(member.name).program for member in inline)
     return Cell(
-        service_type=ServiceType.VSC if kinds and all(kind.is_vm for kind in kinds) else ServiceType.CSC,
+        service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
         nf_chains=1,
         nf_nodes=len(inline),
         nf_kinds=kinds,

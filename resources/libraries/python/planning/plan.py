@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
@@ -80,8 +80,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
 
 def _is_vsc(cell: Cell) -> bool:
     """Whether a cell is a chain of containers by its name only."""
-    kinds = cell.asked_kinds()
-    return cell.service_type is ServiceType.CSC and all(kind is not None and kind.is_vm for kind in kinds)
+    return cell.service_type is ServiceType.CSC and are_vms(cell.asked_kinds())
 
 
 def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
