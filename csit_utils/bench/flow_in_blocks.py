@@ -14,17 +14,21 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.trial import TrialResult
 
-_LEAST_PPS, _MOST_PPS, _STEP = 400e3, 4e6, 1.4
+LEAST_PPS, _MOST_PPS, _STEP = 400e3, 4e6, 1.4
 """Loads among which one is looked for that is above the capacity of the NF on this machine."""
 _TRY_S = 0.5
 _OVERLOADED, _MOST_FORWARDED = 0.7, 0.9
-"""Of what was sent, when a load is looked for and in each round. An NF that forwards more has capacity left, or
+"""Of what was sent, when a load is looked for and in each flow. An NF that forwards more has capacity left, or
 nearly."""
-_BEGIN_S, _SETTLE_S, _SWITCH_S, _SPARE_S = 0.2, 0.1, 0.1, 0.3
-"""Until queues are full; after each switch, shorter than the time between two readings; most for a switch; for all."""
+_BEGIN_S, _SETTLE_S = 0.2, 0.04
+"""Until queues are full; after each switch, longer than a window and shorter than the time between two readings."""
 _STARTED_WITHIN_S = 20.0
 _PRIORITY = 3
 """Before generator and data threads: packets are counted when a block ends, not when a CPU happens to be free."""
+
+
+class NotOverloadedError(CsitError):
+    """The NF forwarded nearly all: what watching takes would not be missing."""
 
 
 @contextmanager
@@ -40,19 +44,24 @@ def prompt(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, cpus)
 
 
-def overload_pps(here: Service) -> float:
+def overload_pps(here: Service, load_pps: float = LEAST_PPS) -> float:
     """A load of which the NF forwards a part: then what watching takes is missing at the receiver.
 
+    Args:
+        here: Has the NF.
+        load_pps: The least that comes into question.
+
     Raises:
-        CsitError: It forwards all that the generator can send.
+        NotOverloadedError: It forwards all that the generator can send.
     """
-    load_pps = _LEAST_PPS
+    share = 1.0
     while load_pps <= _MOST_PPS:
         sent, received = _packets(here.send(load_pps, _TRY_S))
-        if received <= _OVERLOADED * sent:
+        share = received / sent
+        if share <= _OVERLOADED:
             return load_pps
         load_pps *= _STEP
-    raise CsitError(f"{received} of {sent} packets came back of the highest load: the NF is not the bottleneck")
+    raise NotOverloadedError(f"{share:.0%} of the packets of the highest load came back: the NF is not the bottleneck")
 
 
 def _packets(result: TrialResult) -> tuple[int, int]:
@@ -60,14 +69,14 @@ def _packets(result: TrialResult) -> tuple[int, int]:
 
 
 class Flow:
-    """Runs from entering until all of its blocks are over."""
+    """Runs from entering until its time is over."""
 
-    def __init__(self, here: Service, load_pps: float, blocks: int, block_s: float) -> None:
+    def __init__(self, here: Service, load_pps: float, lasts_s: float) -> None:
         """Nothing is sent yet."""
         self._here = here
         self._load_pps = load_pps
-        self._block_s = block_s
-        self._lasts_s = _BEGIN_S + blocks * (_SETTLE_S + block_s + _SWITCH_S) + _SPARE_S
+        self._lasts_s = lasts_s
+        self._end_s = 0.0
         self._held = ExitStack()
         self._trial: Future[TrialResult] | None = None
 
@@ -79,10 +88,15 @@ class Flow:
         wait_until(
             "packets of a flow", lambda: "none came" if self._here.received() == before else "", _STARTED_WITHIN_S
         )
+        self._end_s = time.monotonic() + self._lasts_s
         time.sleep(_BEGIN_S)
         return self
 
-    def block(self) -> tuple[float, float]:
+    def left_s(self) -> float:
+        """How long packets will come, in seconds."""
+        return self._end_s - time.monotonic()
+
+    def block(self, block_s: float) -> tuple[float, float]:
         """Let a switch settle; then count for a block.
 
         Returns:
@@ -94,7 +108,7 @@ class Flow:
         begin_s = time.monotonic()
         time.sleep(_SETTLE_S)
         before, from_s = self._count()
-        time.sleep(max(0.0, from_s + self._block_s - time.monotonic()))
+        time.sleep(max(0.0, from_s + block_s - time.monotonic()))
         after, until_s = self._count()
         assert self._trial is not None  # noqa: S101 - entered
         if self._trial.done():
@@ -111,10 +125,10 @@ class Flow:
         """Wait for its end.
 
         Raises:
-            CsitError: The NF was not the bottleneck.
+            NotOverloadedError: The NF was not the bottleneck.
         """
         self._held.close()
         if error is None and self._trial is not None:
             sent, received = _packets(self._trial.result())
             if received > _MOST_FORWARDED * sent:
-                raise CsitError(f"{received} of {sent} packets came back: the NF is not the bottleneck")
+                raise NotOverloadedError(f"{received} of {sent} packets came back: the NF is not the bottleneck")

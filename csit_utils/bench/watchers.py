@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 
 from csit_utils.bench.nf_under_load import Service
-from resources.libraries.python.drivers.sampler.features import LinuxFeatureSampler
+from resources.libraries.python.drivers.sampler.features import INTERVAL_S, LinuxFeatureSampler
 from resources.libraries.python.drivers.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.errors import CsitError
 
@@ -12,10 +12,7 @@ SAMPLER, TRACER = "sampler", "tracer"
 
 
 class Watchers:
-    """Both, once or several times as much.
-
-    Several times: so many samplers, each with its own second; and windows of the tracer so many times as often.
-    """
+    """Both, once or several times as much: so many readings and windows in a second."""
 
     def __init__(self, here: Service, held: ExitStack, times: int) -> None:
         """Start the tracer, and pause it: its programs would take long to start under load.
@@ -23,7 +20,7 @@ class Watchers:
         Raises:
             CsitError: It cannot trace here.
         """
-        self._samplers = [LinuxFeatureSampler(here.plan, here.fabric, here.aside) for _ in range(times)]
+        self._sampler = LinuxFeatureSampler(here.plan, here.fabric, here.aside, interval_s=INTERVAL_S / times)
         self._tracer = KernelTracer(lambda: here.threads, here.lock, period_s=PERIOD_S / times, cpu=here.aside)
         self._cpu_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
         self._watched_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
@@ -40,14 +37,12 @@ class Watchers:
             self._tracer.resume()
         if SAMPLER in who:
             held.callback(self._end_sampling)
-            for sampler in self._samplers:
-                sampler.start()
+            self._sampler.start()
 
     def _end_sampling(self) -> None:
-        for sampler in self._samplers:
-            if not sampler.stop():
-                raise CsitError(f"the sampler read nothing: {sampler.facts()}")
-            self._cpu_s[SAMPLER] += sampler.cpu_s
+        if not self._sampler.stop():
+            raise CsitError(f"the sampler read nothing: {self._sampler.facts()}")
+        self._cpu_s[SAMPLER] += self._sampler.cpu_s
 
     def watched(self, who: Collection[str], lasted_s: float) -> None:
         """Take note that some of them have watched so many seconds."""

@@ -40,7 +40,7 @@ MEASURES = (
     ),
     Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 4, "cells": "1x1"}),
     Measure("trace_parse", "csit_utils.bench.trace_parse", "measure", {"rounds": 1, "trial_s": 0.1}),
-    Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1, "times": (1,)}),
+    Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1}),
     Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
 )
 

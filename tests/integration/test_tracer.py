@@ -30,7 +30,10 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.tracer.driver import KernelTracer
 with MachineLock(Path(sys.argv[1])) as machine:
-    KernelTracer(lambda: {"nf": [os.getpid()]}, machine).start()
+    tracer = KernelTracer(lambda: {"nf": [os.getpid()]}, machine)
+    tracer.start()
+    if "pause" in sys.argv:
+        tracer.pause()
     print("tracing", flush=True)
     time.sleep(60)
 """
@@ -162,8 +165,9 @@ def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_
     assert tracer.facts()["tracing"].endswith(" % of a CPU's time, on CPU 0")
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", VICTIM, str(tmp_path)]
+@pytest.mark.parametrize("state", ["trace", "pause"])
+def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path, state: str) -> None:
+    argv = [sys.executable, "-c", VICTIM, str(tmp_path), state]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
         assert victim.stdout is not None
         assert victim.stdout.readline() == "tracing\n"

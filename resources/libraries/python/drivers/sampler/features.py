@@ -38,17 +38,19 @@ _log = logging.getLogger(__name__)
 class LinuxFeatureSampler:
     """Fulfils `roles.watching.FeatureSampler` on this machine."""
 
-    def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None) -> None:
+    def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None, *, interval_s: float = INTERVAL_S) -> None:
         """Prepare.
 
         Args:
             plan: Has the owners and their ports.
             fabric: Has the ports and their data threads; started before `start`.
             cpu: Where it reads: one without data threads. None: wherever it has its turn first.
+            interval_s: Seconds from one reading to the next.
         """
         self.cpu_s = 0.0
         """Processor time of the last loop, in seconds; after `stop`."""
         self._cpu = cpu
+        self._interval_s = interval_s
         self._plan = plan
         self._fabric = fabric
         self._accounts: list[tuple[str, Account]] = []
@@ -87,7 +89,7 @@ class LinuxFeatureSampler:
         """See FeatureSampler. After `start`."""
         if not self._tasks:
             return {}
-        facts = {"features": f"each {INTERVAL_S:g} s: accounts in /proc, control groups, interface counters"}
+        facts = {"features": f"each {self._interval_s:g} s: accounts in /proc, control groups, interface counters"}
         if self._lasted_s:
             facts["reading features"] = f"{took(self.cpu_s, self._lasted_s)}, {where(self._cpu)}"
         helped = [name for name, tasks in self._tasks.items() if tasks.helpers]
@@ -103,10 +105,10 @@ class LinuxFeatureSampler:
         with suppress(OSError):  # an ordinary thread may come late, which the readings show
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
         before_s = time.thread_time()
-        due_s = INTERVAL_S
+        due_s = self._interval_s
         while not self._over.wait(max(0.0, self._begin + due_s - time.monotonic())):
             self._readings.append((time.monotonic() - self._begin, self._read()))
-            due_s = INTERVAL_S * (int((time.monotonic() - self._begin) / INTERVAL_S) + 1)
+            due_s = self._interval_s * (int((time.monotonic() - self._begin) / self._interval_s) + 1)
         self.cpu_s = time.thread_time() - before_s
         self._lasted_s = time.monotonic() - self._begin
 

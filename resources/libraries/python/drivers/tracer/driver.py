@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.bystander import took, where
 from resources.libraries.python.drivers.host.claims import Claims
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.tracer import tracefs
-from resources.libraries.python.drivers.tracer.events import Choice, Source, choose
+from resources.libraries.python.drivers.tracer.events import Choice, Source, choose, frequent
 from resources.libraries.python.drivers.tracer.reader import Specification
 from resources.libraries.python.drivers.tracer.stream import Followed
 from resources.libraries.python.errors import Unsupported
@@ -24,9 +24,10 @@ _ALL_BUFFERS_KIB = 64 << 10
 _MOST_BUFFER_KIB = 8 << 10
 _READY_S, _GRAPHS_S = 20.0, 60.0
 _WINDOW_ENDS_S = 5.0
-WINDOW_S, PERIOD_S = 0.01, 1.0
-"""Recorded are 10 ms of every second. Events take a quarter of the throughput while they are recorded, and opening and
-closing a window takes 2.6 ms: together less than 1 % of it. See `csit bench --only watching_cost`."""
+WINDOW_S, PERIOD_S = 0.02, 2.0
+"""Recorded are 20 ms of every two seconds. Events take a quarter of the throughput while they are recorded, and opening
+and closing a window occupies a CPU for 2 to 3 ms: together about half a per cent of it. See docs/adr/0025 and
+`csit bench --only watching_cost`."""
 
 
 class KernelTracer:
@@ -66,6 +67,7 @@ class KernelTracer:
         self._held = ExitStack()
         self._worker: WorkerProcess | None = None
         self._instance: tracefs.Instance | None = None
+        self._events: tuple[str, ...] = ()
         self._began_s = 0.0
         self._followed: tuple[Followed, ...] = ()
         self._facts: dict[str, str] = {}
@@ -86,7 +88,7 @@ class KernelTracer:
 
     def _begin(self, held: ExitStack) -> WorkerProcess:
         root = held.enter_context(tracefs.opened())
-        events = self._choose(tracefs.events(root))
+        self._events = self._choose(tracefs.events(root))
         self._machine.claim_trace(self._name)
         held.callback(self._machine.release_trace, self._name)
         instance = self._instance = tracefs.Instance(root, self._name)
@@ -96,11 +98,12 @@ class KernelTracer:
         held.callback(worker.close)
         self._machine.claim_process(worker.pid)
         held.callback(self._machine.release_process, worker.pid)
-        spec = Specification(self._name, events, self._followed, self._window_s, self._period_s, self._cpu)
+        spec = Specification(self._name, self._events, self._followed, self._window_s, self._period_s, self._cpu)
         worker.tell(spec.plain())
         worker.answer("the reader of kernel events", _READY_S)
         self._began_s = time.monotonic()
         worker.tell({"do": "begin"})
+        worker.answer("the process that opens windows of the tracer", _READY_S)
         return worker
 
     def pause(self) -> None:
@@ -116,7 +119,7 @@ class KernelTracer:
         assert self._worker is not None  # noqa: S101 - asked for above
         assert self._instance is not None  # noqa: S101 - made before it
         os.killpg(self._worker.pid, signal.SIGSTOP)
-        if not self._instance.records():
+        if not self._instance.enabled(frequent(self._events)):
             return ""
         os.killpg(self._worker.pid, signal.SIGCONT)
         return "events are still recorded"

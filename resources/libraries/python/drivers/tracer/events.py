@@ -35,7 +35,10 @@ KVM_MORE = (
     "kvm/kvm_msi_set_irq",
     "kvm/kvm_ple_window_update",
 )
-INTERRUPTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "irq/softirq_entry", "irq/softirq_exit")
+SELDOM = ("irq/irq_handler_entry", "irq/irq_handler_exit")
+"""Too few to cost anything: devices hold their interrupts back while data threads poll. To switch these two on and off
+in each window takes longer than all of the network's together."""
+INTERRUPTS = (*SELDOM, "irq/softirq_entry", "irq/softirq_exit")
 NETWORK = ("napi/napi_poll", "net/netif_receive_skb", "net/net_dev_queue", "net/net_dev_xmit")
 
 WANTED: Mapping[Source, tuple[str, ...]] = {
@@ -53,6 +56,11 @@ class Choice:
     """`system/event`, as folders below `events`; empty: nothing can be followed."""
     sentence: str
     """What it is and why no more."""
+
+
+def frequent(events: Collection[str]) -> tuple[str, ...]:
+    """Those that are recorded in windows only; the others are left on between them."""
+    return tuple(event for event in events if event not in SELDOM)
 
 
 def choose(source: Source, there: Collection[str]) -> Choice:

@@ -1,7 +1,7 @@
 """The reader: a process that takes what the kernel recorded and makes graphs of it, when nobody else needs the CPU.
 
 `python -m resources.libraries.python.drivers.tracer.reader`. In comes a specification as a line of JSON, out goes
-`ready`; in comes any line, and recording begins; in comes another, it ends, and out go the graphs.
+`ready`; in comes any line, recording begins, and out goes `begun`; in comes another, it ends, and out go the graphs.
 """
 
 import json
@@ -144,6 +144,7 @@ def _serve(spec: Specification, root: Path) -> None:
     stay_on(spec.cpu)
     before_s = _cpu_s()
     windows = Windows(instance, spec.events, spec.window_s, spec.period_s)
+    _say({"begun": True})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     while windows.spans in (ready := select.select([windows.spans, sys.stdin], [], [])[0]):
         if sys.stdin in ready:

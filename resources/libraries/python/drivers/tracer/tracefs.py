@@ -119,9 +119,10 @@ class Instance:
         for event in events:
             self.write(f"events/{event}/enable", "1" if on else "0")
 
-    def records(self) -> bool:
-        """Whether an event is enabled, or is just being so."""
-        return (self._path / "events" / "enable").read_text(encoding="ascii").strip() != "0"
+    def enabled(self, events: Iterable[str]) -> bool:
+        """Whether one of them is."""
+        places = (self._path / "events" / event / "enable" for event in events)
+        return any(place.read_text(encoding="ascii").strip() != "0" for place in places)
 
     def buffers(self) -> tuple[Path, ...]:
         """The raw buffers, one of each CPU."""

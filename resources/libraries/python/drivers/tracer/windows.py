@@ -1,7 +1,7 @@
 """When the kernel records: in short windows, so that following every packet costs the packets next to nothing.
 
 Events of the network happen several times to each packet. Recording them all the time, or only asking at each whether
-to record, takes a fifth of the capacity of a busy chain; so between windows the events are off altogether, when the
+to record, takes a fifth of the capacity of a busy chain; so between windows those events are off altogether, when the
 kernel jumps over them. A window lies anywhere within its period, by chance: what the system does regularly is then not
 always seen in the same moment. See docs/adr/0025.
 """
@@ -15,10 +15,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from resources.libraries.python.drivers.generator.builtin.kernel import die_with_parent
+from resources.libraries.python.drivers.tracer.events import frequent
 from resources.libraries.python.drivers.tracer.tracefs import Instance
+from resources.libraries.python.errors import CsitError
 
 SPAN = struct.Struct("=qq")
 """A span in which all was recorded, on the clock of `time.monotonic_ns`: from and to. They come in order."""
+_SAFE = b"!"
+"""Comes first: from now on the process ends when its parent does, also if it was stopped."""
 _STEP_S = 0.1
 """Windows longer than this are told piece by piece, so that what was recorded can be read meanwhile."""
 _PRIORITY = 2
@@ -29,13 +33,16 @@ class Windows:
     """A process of its own that opens and closes windows, because its moments must not wait for a reader's."""
 
     def __init__(self, instance: Instance, events: Sequence[str], window_s: float, period_s: float) -> None:
-        """Start; the first window opens within the first period.
+        """Start, and wait until it would end with us; the first window opens within the first period.
 
         Args:
             instance: Made, with nothing enabled.
             events: To record in a window.
             window_s: Length of a window in seconds; as long as the period or longer: record all the time.
             period_s: Seconds that have one window.
+
+        Raises:
+            CsitError: It has ended.
         """
         self.spans, spans = os.pipe()
         stop, self._stop = os.pipe()
@@ -51,6 +58,8 @@ class Windows:
                 os._exit(status)
         os.close(spans)
         os.close(stop)
+        if not os.read(self.spans, len(_SAFE)):
+            raise CsitError("whoever opens the windows has ended")
 
     def stop(self) -> None:
         """Close the window that may be open, and end. Its last span can be read afterwards."""
@@ -68,15 +77,18 @@ class _Pacer:
 
     def __init__(self, instance: Instance, events: Sequence[str], spans: int, stop: int) -> None:
         self._instance = instance
-        self._events = events
+        self._events = frequent(events)
+        self._seldom = [event for event in events if event not in self._events]
         self._spans = spans
         self._stop = stop
         die_with_parent()
+        os.write(spans, _SAFE)
         with suppress(PermissionError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
 
     def run(self, window_s: float, period_s: float) -> None:
         chance = random.SystemRandom()
+        self._instance.enable(self._seldom, True)
         begin = time.monotonic()
         while not self._stopped_by(begin + chance.uniform(0.0, max(0.0, period_s - window_s))):
             if self._window(None if window_s >= period_s else window_s):
