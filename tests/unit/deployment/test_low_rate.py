@@ -21,13 +21,18 @@ TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 
 
 class HalfWay:
-    """A generator of whose packets only the first half comes back."""
+    """A generator of whose packets only the first half comes back, in all of its trials or in the first ones."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, trials: int = 1000) -> None:
         self._generator = parts.generator
+        self._trials = trials
+        self.done = 0
 
     def run(self, trial: Trial) -> TrialResult:
         result = self._generator.run(trial)
+        self.done += 1
+        if self.done > self._trials:
+            return result
         flows = tuple(flow.model_copy(update={"received": flow.sent // 2}) for flow in result.flows)
         return result.model_copy(update={"flows": flows})
 
@@ -68,6 +73,17 @@ def test_a_loss_in_a_system_that_is_whole_is_a_complaint(cell: CellUnderTest) ->
     parts = cell.deployment.parts
     cell.deployment.parts = replace(parts, generator=HalfWay(parts))  # type: ignore[arg-type]
     assert "sent" in cell.complaints(cell.measure)[0]
+
+
+@pytest.mark.parametrize(("lossy", "trials"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_a_loss_that_does_not_come_again_is_a_moment_of_the_machine(
+    cell: CellUnderTest, lossy: int, trials: int
+) -> None:
+    parts = cell.deployment.parts
+    generator = HalfWay(parts, lossy)
+    cell.deployment.parts = replace(parts, generator=generator)  # type: ignore[arg-type]
+    assert bool(cell.complaints(cell.measure)) == (lossy == 3)
+    assert generator.done == trials
 
 
 def test_a_part_that_died_in_the_middle_is_the_cause_not_its_loss(cell: CellUnderTest) -> None:
