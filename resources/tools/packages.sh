@@ -46,14 +46,25 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
-need_functions() { # network functions: monitors, nginx, and the generator iperf3
+need_functions() { # network functions: monitors, nginx, OpenVPN, and the generator iperf3
     need tcpdump command -v tcpdump
     need netsniff-ng command -v netsniff-ng
     need pktstat command -v pktstat
     need ngrep command -v ngrep
     need_service nginx command -v nginx
     need libnginx-mod-stream test -e /usr/lib/nginx/modules/ngx_stream_module.so
+    need_service openvpn command -v openvpn
+    need openssl command -v openssl
     need_service iperf3 command -v iperf3
+}
+optional=
+backports=
+want_ids() { # an intrusion detection system; what needs it is skipped without
+    command -v suricata >/dev/null && return
+    optional=suricata services="$services suricata"
+    if grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then # there it is in the backports only
+        optional='suricata/bookworm-backports libhtp2/bookworm-backports' backports=bookworm-backports
+    fi
 }
 need_browser() {
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
@@ -76,6 +87,7 @@ need_integration() {
     need_services
     need_flows
     need_functions
+    want_ids
     need_vm
     need nftables command -v nft
     need_lab
@@ -120,35 +132,56 @@ characterization)
     ;;
 *) say "no packages are known for '$purpose'" && exit 2 ;;
 esac
-[ -n "$missing" ] || exit 0
+[ -n "$missing$optional" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
+    [ -n "$missing" ] || exit 0
     say "missing for $purpose:$missing (the names of Debian's packages; install what they hold)" && exit 1
 elif [ "$(id -u)" -ne 0 ]; then
+    [ -n "$missing" ] || exit 0
     say "missing for $purpose; install it with: sudo apt-get install$missing" && exit 1
 fi
 
-say "installing with apt-get, for $purpose:$missing"
-log=$(mktemp)
+work=$(mktemp -d)
+log=$work/log
 policy=/usr/sbin/policy-rc.d
 own=
-trap 'rm -f "$log" $own' EXIT
+trap 'rm -rf "$work" $own' EXIT
 if [ -n "$services" ] && [ ! -e "$policy" ]; then # Debian starts services when they are installed, unless this says no
     own=$policy
     printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-for pause in 5 20 0; do # apt waits for dpkg's lock by itself, not for that of the lists
+install() { # PACKAGE...: from the machine's own sources, and from those of $parts
+    say "installing with apt-get, for $purpose: $*"
+    # shellcheck disable=SC2086 # lists of words
+    for pause in $pauses; do # apt waits for dpkg's lock by itself, not for that of the lists
+        if apt-get -q $parts -o Acquire::Retries=3 update >"$log" 2>&1 &&
+            apt-get -qy $parts -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@" >>"$log" 2>&1; then
+            return
+        fi
+        [ "$pause" -eq 0 ] || { say "apt-get did not succeed; again in $pause s" && sleep "$pause"; }
+    done
+    cat "$log" >&2
+    say "apt-get could not install $*; its messages are above"
+    return 1
+}
+
+parts= pauses='5 20 0'
+# shellcheck disable=SC2086 # a list of words
+if [ -n "$missing" ]; then install $missing || exit 1; fi
+if [ -n "$backports" ]; then # for this time only: the machine's sources stay as they are
+    mkdir "$work/sources"
+    cp -r /etc/apt/sources.list.d/. "$work/sources" 2>/dev/null || :
+    key=/usr/share/keyrings/debian-archive-keyring.gpg
+    echo "deb [signed-by=$key] http://deb.debian.org/debian $backports main" >"$work/sources/backports.list"
+    parts="-o Dir::Etc::sourceparts=$work/sources"
+fi
+pauses=0
+# shellcheck disable=SC2086 # a list of words
+if [ -n "$optional" ]; then install $optional || say "what needs it is skipped"; fi
+if [ -n "$services" ]; then
     # shellcheck disable=SC2086 # a list of words
-    if apt-get -q -o Acquire::Retries=3 update >"$log" 2>&1 &&
-        apt-get -qy -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends $missing >>"$log" 2>&1; then
-        [ -n "$services" ] || exit 0
-        # shellcheck disable=SC2086 # a list of words
-        if command -v systemctl >/dev/null; then systemctl --quiet disable $services >/dev/null 2>&1 || :; fi
-        say "not started, and not enabled at boot; tests start their own:$services"
-        exit 0
-    fi
-    [ "$pause" -eq 0 ] || { say "apt-get did not succeed; again in $pause s" && sleep "$pause"; }
-done
-cat "$log" >&2
-say "apt-get could not install$missing; its messages are above" && exit 1
+    if command -v systemctl >/dev/null; then systemctl --quiet disable $services >/dev/null 2>&1 || :; fi
+    say "not started, and not enabled at boot; tests start their own:$services"
+fi

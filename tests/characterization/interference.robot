@@ -7,8 +7,8 @@ Documentation     What network functions on one server do to each other: each is
 ...               `-v INTERFERENCE_LOAD:50000` (packets per second, one way), the frame with `-v FRAME:512B`, and
 ...               `-v GUARANTEE:yes` to measure all once more with an equal share of the network guaranteed to each.
 ...
-...               Other packet sizes and loads (tag SWEEP) and three at once (tag THREE) are skipped, as they take
-...               longer; `-v MORE:yes` measures them too.
+...               Other packet sizes and loads (tag SWEEP), a tunnel (tag TUNNEL) and three at once (tag THREE) are
+...               skipped, as they take longer; `-v MORE:yes` measures them too.
 
 Resource          ../../resources/libraries/robot/interference.resource
 
@@ -50,6 +50,11 @@ Side By Side At A Medium Load
     [Documentation]    More than the slowest carry beside others.
     [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
     interference/sweep.yaml    512B    20000
+
+Side By Side With A Tunnel
+    [Documentation]    All of each packet is read and written: who has so much to do for a packet leaves less to others.
+    [Tags]    TUNNEL    ${UNLESS ASKED}[${MORE}]
+    interference/tunnel.yaml
 
 Three Side By Side
     [Documentation]    Whether pairs tell what three do to each other.

@@ -29,11 +29,16 @@ from tests.integration.test_nftables import named
 from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count
 
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
-LACKING = "; ".join(str(each) for each in function_makers.missing_for_some(TOPOLOGY.dut) if "NFs of kind" in str(each))
+LACKING = "; ".join(
+    str(each)
+    for each in function_makers.missing_for_some(TOPOLOGY.dut)
+    if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in (NfKind.SURICATA, NfKind.OPENVPN))
+)
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 FRAMES = 20
 GATEWAY, NAT, PROCESS = NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.PROCESS
-MONITORS = tuple(kind for kind in NfKind if kind.is_monitor)
+MONITORS = tuple(kind for kind in NfKind if kind.is_monitor and kind is not NfKind.SURICATA)
+"""Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind.NGINX_PROXY, NfKind.NGINX_BALANCER)
 LOAD_PPS = 4000.0
 WAITING = "import time\nwhile True: time.sleep(60)"
@@ -133,7 +138,7 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
         assert done(deployment) == {
             "nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent), "nf-1-3": Processed(sent, 0)
         }  # fmt: skip
-        assert named("nf-1-2")["translated"] == sent / 2
+        assert named("nf-1-2")["translated"] == pytest.approx(sent / 2, abs=1)  # each way has its own flows
         others = deployment.measure(trial(protocol=Protocol.IP))
         assert others.received == others.sent
         (first, _) = deployment.problems()

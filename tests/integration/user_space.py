@@ -53,7 +53,9 @@ def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] =
 
 
 @contextmanager
-def prepared(topology: Topology, asked_cell: Cell, plan: Plan | None = None) -> Iterator[Parts]:
+def prepared(
+    topology: Topology, asked_cell: Cell, plan: Plan | None = None, frame_name: str = "64B"
+) -> Iterator[Parts]:
     """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
     world = world_of(topology)
 
@@ -70,17 +72,17 @@ def prepared(topology: Topology, asked_cell: Cell, plan: Plan | None = None) -> 
     try:
         yield world.parts(
             plan or make_plan(topology, asked_cell, discover()),
-            Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame("64B"), profile=profile("quick")),
+            Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame(frame_name), profile=profile("quick")),
         )
     finally:
         world.close()
 
 
 @contextmanager
-def deployed(topology: Topology, asked_cell: Cell) -> Iterator[Deployment]:
-    """A running cell."""
+def deployed(topology: Topology, asked_cell: Cell, frame_name: str = "64B") -> Iterator[Deployment]:
+    """A running cell, for frames of a size."""
     with (
-        prepared(topology, asked_cell) as parts,
+        prepared(topology, asked_cell, frame_name=frame_name) as parts,
         Deployment(make_plan(topology, asked_cell, discover()), parts) as running,
     ):
         yield running

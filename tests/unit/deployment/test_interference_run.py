@@ -4,11 +4,15 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.interference import Done, InterferenceStudy
 from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.server import SharedServer
 from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import Truth
@@ -242,10 +246,66 @@ def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_st
         study_of(spec("gateway", together=40)).plan()
 
 
+def ids(**changes: object) -> Contender:
+    row = {"name": "ids", "type": NfType.INSPECTION, "kind": NfKind.SURICATA, "stand_in": NfKind.NGREP}
+    return Contender.model_validate({**row, **changes})
+
+
+def with_ids(one: Contender) -> InterferenceSpec:
+    return spec(repetitions=1).model_copy(update={"contenders": (one, *spec("gateway").contenders)})
+
+
+def test_what_is_there_needs_no_stand_in() -> None:
+    found = measured(with_ids(ids()))
+    assert (found.spec.contenders[0].kind, found.spec.contenders[0].stand_in_for) == (NfKind.SURICATA, None)
+
+
+@pytest.mark.parametrize("own", [None, Program(start=("my-ids",))])
+def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
+    own: Program | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = NfKind.PROCESS if own else NfKind.SURICATA
+    real = SharedServer.deploy
+    taken_away: list[object] = []
+
+    def deploy(server: SharedServer, company: tuple[str, ...], *more: object) -> CellUnderTest:
+        if company[0] == "ids" and server._contenders["ids"].kind is kind:
+            server._deployed = cast(Any, (SimpleNamespace(remove=taken_away.append), kind))
+            raise Unsupported("it is not installed")
+        return real(server, company, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SharedServer, "deploy", deploy)
+    study = study_of(with_ids(ids(kind=kind, program=own)))
+    study.plan()
+    study.measure(study.load_pps())
+    found = study.result()
+    stand_in = found.spec.contenders[0]
+    assert (stand_in.kind, stand_in.program) == (NfKind.NGREP, None)
+    assert stand_in.stand_in_for == ("my-ids" if own else "suricata")
+    assert {row.target for row in found.matrix} == {"ids", "gateway"}
+    assert "ids is measured as ngrep: it is not installed" in found.notes
+    assert taken_away == [kind], "what came to life of it is removed before its stand-in is deployed"
+    assert study.draft.plan is not None
+    assert set(study.draft.plan.cell.instance_kinds) == {NfKind.NGREP}
+
+
+def test_a_testbed_without_a_kind_gets_the_stand_in_before_anything_starts() -> None:
+    kinds = (NfKind.SIM, NfKind.LINUX_GATEWAY, NfKind.NGREP)
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": kinds})
+    study = study_of(with_ids(ids()), topology=SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}}))
+    study.plan()
+    assert study.spec.contenders[0].kind is NfKind.NGREP
+
+
+def test_a_stand_in_needs_no_program_of_its_own() -> None:
+    with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
+        ids(stand_in=NfKind.PROCESS)
+
+
 def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
     own = Program(start=("my-ids", "-i", "{left}"))
-    ids = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
-    both = (*spec("gateway").contenders, ids)
+    one = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
+    both = (*spec("gateway").contenders, one)
     study = study_of(spec(repetitions=1).model_copy(update={"contenders": both}))
     study.plan()
     company = study._server.plan(("ids", "gateway"))

@@ -13,6 +13,8 @@ from resources.libraries.python.drivers.function.nftables.driver import Nftables
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.function.nginx.driver import NginxProxies
 from resources.libraries.python.drivers.function.nginx.driver import missing as nginx_missing
+from resources.libraries.python.drivers.function.openvpn.driver import OpenVpns
+from resources.libraries.python.drivers.function.openvpn.requirements import missing as openvpn_missing
 from resources.libraries.python.drivers.function.process.driver import UserPrograms
 from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.function.testpmd.driver import Testpmds
@@ -33,7 +35,7 @@ from resources.libraries.python.roles.function import NetworkFunctions
 
 def _monitors(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], NetworkFunctions]:
     return lambda node, site, row: Monitors(
-        row, site.fabric, monitors(node.ngrep.patterns)[kind], site.companions(kind)
+        row, site.fabric, monitors(node.ngrep.patterns, node.suricata.rules)[kind], site.companions(kind)
     )
 
 
@@ -52,6 +54,9 @@ _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunc
         row, site.fabric, rulesets.gateway(node.gateway.addresses)
     ),
     **{kind: _nginx(kind) for kind in _NGINX},
+    NfKind.OPENVPN: lambda _, site, row: OpenVpns(
+        row, site.fabric, site.companions("openvpn-left"), site.companions("openvpn-right")
+    ),
     NfKind.QEMU: lambda node, site, row: VirtualMachines(row, site.plan, site.fabric, site.lock, node.vm),
     NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
         row,
@@ -78,7 +83,7 @@ _WATCHING: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], Ne
 
 
 def _missing_for_monitor(kind: NfKind) -> Callable[[DutNode], Sequence[Problem]]:
-    return lambda node: tuple(monitor_missing(kind, monitors(node.ngrep.patterns)[kind]))
+    return lambda node: tuple(monitor_missing(kind, monitors(node.ngrep.patterns, node.suricata.rules)[kind]))
 
 
 _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
@@ -87,6 +92,7 @@ _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
     NfKind.LINUX_GATEWAY: lambda _: tuple(nft_missing()),
     **{kind: _missing_for_monitor(kind) for kind in NfKind if kind.is_monitor},
     **dict.fromkeys(_NGINX, lambda _: tuple(nginx_missing())),
+    NfKind.OPENVPN: lambda _: tuple(openvpn_missing()),
     NfKind.TESTPMD: lambda _: tuple(testpmd_missing()),
     NfKind.VPP: lambda node: tuple(vpp_missing(node.vpp)),
 }
@@ -101,6 +107,7 @@ _ON_REQUEST = frozenset(
         NfKind.LINUX_GATEWAY,
         *(kind for kind in NfKind if kind.is_monitor),
         *_NGINX,
+        NfKind.OPENVPN,
     }
 )
 """Kinds that a topology offers beside its default: a machine that lacks something for them runs all else too."""

@@ -14,6 +14,7 @@ from resources.libraries.python.interference.schedule import Turn, schedule
 from resources.libraries.python.interference.study import advised, analyse
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
@@ -82,16 +83,23 @@ class InterferenceStudy:
         Raises:
             PlanError: The testbed lacks a kind of network function, or so many do not fit.
         """
-        plan = self._server.plan(self._names[:1] * self.spec.together)  # first: of many there are very many companies
+        offered = {*self._topology.dut.containers, self._topology.dut.vms}
+        for contender in self.spec.contenders:
+            if contender.kind not in offered:
+                self._stand_in(contender.name, f"the testbed has no {contender.kind}")
+        plan = self._name_parts()  # first: of many there are very many companies
         turns = schedule(self.spec)
         for turn in turns:
             self._server.plan((turn.target, *turn.against))
-        self.draft.plan = plan
         self.draft.warnings.extend(plan.warnings)
+        return len(turns)
+
+    def _name_parts(self) -> Plan:
+        plan = self.draft.plan = self._server.plan(self._names[:1] * self.spec.together)
         kinds = tuple(dict.fromkeys(contender.kind for contender in self.spec.contenders))
         cell = plan.cell.model_copy(update={"nf_chains": len(kinds), "instance_kinds": kinds})
         self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
-        return len(turns)
+        return plan
 
     def load_pps(self) -> float:
         """What to offer to each, one way: as asked, or more than the fastest carries alone.
@@ -193,15 +201,39 @@ class InterferenceStudy:
         reasons: list[str] = []
         for name in self._names:
             try:
-                carried[name] = self._server.carried_pps(name)
+                carried[name] = self._carried_pps(name)
             except RunStopped:
                 raise
             except (CsitError, OSError) as error:
                 reasons.append(f"{name} is left out: {reason_of(error)}")
-            finally:
-                self._remove()
         if not carried:
             raise Unsupported("; ".join(reasons))
         self._absent = frozenset(self._names) - carried.keys()
         self._notes += reasons
         return carried
+
+    def _carried_pps(self, name: str) -> float:
+        """What one carries alone; where it does not start and has a stand-in, what that carries."""
+        try:
+            try:
+                return self._server.carried_pps(name)
+            finally:
+                self._remove()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            if not self._stand_in(name, reason_of(error)):
+                raise
+        self._name_parts()
+        return self._carried_pps(name)
+
+    def _stand_in(self, name: str, why: str) -> bool:
+        """Have a network function replaced by its stand-in; false where it has none."""
+        one = next(contender for contender in self.spec.contenders if contender.name == name)
+        if one.stand_in is None:
+            return False
+        self._notes.append(f"{name} is measured as {one.stand_in}: {why}")
+        contenders = tuple(one.replaced() if each is one else each for each in self.spec.contenders)
+        self.spec = self.spec.model_copy(update={"contenders": contenders})
+        self._server = SharedServer(self._topology, self._world, self.spec, self._protocol)
+        return True

@@ -61,7 +61,7 @@ class InterferenceLibrary(CharacterizingLibrary):
         try:
             load_pps = skipping(study.load_pps)
             logger.info(f"{load_pps:.0f} pps are offered to each, one way")
-            self._progress.loads(load_pps)
+            self._progress.loads(load_pps, study.spec)
             study.measure(load_pps)
         except RunStopped as error:
             raise EndOfRun(str(error)) from error

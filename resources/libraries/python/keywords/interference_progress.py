@@ -28,12 +28,13 @@ class InterferenceProgress:
             f"{self._name}: {turns} {'simulated ' if simulated else ''}measurements of {names}, alone and up to "
             f"{spec.together} together, {rounds}{about}"
         )
+
+    def loads(self, load_pps: float, spec: InterferenceSpec) -> None:
+        """All have been tried alone: the load is known, and who stands in for whom."""
         for contender in spec.contenders:
             if contender.stand_in_for:
-                self._console.line(f"{self._name}: {contender.name} is a stand-in for {contender.stand_in_for}")
-
-    def loads(self, load_pps: float) -> None:
-        """The load is known."""
+                what = f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
+                self._console.line(f"{self._name}: {what}")
         self._console.line(f"{self._name}: {human_rate(load_pps)} offered to each, one way")
 
     def turn(self, done: Done) -> None:

@@ -35,16 +35,24 @@ class Contender(Frozen):
     name: VnfName
     type: NfType
     kind: NfKind
+    stand_in: NfKind | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    """What takes its place on a testbed where its kind, or its program, is not installed."""
     stand_in_for: str | None = None
     """What it takes the place of, where that is not installed."""
     program: Program | None = Field(default=None, exclude_if=lambda program: program is None)
-    """Of kind `process` only: the user's own, such as an intrusion detection system that is installed."""
+    """Of kind `process` only: the user's own."""
 
     @model_validator(mode="after")
     def _program_fits(self) -> Self:
-        if reason := misfit(self.kind, self.program):
+        if reason := misfit(self.kind, self.program) or misfit(self.stand_in, None):
             raise ValueError(f"{self.name}: {reason}")
         return self
+
+    def replaced(self) -> Self:
+        """Its stand-in, which says so; it has one."""
+        original = self.program.start[0] if self.program else self.kind
+        changes = {"kind": self.stand_in, "stand_in": None, "stand_in_for": f"{original}", "program": None}
+        return self.model_copy(update=changes)
 
 
 class InterferenceSpec(Frozen):

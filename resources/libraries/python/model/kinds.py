@@ -21,11 +21,14 @@ class NfKind(StrEnum):
     NETSNIFF = "netsniff"
     PKTSTAT = "pktstat"
     NGREP = "ngrep"
+    SURICATA = "suricata"
     """Programs that look at packets: inline beside the kernel that routes them, passive at copies of them."""
     NGINX_BALANCER = "nginx_balancer"
     """nginx that spreads datagrams over addresses behind it; the source address stays."""
     NGINX_PROXY = "nginx_proxy"
     """nginx that sends datagrams on under its own address and port."""
+    OPENVPN = "openvpn"
+    """Both ends of an OpenVPN tunnel: each packet is encrypted by one and decrypted by the other."""
     PROCESS = "process"
     """A program of the user's own in a network namespace."""
     QEMU = "qemu"
@@ -77,6 +80,6 @@ def are_vms(kinds: Collection[NfKind | None]) -> bool:
     return bool(kinds) and all(kind is not None and kind.is_vm for kind in kinds)
 
 
-_MONITORS = frozenset({NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP})
+_MONITORS = frozenset({NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP, NfKind.SURICATA})
 _WATCHING = _MONITORS | {NfKind.PROCESS, NfKind.SIM}
-_WITH_PROGRAM = _WATCHING - {NfKind.SIM} | {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY}
+_WITH_PROGRAM = _WATCHING - {NfKind.SIM} | {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY, NfKind.OPENVPN}

@@ -12,7 +12,18 @@ from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.settings import Firewall, Gateway, Generator, Ngrep, Ovs, Sizes, Trex, Vm, Vpp
+from resources.libraries.python.model.settings import (
+    Firewall,
+    Gateway,
+    Generator,
+    Ngrep,
+    Ovs,
+    Sizes,
+    Suricata,
+    Trex,
+    Vm,
+    Vpp,
+)
 
 
 def _is_cpu_list(ranges: str) -> str:
@@ -39,8 +50,10 @@ ContainerKind = Literal[
     NfKind.NETSNIFF,
     NfKind.PKTSTAT,
     NfKind.NGREP,
+    NfKind.SURICATA,
     NfKind.NGINX_BALANCER,
     NfKind.NGINX_PROXY,
+    NfKind.OPENVPN,
     NfKind.PROCESS,
     NfKind.TESTPMD,
     NfKind.VPP,
@@ -166,6 +179,7 @@ class DutNode(Frozen):
     firewall: Firewall = Firewall()
     gateway: Gateway = Gateway()
     ngrep: Ngrep = Ngrep()
+    suricata: Suricata = Suricata()
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()

@@ -69,6 +69,13 @@ class Ngrep(Frozen):
     """That each payload is searched for; none is in what our own generators send."""
 
 
+class Suricata(Frozen):
+    """What an NF of kind suricata does."""
+
+    rules: Annotated[int, Field(ge=1, le=50_000)] = 1000
+    """By which it searches each payload; nothing that our own generators send has one of their patterns."""
+
+
 class Ovs(Frozen):
     """How Open vSwitch is made."""
 

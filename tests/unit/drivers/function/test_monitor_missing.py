@@ -19,7 +19,7 @@ from tests.unit.planning.test_first_instances import together
 def test_a_missing_program_is_one_sentence_with_how_to_mend_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", lambda _: None)
     nothing = SimpleNamespace()  # would fail on any use
-    program = programs(100)[kind]
+    program = programs(100, 100)[kind]
     monitors = Monitors(
         together([NfKind.PKTSTAT]).functions[:1], cast(Fabric, nothing), program, cast(Companions, nothing)
     )

@@ -10,6 +10,8 @@ import errno
 import os
 import socket
 import struct
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 from threading import Lock
 
 from resources.libraries.python.drivers.generator.builtin.kernel import PACKET_STATISTICS, SOL_PACKET
@@ -29,6 +31,8 @@ class PacketSocket:
     def __init__(self, own: socket.socket) -> None:
         """Take over a descriptor of it."""
         self._socket = own
+        self.interface: str = own.getsockname()[0]
+        """At which it gets packets."""
         self._packets = self._dropped = 0
         self._lock = Lock()
 
@@ -59,39 +63,63 @@ def find(pid: int, interface: str) -> PacketSocket | None:
     Raises:
         Unsupported: This system does not let us look at sockets of others.
     """
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
-    try:
-        for descriptor in _sockets_of(pid):
-            if (found := _taken(process, descriptor)) is None:
-                continue
+    with closing(shared(pid)) as sockets:
+        for found in sockets:
             if found.family == socket.AF_PACKET and found.getsockname()[0] == interface:
                 return PacketSocket(found)
             found.close()
-    finally:
-        os.close(process)
     return None
 
 
-def _sockets_of(pid: int) -> list[int]:
+def shared(pid: int) -> Generator[socket.socket, None, None]:
+    """All sockets of a process, by descriptors of our own, which the caller closes; none when the process is gone.
+
+    Raises:
+        Unsupported: This system does not let us look at sockets of others.
+    """
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except OSError as error:
+        raise _not_shared(error.errno or 0) from error
+    try:
+        for descriptor in _sockets_of(pid):
+            if (found := _taken(process, descriptor)) is not None:
+                yield found
+    finally:
+        os.close(process)
+
+
+def _sockets_of(pid: int) -> Iterator[int]:
     folder = f"/proc/{pid}/fd"
     try:
-        links = {name: os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}  # noqa: PTH115,PTH208
-    except FileNotFoundError:  # one was closed, or the process ended
-        return []
-    return [int(name) for name, target in links.items() if target.startswith("socket:")]
+        names = os.listdir(folder)  # noqa: PTH208
+    except FileNotFoundError:  # the process ended
+        return
+    except PermissionError as error:
+        raise _not_shared(errno.EPERM) from error
+    for name in names:
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if os.readlink(f"{folder}/{name}").startswith("socket:"):  # noqa: PTH115
+                yield int(name)
 
 
 def _taken(process: int, descriptor: int) -> socket.socket | None:
     own = _libc.syscall(_SYS_PIDFD_GETFD, process, descriptor, 0)
     if own >= 0:
-        return socket.socket(fileno=own)
+        # Left alone, Python reads the family from the socket's own address, and one of AF_XDP has none.
+        any_family = socket.socket(socket.AF_UNIX, fileno=own)
+        family = any_family.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN)
+        return socket.socket(family, fileno=any_family.detach())
     code = ctypes.get_errno()
     if code in (errno.EBADF, errno.ESRCH):  # closed, or the process ended
         return None
-    raise Unsupported(
-        f"what a monitor sees cannot be counted: its packet socket cannot be shared ({os.strerror(code)}); "
+    raise _not_shared(code)
+
+
+def _not_shared(code: int) -> Unsupported:
+    return Unsupported(
+        f"what a program gets and misses cannot be counted: its sockets cannot be shared ({os.strerror(code)}); "
         "this takes root and the right to trace processes (CAP_SYS_PTRACE)"
     )

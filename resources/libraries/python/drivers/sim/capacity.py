@@ -33,9 +33,11 @@ _KINDS_PPS = {
     NfKind.LINUX_FIREWALL: 0.3e6,
     NfKind.PKTSTAT: 0.25e6,
     NfKind.PROCESS: 0.2e6,
+    NfKind.SURICATA: 0.2e6,
     NfKind.NGREP: 0.15e6,
     NfKind.NGINX_BALANCER: 0.1e6,
     NfKind.NGINX_PROXY: 0.09e6,
+    NfKind.OPENVPN: 0.08e6,
 }
 """The same of other kinds. Assumed: the fewer, the more is done to each packet."""
 _COPY_US = 0.046

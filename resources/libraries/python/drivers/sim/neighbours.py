@@ -23,8 +23,10 @@ SENSITIVITY: Mapping[NfKind, float] = {
     NfKind.TCPDUMP: 0.50,
     NfKind.PKTSTAT: 0.60,
     NfKind.NGREP: 0.65,
+    NfKind.SURICATA: 0.65,
     NfKind.NGINX_BALANCER: 0.40,
     NfKind.NGINX_PROXY: 0.50,
+    NfKind.OPENVPN: 0.40,
 }
 PRESSURE: Mapping[NfKind, float] = {
     NfKind.LINUX_ROUTER: 0.25,
@@ -35,8 +37,10 @@ PRESSURE: Mapping[NfKind, float] = {
     NfKind.TCPDUMP: 0.60,
     NfKind.PKTSTAT: 0.55,
     NfKind.NGREP: 0.80,
+    NfKind.SURICATA: 0.80,
     NfKind.NGINX_BALANCER: 0.70,
     NfKind.NGINX_PROXY: 0.75,
+    NfKind.OPENVPN: 0.85,
 }
 _OTHER_SENSITIVITY, _OTHER_PRESSURE = 0.3, 0.4
 _WAYS = 2

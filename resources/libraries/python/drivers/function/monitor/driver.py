@@ -1,9 +1,12 @@
 """Network functions as monitors: a program that looks at all packets, beside the kernel that routes them or alone."""
 
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
+from resources.libraries.python.drivers.function.monitor import control
 from resources.libraries.python.drivers.function.monitor.programs import Program
 from resources.libraries.python.drivers.host import packet_sockets
 from resources.libraries.python.drivers.host.companions import Companions
@@ -64,13 +67,21 @@ class Monitors:
             raise Unsupported("; ".join(map(str, lacks)))
         self._version = _version(self._program)
         for function in self._functions:
-            argv = self._program.argv(_watched(function))
+            argv = self._program.argv(_watched(function), self._prepared(function))
             self._companions.start(function.name, [path_of(argv[0]) or argv[0], *argv[1:]], prints=True)
         for function in self._functions:
             self._companions.wait_for(
                 function.name, "a packet socket", lambda function=function: self._not_watching(function), _READY_S  # type: ignore[misc]
             )  # fmt: skip
         route((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
+
+    def _prepared(self, function: NfPlan | TapPlan) -> Path:
+        """The folder of an NF's program, with what it reads."""
+        place = self._companions.folder / function.name
+        for name, text in self._program.files(_watched(function), place).items():
+            place.mkdir(exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8")
+        return place
 
     def _not_watching(self, function: NfPlan | TapPlan) -> str:
         pid = self._companions.pids()[function.name]
@@ -91,7 +102,15 @@ class Monitors:
 
     def processed(self) -> Mapping[str, Processed]:
         """Packets that each program got, and that it was too slow for."""
-        return {name: found.read() for name, found in self._sockets.items()}
+        return {name: self._counted(name, found) for name, found in self._sockets.items()}
+
+    def _counted(self, name: str, own: PacketSocket) -> Processed:
+        ours = own.read()
+        if self._program.control is None:
+            return ours
+        place = self._companions.folder / name / self._program.control
+        theirs = control.taken(place, own.interface)
+        return Processed(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
 
     def facts(self) -> Mapping[str, str]:
         """What looks at packets, and what it does with each."""
@@ -100,8 +119,12 @@ class Monitors:
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""
-        found = (*self._companions.problems(), *self._fabric.problems(self._owners))
-        return found or tuple(self._passed_by())
+        if found := (*self._companions.problems(), *self._fabric.problems(self._owners)):
+            return found
+        try:
+            return tuple(self._passed_by())
+        except CsitError as error:  # one that counts by itself does not answer
+            return (str(error),)
 
     def _passed_by(self) -> Iterator[str]:
         processed = self.processed()
@@ -133,7 +156,7 @@ def _watched(function: NfPlan | TapPlan) -> str:
 
 
 def _version(program: Program) -> str:
-    """What it says of itself: the first line with a number in it.
+    """Its name with the version that it tells.
 
     Raises:
         CsitError: It cannot be run.
@@ -150,6 +173,6 @@ def _version(program: Program) -> str:
         raise CsitError(f"{program.name} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
         raise NotReady(f"the version of {program.name}", _READY_S, "still running") from error
-    lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
-    told = (line.split(",")[0].strip() for line in lines if program.name in line and any(map(str.isdigit, line)))
-    return next(told, program.name).replace(":", "").replace(" version", "")
+    text = (done.stdout + done.stderr).decode(errors="replace")
+    told = re.search(rf"\b{re.escape(program.name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
+    return f"{program.name} {told[1]}" if told else program.name

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from resources.libraries.python.drivers.function.monitor import suricata
+from resources.libraries.python.drivers.function.monitor.patterns import patterns
 from resources.libraries.python.model.kinds import NfKind
 
 _FOR_EVER_S = 2_000_000_000
 _BUFFER_KIB = 4096
 """Of tcpdump's and netsniff's rings; of the others it is the library's 2 MB."""
-_SPREAD = 2_654_435_761
-"""Odd and near 2^32 divided by the golden ratio: multiples of it, modulo 2^32, have little in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,40 +23,37 @@ class Program:
     """Of Debian, that has it."""
     does: str
     """With each packet; for a person."""
-    argv: Callable[[str], list[str]]
-    """The argument vector, for an interface."""
+    argv: Callable[[str, Path], list[str]]
+    """The argument vector, for an interface and the folder that is the program's own."""
     tells: str
     """The argument with which it tells its version."""
+    files: Callable[[str, Path], Mapping[str, str]] = lambda *_: {}
+    """What it reads from its folder: texts by name, for an interface and that folder."""
+    control: str | None = None
+    """Name of a socket in its folder, where it counts by itself and tells there: its packet socket's counters are then
+    emptied by two."""
 
 
-def patterns(count: int) -> tuple[str, ...]:
-    """Contents that no packet of a generator has: eight hexadecimal digits each, all different.
-
-    Args:
-        count: How many, up to 2^32.
-    """
-    return tuple(f"{number * _SPREAD % 2**32:08x}" for number in range(1, count + 1))
-
-
-def programs(pattern_count: int) -> Mapping[NfKind, Program]:
+def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
     """All of them.
 
     Args:
-        pattern_count: What the payload is searched for.
+        pattern_count: What ngrep searches the payload for.
+        rule_count: By which Suricata searches it.
     """
     return {
         NfKind.TCPDUMP: Program(
             "tcpdump",
             "tcpdump",
             "decodes headers and writes a line for each packet",
-            lambda interface: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
+            lambda interface, _: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
             "--version",
         ),
         NfKind.NETSNIFF: Program(
             "netsniff-ng",
             "netsniff-ng",
             "keeps each packet as in a file of captures, which is thrown away",
-            lambda interface: [
+            lambda interface, _: [
                 "netsniff-ng", "--in", interface, "--out", "/dev/null", "--silent", "--ring-size",
                 f"{_BUFFER_KIB}KiB", "--no-sock-mem", "--no-hwtimestamp",
             ],
@@ -66,14 +64,23 @@ def programs(pattern_count: int) -> Mapping[NfKind, Program]:
             "pktstat",
             "adds each packet to its flow",
             # In the mode for one report: else it draws on a terminal, which is not there. The report is never due.
-            lambda interface: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
+            lambda interface, _: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
             "-?",
         ),
         NfKind.NGREP: Program(
             "ngrep",
             "ngrep",
             f"searches each payload for {pattern_count} patterns; a stand-in for an intrusion detection system",
-            lambda interface: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
+            lambda interface, _: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
             "-V",
+        ),
+        NfKind.SURICATA: Program(
+            "suricata",
+            "suricata (on Debian 12: from bookworm-backports)",
+            f"detects intrusions by {rule_count} rules that search each payload, and alerts",
+            suricata.argv,
+            "-V",
+            lambda interface, place: suricata.files(interface, place, rule_count),
+            suricata.CONTROL,
         ),
     }  # fmt: skip

@@ -1,0 +1,237 @@
+"""OpenVPN tunnels as NFs with real packets: encrypted on their way, unchanged behind it, counted, and nothing left."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.function.openvpn.requirements import missing
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.cgroup_folders import processes_of
+from resources.libraries.python.drivers.host.cgroups import discover
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.sweep import Protocol
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.roles.function import Confined, Processing
+from tests.integration.robot_runs import PROJECT
+from tests.integration.user_space import (
+    deployed,
+    kill_run,
+    machine_stays_as_it_was,
+    planned,
+    processes,
+    send_and_count,
+)
+
+LACKING = "; ".join(map(str, missing()))
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+ROUTER, OPENVPN = NfKind.LINUX_ROUTER, NfKind.OPENVPN
+FRAMES = 20
+TTL = 64
+LOAD_PPS = 1000.0
+"""So low that the first queue, of 256 packets each way, holds what comes while the machine does something else."""
+FOLDERS = [DIRECTORY / "run" / name for name in ("openvpn-left", "openvpn-right")]
+VICTIM = """
+import time
+from tests.integration.test_openvpn import OPENVPN, TOPOLOGY, cell
+from tests.integration.user_space import deployed
+with deployed(TOPOLOGY, cell(OPENVPN)):
+    print("deployed", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    with machine_stays_as_it_was("openvpn"):
+        yield
+    assert not [folder for folder in FOLDERS if folder.exists()]
+
+
+def cell(*kinds: NfKind, limits: tuple[Limits, ...] = ()) -> Cell:
+    return Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, limits=limits)
+
+
+@contextmanager
+def running(*kinds: NfKind, limits: tuple[Limits, ...] = (), frame_name: str = "64B") -> Iterator[Deployment]:
+    with deployed(TOPOLOGY, cell(*kinds, limits=limits), frame_name) as deployment:
+        yield deployment
+        assert deployment.problems() == ()
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+
+
+def trial(load_pps: float = LOAD_PPS, frame_name: str = "128B", protocol: Protocol | None = None) -> Trial:
+    return Trial(
+        load_pps=load_pps,
+        duration_s=0.5,
+        frame=frame(frame_name),
+        probe_pps=0.0 if protocol else 100.0,
+        purpose="sweep",
+        protocol=protocol,
+    )
+
+
+def done(deployment: Deployment) -> dict[str, Processed]:
+    return dict(cast(Processing, deployment.parts.functions).processed())
+
+
+def listener(interface: str) -> socket.socket:
+    heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))  # ETH_P_ALL
+    heard.bind((interface, 0x0003))
+    heard.setblocking(False)
+    return heard
+
+
+def heard_by(listening: socket.socket) -> list[bytes]:
+    rows = []
+    while True:
+        try:
+            rows.append(listening.recv(1 << 16))
+        except BlockingIOError:
+            return rows
+
+
+def packet(flow: Flow, payload: bytes, ttl: int = TTL) -> bytes:
+    """An IPv4 packet of a flow with a right checksum and no fragments, by UDP."""
+    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 7, 0x4000, ttl, 17, 0) + addresses
+    total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+    udp = struct.pack("!HHHH", 9, 9, 8 + len(payload), 0)
+    return header[:10] + struct.pack("!H", checksum) + header[12:] + udp + payload
+
+
+def send(flow: Flow, payload: bytes) -> None:
+    ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((flow.tx_interface, 0))
+        port.send(ethernet + packet(flow, payload))
+
+
+@pytest.mark.parametrize("frame_bytes", [64, 1518, 9000])
+def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int) -> None:
+    payload = os.urandom(frame_bytes - 18 - 28)
+    with (
+        running(OPENVPN, frame_name=f"{frame_bytes}B") as deployment,
+        namespaces.run_inside("csit-nf-1-1", partial(listener, "lo")) as loopback,
+    ):
+        for number, flow in enumerate(deployment.plan.flows, 1):
+            with namespaces.run_inside("csit-generator", partial(listener, flow.rx_interface)) as behind:
+                namespaces.run_inside("csit-generator", partial(send, flow, payload))
+                wanted = packet(flow, payload, TTL - 2)  # routed into the tunnel, and out of it
+                arrived: list[bytes] = []
+                wait_until("the packet", partial(_arrives, behind, arrived, wanted), 10.0)
+            inside = heard_by(loopback)
+            # Loopback shows each packet as it leaves and as it comes. One of its own, so no fragments.
+            assert len(inside) == 2
+            assert min(map(len, inside)) > frame_bytes
+            assert not any(payload in each for each in inside)
+            assert done(deployment) == {"nf-1-1": Processed(number, 0)}
+
+
+def _arrives(behind: socket.socket, arrived: list[bytes], wanted: bytes) -> str:
+    arrived += [each[14 : 14 + len(wanted)] for each in heard_by(behind)]
+    return "" if arrived == [wanted] else f"{len(arrived)} came, {[each[:28].hex() for each in arrived]}"
+
+
+def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted() -> None:
+    with running(ROUTER, OPENVPN, OPENVPN) as deployment:
+        send_and_count(deployment)
+        tunnels = {f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in (2, 3)}
+        assert done(deployment) == {"nf-1-1": Processed(2 * FRAMES), **tunnels}
+        result = deployment.measure(trial())
+        assert result.received == result.sent
+        assert all(each.received == each.sent and each.p50_ns for each in result.latency)
+        sent = 2 * FRAMES + result.sent + sum(each.sent for each in result.latency)
+        assert done(deployment)["nf-1-3"] == Processed(sent, 0)
+        others = deployment.measure(trial(protocol=Protocol.IP))
+        assert others.received == others.sent
+        fact = deployment.facts()["functions"][OPENVPN]
+        assert fact.startswith("OpenVPN 2.")
+        assert "AES-256-GCM" in fact
+
+
+def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one() -> None:
+    with running(OPENVPN):
+        kept = {path.name for folder in FOLDERS for path in folder.iterdir()}
+        assert kept == {"certificate.pem", "nf-1-1.log", "openvpn.conf"}
+        assert not [path for folder in FOLDERS for path in folder.iterdir() if "PRIVATE" in path.read_text()]
+        assert {len(line.split()) for line in processes("openvpn").values()} == {3}
+        assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_RR}
+
+
+def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
+    with running(OPENVPN) as deployment:
+        (left,) = (pid for pid, line in processes("openvpn").items() if "openvpn-left" in line)
+        os.kill(left, signal.SIGSTOP)
+        deployment.measure(trial(20_000.0))
+        os.kill(left, signal.SIGCONT)
+        received = sum(deployment.counters()[name].rx_packets for name in ("csn1x1i1", "csn1x1i2"))
+
+        def unsettled() -> str:
+            found = done(deployment)["nf-1-1"]
+            return "" if found.packets + (found.dropped or 0) == received else f"{found} of {received}"
+
+        wait_until("the queues to be empty", unsettled, 10.0)
+        # Two queues of packets came through in the end, that of the device and that of the socket.
+        assert (done(deployment)["nf-1-1"].dropped or 0) > received / 2
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_an_end_that_was_killed_is_named_and_nothing_passes_its_tunnel_by(side: str) -> None:
+    with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
+        (pid,) = (pid for pid, line in processes("openvpn").items() if f"openvpn-{side}" in line)
+        os.kill(pid, signal.SIGKILL)
+        # Its device goes first, and that is said too.
+        wait_until("its end", lambda: "" if "SIGKILL" in str(found := deployment.problems()) else f"{found}", 30.0)
+        (problem,) = deployment.problems()
+        assert problem.startswith(f"openvpn-{side} of nf-1-1 was killed by SIGKILL; it said last: ")
+        assert "Initialization Sequence Completed" in problem
+        with pytest.raises(CsitError, match=f"nf-1-1 has no device tun-{side}: that end of its tunnel has ended"):
+            done(deployment)
+        result = deployment.measure(trial())
+        assert (result.sent > 0, result.received) == (True, 0)
+
+
+def test_packets_that_pass_a_tunnel_by_are_said() -> None:
+    with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
+        argv = ["ip", "-n", "csit-nf-1-1", "rule", "del", "iif", "csn1x1i1"]
+        subprocess.run(argv, check=True)
+        deployment.measure(trial(20_000.0))
+        (problem,) = deployment.problems()
+        assert problem.startswith("nf-1-1 received ")
+        assert problem.endswith(" went into its tunnel")
+
+
+def test_a_tunnel_keeps_its_limits() -> None:
+    with running(OPENVPN, limits=(Limits(cpu=0.1, memory_mib=64),)) as deployment:
+        confined = processes_of(discover().folders("csit-nf-1-1"))
+        assert set(processes("openvpn")) <= set(confined)
+        assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_OTHER}
+        result = deployment.measure(trial(50_000.0))
+        assert 0 < result.received < 0.9 * result.sent
+        held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
+        assert held.throttled > 0
+
+
+def test_a_killed_run_leaves_no_tunnel() -> None:
+    kill_run(VICTIM, "openvpn", "openvpn.conf")

@@ -1,0 +1,104 @@
+"""A real intrusion detection system as an NF: it alerts by its rules, and every packet that it was given is counted."""
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.function.monitor.patterns import patterns
+from resources.libraries.python.drivers.function.monitor.suricata import ALERTS
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.model.cell import Tap
+from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.roles.function import Confined
+from tests.integration.test_local_fabric import frame as frame_of
+from tests.integration.test_real_functions import done, running, trial
+from tests.integration.user_space import machine_stays_as_it_was, processes
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
+]
+SURICATA = NfKind.SURICATA
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    with machine_stays_as_it_was("suricata"):
+        yield
+
+
+def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_each_second() -> None:
+    with running(SURICATA) as deployment:
+        sent = 0
+        for _ in range(3):
+            result = deployment.measure(trial().model_copy(update={"duration_s": 1.3}))
+            assert result.received == result.sent
+            sent += result.sent
+            assert done(deployment) == {"nf-1-1": Processed(sent, 0)}
+        assert deployment.facts()["functions"][SURICATA].startswith("suricata 7") or sent
+
+
+def test_a_payload_with_a_pattern_of_a_rule_raises_its_alert_and_is_forwarded_all_the_same() -> None:
+    pattern = patterns(7)[-1].encode()
+
+    def send(flow: Flow) -> None:
+        whole = frame_of(flow)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+            port.bind((flow.tx_interface, 0))
+            port.send(whole)
+            port.send(whole[: -len(pattern)] + pattern)
+
+    with running(SURICATA) as deployment:
+        flow = deployment.plan.flows[0]
+        namespaces.run_inside("csit-generator", partial(send, flow))
+        wait_until("packets", lambda: _missing(deployment, 2), 5.0)
+        (words,) = processes("suricata").values()
+        place = next(word for word in words.split() if word.endswith("/nf-1-1"))
+        wait_until("alert", lambda: "" if _alerts(place) else "there is none", 5.0)
+        (alert,) = _alerts(place)
+        assert "pattern 7" in alert
+
+
+def _missing(deployment: Deployment, wanted: int) -> str:
+    found = done(deployment)["nf-1-1"]
+    return "" if found == Processed(wanted, 0) else str(found)
+
+
+def _alerts(place: str) -> list[str]:
+    return Path(place, ALERTS).read_text(encoding="utf-8").splitlines()
+
+
+def test_it_sees_copies_within_limits() -> None:
+    tap = Tap(position=1, kind=SURICATA, limits=Limits(cpu=0.5, memory_mib=256))
+    with running(NfKind.LINUX_ROUTER, taps=(tap,)) as deployment:
+        result = deployment.measure(trial())
+        assert result.received == result.sent
+        assert done(deployment) == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
+        assert cast(Confined, deployment.parts.functions).throttling()["tap-1-1"].throttled >= 0
+
+
+def test_one_that_is_killed_is_named() -> None:
+    with pytest.raises(AssertionError, match="suricata of nf-1-1 was killed by SIGKILL"), running(SURICATA):
+        os.kill(next(iter(processes("suricata"))), signal.SIGKILL)
+
+
+def test_one_that_stands_still_is_named_since_it_does_not_answer() -> None:
+    with pytest.raises(AssertionError, match="suricata does not answer at"), running(SURICATA) as deployment:
+        pid = next(iter(processes("suricata")))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert deployment.problems() == ()
+        finally:
+            os.kill(pid, signal.SIGCONT)
