@@ -99,7 +99,11 @@ def test_vnfs_are_compared_in_all_chains_and_end_to_end_values_among_chains_of_o
     assert found == {("a", 2): 0.5, ("a", 3): 0.5, (CHAIN, 2): 1, (CHAIN, 3): 1, (HOST, 2): 1, (HOST, 3): 1}
 
 
-def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone() -> None:
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("tx_dropped_pps", "on the way out"), ("socket_dropped_pps", "its sockets being full")],
+)
+def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone(name: str, where: str) -> None:
     volumes = (1e8, 2e8)
     chains = [chain("a"), chain("b"), chain("a", "b"), chain("b", "a"), chain("a", "c"), chain("c", "b")]
     runs = [
@@ -107,16 +111,14 @@ def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone() -> Non
             each,
             volume,
             volume * (0.7 if each == chains[2] else 1),
-            {VSWITCH: {"tx_dropped_pps": [9e3 if each == chains[2] else 11.0]}},
+            {VSWITCH: {name: [9e3 if each == chains[2] else 11.0]}},
         )
         for each in chains
         for volume in volumes
     ]
     first = analyse(spec_of(("a", "b", "c"), volumes_bps=volumes), runs).suspects[0]
     assert first.chain == chains[2]
-    assert first.reasons[1] == (
-        "the vSwitch, on the way out, drops 9000 packets a second, 11 at most with its VNFs alone"
-    )
+    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9000 packets a second, 11 at most with its VNFs alone")
 
 
 def test_a_feature_is_changed_outside_three_standard_deviations_alone() -> None:

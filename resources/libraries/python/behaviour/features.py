@@ -54,6 +54,10 @@ FEATURES: tuple[Feature, ...] = (
     _guest("rx_dropped_pps", "pps", "packets that its ports dropped as they came in"),
     _guest("tx_dropped_pps", "pps", "packets that its ports dropped on the way out, the next one's queue being full"),
     _guest("queued_packets", "", "packets that wait in the queues behind it: received, and taken by nobody yet"),
+    _guest("queued_kib", "KiB", "memory of packets that wait in its sockets for its program"),
+    _guest(
+        "socket_dropped_pps", "pps", "packets that its program lost at its sockets, one being full, and no port counts"
+    ),
     _process("cpu_percent", "%", "CPU time of all its processes and of the kernel's threads that work for it"),
     _process("user_percent", "%", "CPU time of its processes in user space"),
     _process("system_percent", "%", "CPU time of its processes in the kernel"),

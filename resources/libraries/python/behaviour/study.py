@@ -141,6 +141,7 @@ def _evidence(chain: _Measured, at: Workload, known: Truth, owner: str) -> Evide
 _QUEUES = (
     (VSWITCH, "rx_dropped_pps", "the vSwitch, as packets come in,"),
     (VSWITCH, "tx_dropped_pps", "the vSwitch, on the way out,"),
+    (VSWITCH, "socket_dropped_pps", "the vSwitch, its sockets being full,"),
     (HOST, "backlog_drops", "the queue of a CPU"),
 )
 """Outside of VNFs: owner, feature, and what that is."""

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.receiving_sockets import ReceivingSockets, Seen
 from resources.libraries.python.drivers.sampler.accounts import LEVELS, Amounts
 from resources.libraries.python.drivers.sampler.guest_accounts import PortAccount
-from resources.libraries.python.drivers.sampler.queues import QueueAccount, forwarding
+from resources.libraries.python.drivers.sampler.queues import QueueAccount, SocketAccount, forwarding
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -28,6 +30,29 @@ class Counted(PortAccount):
         return {} if row is None else dict(zip(names, map(float, row), strict=True))
 
 
+class Told(ReceivingSockets):
+    """Sockets that were read before; then their process has ended."""
+
+    def __init__(self, *rows: Seen, in_rings: int = 0) -> None:
+        self._told = iter(rows)
+        self._waiting = in_rings
+
+    def read(self) -> Seen:
+        """The next row.
+
+        Raises:
+            CsitError: There is none.
+        """
+        row = next(self._told, None)
+        if row is None:
+            raise CsitError("it has ended")
+        return row
+
+    def in_rings(self) -> int:
+        """Always the same."""
+        return self._waiting
+
+
 def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
     account = QueueAccount(Counted((100, 90, 0, 0), (1000, 704, 4, 30)))
     assert account.read() == {"queued_packets": 0.0}, "what was lost before counts for nothing"
@@ -40,6 +65,29 @@ def test_counters_that_are_not_read_at_one_moment_make_no_queue_shorter_than_emp
     account = QueueAccount(Counted((0, 0, 0, 0), (100, 103, 0, 0)))
     account.read()
     assert account.read() == {"queued_packets": 0.0}
+
+
+def test_with_af_xdp_what_is_lost_in_user_space_does_not_wait_and_rings_need_not_be_empty_at_first() -> None:
+    ports = Counted((100, 90, 0, 0), (9000, 4004, 4, 30), (9000, 4004, 4, 30))
+    account = QueueAccount(ports, SocketAccount(Told(Seen(10, 5), Seen(410, 4305), in_rings=7)))
+    assert account.read() == {"queued_packets": 7.0}
+    assert account.read() == {"queued_packets": 7.0 + 8900 - 3914 - 30 - 400 - 4300}
+    assert account.read() == {}, "the vSwitch has ended"
+
+
+def test_what_no_port_counts_is_what_packet_sockets_refuse_and_what_is_taken_from_af_xdp_and_never_given() -> None:
+    account = SocketAccount(Told(Seen(4710, waiting_bytes=2048)))
+    assert account.read() == {"socket_dropped_pps": 4710.0, "queued_kib": 2.0}
+    assert account.read() == {}
+    assert SocketAccount(Told(Seen(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
+    assert "queued_kib" in LEVELS
+    assert "socket_dropped_pps" not in LEVELS
+
+
+def test_only_where_all_losses_are_known_the_sum_closes() -> None:
+    assert SocketAccount(Told(Seen(0, 0))).closes
+    assert not SocketAccount(Told(Seen(0, waiting_bytes=0))).closes
+    assert not SocketAccount(Told()).closes
 
 
 def planned(topology: str, *taps: Tap) -> Plan:

@@ -20,7 +20,15 @@ feature's value; levels are in its unit."""
 _OF_PROCESSES = ("user_percent", "system_percent", "memory_bytes")
 """Unknown of an owner that has no process; 0 of one whose processes have ended."""
 LEVELS = frozenset(
-    {"threads", "memory_bytes", "guest_memory_bytes", "memory_used_bytes", "queued_packets", "backlog_packets"}
+    {
+        "threads",
+        "memory_bytes",
+        "guest_memory_bytes",
+        "memory_used_bytes",
+        "queued_packets",
+        "queued_kib",
+        "backlog_packets",
+    }
 )
 """Features that are read as they are; all others are counted."""
 

@@ -13,6 +13,7 @@ from resources.libraries.python.drivers.host.bystander import stay_on, took, whe
 from resources.libraries.python.drivers.host.cgroups import Controllers, Group
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.netlink import Netlink
+from resources.libraries.python.drivers.host.receiving_sockets import ReceivingSockets
 from resources.libraries.python.drivers.sampler.accounts import Account, Amounts, TaskAccount
 from resources.libraries.python.drivers.sampler.guest_accounts import (
     GroupAccount,
@@ -21,7 +22,7 @@ from resources.libraries.python.drivers.sampler.guest_accounts import (
     VcpuAccount,
 )
 from resources.libraries.python.drivers.sampler.machine_account import MachineAccount
-from resources.libraries.python.drivers.sampler.queues import QueueAccount, forwarding
+from resources.libraries.python.drivers.sampler.queues import QueueAccount, SocketAccount, forwarding, has_copies
 from resources.libraries.python.drivers.sampler.seconds import Reading, series_of
 from resources.libraries.python.drivers.sampler.tasks import PROC, Tasks, tasks_on
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -149,10 +150,25 @@ class LinuxFeatureSampler:
     def _queues(self, owner: str, tasks: Tasks) -> Iterator[Account]:
         if not is_vswitch(owner):
             return
-        if tasks.processes:
-            self._without.append(f"queues of {owner}: it forwards in user space, and loses packets that no port counts")
-        elif indexes := self._indexes(forwarding(self._plan, owner)):
-            yield QueueAccount(self._ports(owner, indexes))
+        sockets = None
+        if tasks.processes:  # it forwards in user space
+            try:
+                sockets = SocketAccount(ReceivingSockets(tasks.processes))
+            except Unsupported as error:
+                self._without.append(f"queues of {owner}: {error}")
+                return
+            if sockets.closes and has_copies(self._plan):
+                sockets.close()
+                self._without.append(f"queues of {owner}: it sends copies, and its rings do not tell which ones are")
+                return
+            yield sockets
+            if not sockets.closes:
+                self._without.append(
+                    f"queued_packets of {owner}: it loses some that nobody counts; queued_kib is there"
+                )
+                return
+        if indexes := self._indexes(forwarding(self._plan, owner)):
+            yield QueueAccount(self._ports(owner, indexes), sockets)
         else:
             self._without.append(f"queues of {owner}: it has physical ports, whose queues are in their NICs")
 

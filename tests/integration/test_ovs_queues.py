@@ -1,0 +1,177 @@
+"""What waits in the sockets of Open vSwitch, and what is lost there: real packets, and a program that stands still."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.drivers.switch.ovs.programs import missing
+from resources.libraries.python.model.behaviour import VSWITCH
+from resources.libraries.python.model.cell import Tap
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.roles.watching import FeatureSampler
+from tests.integration.test_local_fabric import send
+from tests.integration.user_space import (
+    cell,
+    counters,
+    deployed,
+    machine_stays_as_it_was,
+    processes,
+    send_and_count,
+    topology_with,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
+]
+WITH_DPDK = pytest.mark.skipif(bool(list(missing("dpdk"))), reason="; ".join(map(str, missing("dpdk"))))
+SENT = 4000
+"""More than a ring of AF_XDP holds, which are 2048 packets, and more than a socket holds, some 256."""
+RING = 2048
+AT_ONCE = 100
+"""Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
+Rows = dict[str, tuple[float | None, ...]]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    with machine_stays_as_it_was("ovs"):
+        yield
+
+
+def sampler_of(deployment: Deployment) -> FeatureSampler:
+    sampler = deployment.parts.features
+    assert sampler is not None
+    return sampler
+
+
+def pid_of(program: str) -> int:
+    (pid,) = (pid for pid, line in processes(program).items() if str(DIRECTORY) in line)
+    return pid
+
+
+def ended(sampler: FeatureSampler) -> Rows:
+    return {row.feature: row.values for row in sampler.stop() if row.owner == VSWITCH}
+
+
+def send_all(flow: Flow) -> None:
+    for _ in range(SENT // AT_ONCE):
+        send(flow, AT_ONCE)
+        time.sleep(0.004)
+
+
+def received_while_it_stands(deployment: Deployment) -> Rows:
+    """One second in which packets come and nobody takes them, two in which they are taken."""
+    sampler, forwarder = sampler_of(deployment), pid_of("ovs-vswitchd")
+    sampler.start()
+    os.kill(forwarder, signal.SIGSTOP)
+    try:
+        namespaces.run_inside("csit-generator", partial(send_all, deployment.plan.flows[0]))
+        time.sleep(1.1)
+    finally:
+        os.kill(forwarder, signal.SIGCONT)
+    time.sleep(2.0)
+    return ended(sampler)
+
+
+def open_descriptors() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
+def all_of(values: tuple[float | None, ...]) -> float:
+    return sum(value for value in values if value is not None)
+
+
+def test_sockets_of_af_xdp_tell_all_that_waits_and_all_that_is_lost() -> None:
+    with deployed(topology_with(ports="auto"), cell("CSC", 1, 1)) as deployment:
+        send_and_count(deployment)
+        if "AF_XDP" not in deployment.facts()["vswitch"]["datapath"]:
+            pytest.skip("this Open vSwitch has no ports of AF_XDP")
+        before, came = counters(deployment), deployment.plan.flows[0].rx_interface
+        found = received_while_it_stands(deployment)
+        standing, *_, left = found["queued_packets"]
+        assert standing is not None
+        assert left is not None
+        assert RING - 64 < standing <= RING, "the ring into Open vSwitch is full"
+        assert 0 < left < standing, "Open vSwitch leaves what a port does not take in that port's ring"
+        found = received_while_it_stands(deployment)
+        lost, still = all_of(found["socket_dropped_pps"]), found["queued_packets"][-1]
+        assert lost > 50, "that ring overflows"
+        assert still is not None
+        now = counters(deployment)
+        dropped = sum(
+            now[port.interface].rx_dropped + now[port.interface].tx_dropped
+            - before[port.interface].rx_dropped - before[port.interface].tx_dropped
+            for port in deployment.plan.ports(VSWITCH)
+        )  # fmt: skip
+        received = now[came].rx_packets - before[came].rx_packets
+        assert received + dropped + lost + still == pytest.approx(2 * SENT, abs=0.02 * lost + 2)
+        sampler_of(deployment).start()
+        for _ in range(100):
+            namespaces.run_inside("csit-generator", partial(send, deployment.plan.flows[0], 1))
+            time.sleep(0.015)
+        time.sleep(0.6)
+        assert ended(sampler_of(deployment))["queued_packets"][-1] == 0, "the next packets take along what stayed"
+
+
+def test_packet_sockets_tell_what_found_no_room_and_the_memory_that_waits() -> None:
+    with deployed(topology_with(ports="system"), cell("CSC", 1, 1)) as deployment:
+        send_and_count(deployment)
+        came = deployment.plan.flows[0].rx_interface
+        before = counters(deployment)[came].rx_packets
+        found = received_while_it_stands(deployment)
+        standing, *_, left = found["queued_kib"]
+        assert standing is not None
+        assert standing > 100
+        assert left == 0
+        lost, received = all_of(found["socket_dropped_pps"]), counters(deployment)[came].rx_packets - before
+        assert lost > 0.8 * SENT
+        assert SENT - received == pytest.approx(lost, rel=0.02)
+        assert "queued_packets" not in found, "what it does not send for lack of memory nobody counts"
+        assert "queued_packets of vswitch: it loses" in sampler_of(deployment).facts()["features left out"]
+
+
+@pytest.mark.parametrize("ports", ["auto", "system"])
+def test_one_that_is_killed_has_no_values_and_nothing_stays_open(ports: str) -> None:
+    with deployed(topology_with(ports=ports), cell("CSC", 1, 1)) as deployment:
+        send_and_count(deployment)
+        descriptors = open_descriptors()
+        sampler = sampler_of(deployment)
+        sampler.start()
+        time.sleep(1.2)
+        os.kill(pid_of("ovs-vswitchd"), signal.SIGKILL)
+        time.sleep(1.0)
+        assert ended(sampler)["socket_dropped_pps"] == (0.0, None)
+        assert open_descriptors() == descriptors
+
+
+def test_where_copies_are_sent_rings_tell_no_losses_and_it_is_said() -> None:
+    asked = cell("CSC", 1, 1).model_copy(update={"taps": (Tap(position=1, kind=NfKind.TCPDUMP),)})
+    with deployed(topology_with(ports="af_xdp"), asked) as deployment:
+        sampler = sampler_of(deployment)
+        sampler.start()
+        time.sleep(1.1)
+        assert "socket_dropped_pps" not in ended(sampler)
+        assert "queues of vswitch: it sends copies" in sampler.facts()["features left out"]
+
+
+@WITH_DPDK
+def test_what_dpdk_loses_is_left_out_and_said() -> None:
+    with deployed(topology_with(ports="dpdk"), cell("CSC", 1, 1)) as deployment:
+        sampler = sampler_of(deployment)
+        sampler.start()
+        time.sleep(1.1)
+        assert "socket_dropped_pps" not in ended(sampler)
+        assert (
+            "queues of vswitch: its packet sockets have rings, whose losses the kernel tells only once"
+            in sampler.facts()["features left out"]
+        )
