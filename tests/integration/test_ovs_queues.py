@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.deployment.clearing import Clearing
 from resources.libraries.python.deployment.deployment import Deployment
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.ownership import DIRECTORY
 from resources.libraries.python.drivers.switch.ovs.programs import missing
 from resources.libraries.python.model.behaviour import VSWITCH
 from resources.libraries.python.model.cell import Tap
+from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.roles.watching import FeatureSampler
 from tests.integration.test_local_fabric import send
 from tests.integration.user_space import (
@@ -138,6 +141,21 @@ def test_packet_sockets_tell_what_found_no_room_and_the_memory_that_waits() -> N
         assert SENT - received == pytest.approx(lost, rel=0.02)
         assert "queued_packets" not in found, "what it does not send for lack of memory nobody counts"
         assert "queued_packets of vswitch: it loses" in sampler_of(deployment).facts()["features left out"]
+
+
+def test_what_an_overload_leaves_in_the_rings_is_not_received_in_the_next_trial() -> None:
+    topology = topology_with(ports="auto")
+    with deployed(topology, cell("CSC", 1, 1)) as deployment:
+        clearing = Clearing(topology)
+
+        def offered(load_pps: float) -> TrialResult:
+            trial = Trial(load_pps=load_pps, duration_s=1.0, frame=frame("64B"), purpose="sweep")
+            return clearing.run(deployment.measure, trial, len(deployment.plan.flows))
+
+        for _ in range(2):
+            overload, calm = offered(1e6), offered(2000.0)
+            assert overload.received < 0.9 * overload.sent
+            assert 0.9 * calm.sent <= calm.received <= calm.sent
 
 
 @pytest.mark.parametrize("ports", ["auto", "system"])

@@ -92,6 +92,7 @@ def test_it_sees_copies_within_limits() -> None:
 def test_one_that_is_killed_is_named() -> None:
     with pytest.raises(AssertionError, match="suricata of nf-1-1 was killed by SIGKILL"), running(SURICATA):
         os.kill(next(iter(processes("suricata"))), signal.SIGKILL)
+        wait_until("end of suricata", lambda: " ".join(processes("suricata").values()), 5.0)
 
 
 def test_one_that_stands_still_is_named_since_it_does_not_answer() -> None:

@@ -64,7 +64,9 @@ def test_the_ring_is_taken_where_it_does_not_and_the_reason_is_said() -> None:
             facts = built_in.facts()
             assert facts["sending"] == RING
             assert facts["not XDP"] == f"{LEFT} takes no XDP frames: its peer does not receive by NAPI (GRO is off)"
-            assert built_in.run(Trial(load_pps=1000, duration_s=0.1, frame=B64)).received == 100
+            result = undisturbed(built_in, Trial(load_pps=1000, duration_s=0.1, frame=B64))
+            assert result.sent == 100
+            assert 90 <= result.received <= 100  # a moment in which the machine stands still is not what this is about
         finally:
             built_in.stop()
         with pytest.raises(CsitError, match=f"cannot send by XDP live frames: {LEFT} takes no XDP frames"):

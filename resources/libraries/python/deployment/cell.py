@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.deployment import health
+from resources.libraries.python.deployment.clearing import Clearing
 from resources.libraries.python.deployment.deployment import Deployment
 from resources.libraries.python.deployment.guard import within
 from resources.libraries.python.deployment.parts import World
@@ -38,6 +39,7 @@ class CellUnderTest:
         self._world = world
         self._asked = asked
         self._deployment: Deployment | None = None
+        self._clearing = Clearing(topology)
         self.placed: tuple[Affinity, ...] = ()
         """Where data threads ran when the cell had been deployed."""
         self.deploy_s: float | None = None
@@ -88,7 +90,7 @@ class CellUnderTest:
             SystemBroken: Packets of a flow are all lost, and a part is not well.
         """
         with within("the trial", trial.duration_s + _TRIAL_S):
-            result = self.deployment.measure(trial)
+            result = self._clearing.run(self.deployment.measure, trial, len(self.deployment.plan.flows))
         keep(result)
         if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
             raise SystemBroken("; ".join(found))
@@ -120,7 +122,9 @@ class CellUnderTest:
         """The highest load that the generator can offer on this deployment, aggregate."""
         trial = Trial(load_pps=0.0, duration_s=_CALIBRATION_S, frame=self._asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
-            return self.deployment.parts.generator.maximum_pps(trial)
+            most_pps = self.deployment.parts.generator.maximum_pps(trial)
+        self._clearing.overloaded()
+        return most_pps
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the deployed cell now; empty when all is well."""

@@ -123,8 +123,8 @@ class Monitors:
             return found
         try:
             return tuple(self._passed_by())
-        except CsitError as error:  # one that counts by itself does not answer
-            return (str(error),)
+        except CsitError as error:  # one that counts by itself does not answer, perhaps because it has just ended
+            return tuple(self._companions.problems()) or (str(error),)
 
     def _passed_by(self) -> Iterator[str]:
         processed = self.processed()
