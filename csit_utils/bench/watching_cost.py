@@ -22,6 +22,7 @@ from csit_utils.bench.flow_in_blocks import Flow, NotOverloadedError, overload_p
 from csit_utils.bench.nf_under_load import Service, service
 from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
 from resources.libraries.python.drivers.tracer.driver import PERIOD_S
+from resources.libraries.python.errors import CsitError
 
 _GOAL = 0.01
 _TIMES = 20
@@ -30,6 +31,7 @@ _BLOCK_S = PERIOD_S / _TIMES
 _ROUNDS = 160
 _FLOW_S, _ROUND_S = 15.0, 1.5
 """A new flow now and then: how its first packets meet may last as long as it does. Most for a round."""
+_MOST_EMPTY = 3
 _MORE = 1.4
 """The next load after one with which the NF kept up."""
 BOTH = "both"
@@ -72,12 +74,17 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
 def _rounds(here: Service, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
     """Rounds of one flow after another; those of a flow with which the NF kept up are done once more with another."""
     found: list[Rates] = []
-    load_pps = overload_pps(here)
+    load_pps, empty = overload_pps(here), 0
     while len(found) < len(every):
         try:
-            found += _flow(here, load_pps, watchers, every[len(found) :])
+            rounds = _flow(here, load_pps, watchers, every[len(found) :])
         except NotOverloadedError:
             load_pps = overload_pps(here, load_pps * _MORE)
+            continue
+        empty = 0 if rounds else empty + 1
+        if empty == _MOST_EMPTY:
+            raise CsitError(f"{empty} flows after each other had no round in which packets came back in every block")
+        found += rounds
     return found
 
 

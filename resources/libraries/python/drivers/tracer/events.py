@@ -37,7 +37,7 @@ KVM_MORE = (
 )
 SELDOM = ("irq/irq_handler_entry", "irq/irq_handler_exit")
 """Too few to cost anything: devices hold their interrupts back while data threads poll. To switch these two on and off
-in each window takes longer than all of the network's together."""
+in each window takes about as long as all of the network's together."""
 INTERRUPTS = (*SELDOM, "irq/softirq_entry", "irq/softirq_exit")
 NETWORK = ("napi/napi_poll", "net/netif_receive_skb", "net/net_dev_queue", "net/net_dev_xmit")
 
