@@ -8,6 +8,7 @@ import pytest
 
 from resources.libraries.python.deployment.experiment import Experiment
 from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
@@ -37,6 +38,7 @@ LOCAL = (
     "-v",
     "SEARCH:quick,width=0.2,sum=0.6,latency=0.4",
 )
+IDLE = "/dev/cpu_dma_latency"
 LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 """A run that goes on until it is ended, in short trials: between them others get the processor."""
 
@@ -51,6 +53,7 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
     assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
+    assert row.environment.settings.get(IDLE, "0") == "0"
     probes = [flow for each in row.latency for flow in each.flows if flow.received]
     assert {(flow.instance, flow.direction) for flow in probes} == {(1, "forward"), (1, "reverse")}
     assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
@@ -71,9 +74,11 @@ def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Pa
     options = (*LOCAL, "-v", "CELLS:2x2")
     with going_on(tmp_path / "killed", *options, *LONG) as victim:
         with held_in_a_trial(victim, tmp_path / "killed", "CSC 2R2C"):
+            assert fingerprint().settings.get(IDLE, "0") == "0"
             victim.send_signal(signal.SIGKILL)
         victim.communicate()
     assert network_state()["namespaces"] > before["namespaces"]
+    wait_until("leave to sleep", lambda: "still" if fingerprint().settings.get(IDLE) == "0" else "", 10.0, pause_s=0.1)
     done = run_robot(tmp_path / "next", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "removed network namespace csit-nf-2-2" in done.stdout + done.stderr

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.handover import HandedOver
+from resources.libraries.python.drivers.host.idle_states import kept_awake
 from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import Problem, check
@@ -102,6 +103,7 @@ class Machine:
         self._held.enter_context(self._lock)
         removed = tuple(self._lock.remove_leftovers())
         self._lock.set_for_run(*_NO_REALTIME_LIMIT)
+        self._held.enter_context(kept_awake())
         return removed
 
     def share(self, plan: Plan, asked: Asked) -> Share:

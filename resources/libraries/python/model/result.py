@@ -135,7 +135,7 @@ class Environment(Frozen):
     versions: dict[str, str]
     """Packages and programs that took part."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """What decides how threads and packets are scheduled, as it was during the run, by path below /proc/sys or /sys."""
+    """What decides how threads and packets are scheduled, as it was during the run, by path."""
     git_revision: str | None
     git_dirty: bool | None
     nodes: dict[str, "Environment"] = Field(default_factory=dict)

@@ -2,7 +2,9 @@
 
 import os
 import platform
+import struct
 import subprocess
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -21,6 +23,8 @@ _SETTINGS = (
     "/sys/devices/system/cpu/vulnerabilities/spectre_v2",
 )
 """Where the machine has them."""
+_IDLE = Path("/dev/cpu_dma_latency")
+"""Microseconds in which an idle CPU has to be back, by all requests to the kernel together; 0: it polls."""
 
 
 def fingerprint() -> Environment:
@@ -38,7 +42,7 @@ def fingerprint() -> Environment:
         virtualization="hypervisor" if "hypervisor" in cpu.get("flags", "").split() else None,
         python=platform.python_version(),
         versions={name: version for name in _PACKAGES if (version := _version(name))},
-        settings={path: text for path in _SETTINGS if (text := _text(Path(path)))},
+        settings=_settings(),
         git_revision=_git("rev-parse", "HEAD"),
         git_dirty=None if (changes := _git("status", "--porcelain")) is None else bool(changes),
     )
@@ -47,6 +51,13 @@ def fingerprint() -> Environment:
 def boot_id() -> str | None:
     """Another one after each start of the kernel."""
     return _text(Path("/proc/sys/kernel/random/boot_id"))
+
+
+def _settings() -> dict[str, str]:
+    found = {path: text for path in _SETTINGS if (text := _text(Path(path)))}
+    with suppress(OSError, struct.error):  # not every kernel has it, and only root may read it
+        found[str(_IDLE)] = str(*struct.unpack("i", _IDLE.read_bytes()[:4]))
+    return found
 
 
 def _version(package: str) -> str | None:
