@@ -203,8 +203,10 @@ class _Scanner:
         if whole and error is not None:
             self._blocks.damage.append(f"test '{long_name}': {error}")
         message = test.message
-        if test.record is None and (error is not None or not whole):
-            message = "the file ends in the middle of this test" if not whole else f"damaged XML: {error}"
+        if not whole and test.record is None and test.status is None:
+            message = "the file ends in the middle of this test"
+        elif whole and test.record is None and error is not None:
+            message = f"damaged XML: {error}"
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
         status = None if test.status is None else _status(test.status)
         yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record, test.started_at)

@@ -7,10 +7,22 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from tests.integration import repeating
 from tests.integration.browser import Browser
 
 TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py"}
 """Marked `parallel`, but not beside each other: labs that send share the kernel's limits and names of data threads."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tries", type=int, default=1, help="how often a test of tests/integration may run until it passes"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(repeating)
+    config.pluginmanager.register(repeating.Repeats(config.getoption("--tries")))
 
 
 @pytest.fixture(scope="session")

@@ -147,6 +147,13 @@ def _uncut(item: ScannedTest | RefusedCell) -> object:
     return (item.long_name, item.tags) if isinstance(item, ScannedTest) and cut else item
 
 
+def test_of_a_test_cut_behind_its_status_that_and_its_message_are_told() -> None:
+    whole = _file('<suite id="s1" name="S"><test id="t" name="n"><status status="FAIL">bad</status></test></suite>')
+    found, (problem,) = _scanned(whole[: whole.index(b"</test>")])
+    assert found == [ScannedTest("S.n", "n", (), Status.FAIL, "bad", None)]
+    assert "broken off" in problem.text
+
+
 @pytest.mark.parametrize(
     ("told", "started"),
     [

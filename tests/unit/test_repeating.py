@@ -1,0 +1,77 @@
+"""A test of real packets that fails has another try on everything made anew, and one that always fails does fail."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFTEST = """
+from tests.integration import repeating
+
+def pytest_configure(config):
+    repeating.PAUSE_S, repeating.MOST = 0.0, 4
+    config.pluginmanager.register(repeating)
+    config.pluginmanager.register(repeating.Repeats(3))
+"""
+HEAD = """
+import itertools
+import pytest
+
+made, ended = itertools.count(1), []
+
+@pytest.fixture(scope="module")
+def number():
+    mine = next(made)
+    yield mine
+    ended.append(mine)
+"""
+
+
+def run(folder: Path, tests: str, *argv: str) -> tuple[int, str]:
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (folder / "test_sample.py").write_text(HEAD + tests, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder)]
+    done = subprocess.run(
+        [*command, *argv, str(folder)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("argv", [(), ("-n", "1")], ids=["alone", "on a worker"])
+def test_what_a_module_made_is_made_anew_for_another_try(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    status, told = run(
+        tmp_path,
+        "def test_a(number):\n    assert number == 3 and ended == [1, 2], f'number {number}'\n"
+        "def test_b(number):\n    assert number == 3\n",
+        *argv,
+    )
+    assert status == 0, told
+    assert "2 passed, 2 again" in told
+    assert told.count("AssertionError: number 1") == 1
+    assert told.count("AssertionError: number 2") == 1
+
+
+def test_one_that_always_fails_fails_with_all_that_happened(tmp_path: Path) -> None:
+    status, told = run(tmp_path, "def test_a(number):\n    assert number > 9\n")
+    assert status == 1
+    assert "1 failed, 2 again" in told
+    assert all(f"assert {number} > 9" in told for number in (1, 2, 3))
+
+
+def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
+    status, told = run(
+        tmp_path,
+        "@pytest.fixture\ndef late(number):\n    assert number > 1\n    yield\n    assert number > 2\n"
+        "def test_a(late):\n    pass\n",
+    )
+    assert status == 0, told
+    assert "1 passed, 2 again" in told
+    assert "(setup)" in told and "(teardown)" in told
+
+
+def test_a_change_that_breaks_much_is_told_soon(tmp_path: Path) -> None:
+    status, told = run(tmp_path, "@pytest.mark.parametrize('n', range(9))\ndef test_a(n):\n    assert False\n")
+    assert status == 1
+    assert "9 failed, 4 again" in told
