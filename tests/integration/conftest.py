@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from resources.libraries.python.drivers.host.idle_states import kept_awake
 from tests.integration import repeating
 from tests.integration.browser import Browser
 
@@ -30,6 +31,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests of pages; what it said before a test is forgotten by `browser.events.clear()`."""
     with Browser(tmp_path_factory.mktemp("chromium")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def awake() -> Iterator[None]:
+    """For drivers that are tried without the machine's lock, whose holder sees to it otherwise."""
+    with kept_awake():
+        yield
 
 
 class ByFile(LoadFileScheduling):

@@ -22,6 +22,7 @@ from tests.integration.robot_runs import PROJECT, network_state, wait_for_networ
 from tests.integration.user_space import cell, prepared, processes
 
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]

@@ -29,6 +29,7 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
 ]
@@ -196,8 +197,7 @@ def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
 
 
 def test_a_mix_of_sizes_keeps_its_ratio(generator: BuiltInGenerator) -> None:
-    with Capture(RIGHT) as capture:
-        generator.run(Trial(load_pps=24_000, duration_s=0.2, frame=IMIX))
+    _, capture = captured(generator, Trial(load_pps=24_000, duration_s=0.2, frame=IMIX), RIGHT)
     assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
 
 

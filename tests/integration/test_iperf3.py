@@ -19,7 +19,7 @@ from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared
 
 LACKING = "; ".join(map(str, (*missing(), *nft_missing())))
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from tests.integration.user_space import (
 )
 
 LACKING = "; ".join(map(str, missing()))
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 ROUTER, OPENVPN = NfKind.LINUX_ROUTER, NfKind.OPENVPN
 FRAMES = 20

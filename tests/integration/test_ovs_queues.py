@@ -33,6 +33,7 @@ from tests.integration.user_space import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
 ]

@@ -34,7 +34,7 @@ LACKING = "; ".join(
     for each in function_makers.missing_for_some(TOPOLOGY.dut)
     if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in (NfKind.SURICATA, NfKind.OPENVPN))
 )
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 FRAMES = 20
 GATEWAY, NAT, PROCESS = NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.PROCESS
 MONITORS = tuple(kind for kind in NfKind if kind.is_monitor and kind is not NfKind.SURICATA)

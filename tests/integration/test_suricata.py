@@ -28,6 +28,7 @@ from tests.integration.test_real_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes
 
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
 ]

@@ -26,7 +26,7 @@ from tests.integration.robot_runs import PROJECT, network_state, wait_for_networ
 from tests.integration.test_local_fabric import machine, send
 
 __all__ = ["machine"]  # a fixture
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("awake")]
 FRAMES = 20
 WITH_OVS = pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto"))))
 

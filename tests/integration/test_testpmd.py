@@ -26,6 +26,7 @@ from tests.integration.user_space import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]

@@ -33,6 +33,7 @@ from tests.integration.user_space import cell, deployed, processes, victim
 
 SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
     pytest.mark.skipif(bool(list(missing(SETTINGS))), reason="; ".join(map(str, missing(SETTINGS)))),

@@ -43,6 +43,7 @@ from tests.integration.user_space import (
 PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
 LACKING = "; ".join(map(str, missing(Vpp(prefix=PREFIX))))
 pytestmark = [
+    pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(bool(LACKING), reason=f"{LACKING} (CSIT_VPP_PREFIX={PREFIX})"),
 ]
