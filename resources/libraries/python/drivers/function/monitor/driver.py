@@ -3,7 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.function.monitor import control
@@ -15,12 +15,15 @@ from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.drivers.host.packet_sockets import PacketSocket
 from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.drivers.host.routing import route
+from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 
 _READY_S = 15.0
+_ENDING_S = 1.0
+"""From the moment in which a program hangs up to its end: a large one has much memory to give back."""
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""
 _SEEN = 0.9
@@ -123,8 +126,14 @@ class Monitors:
             return found
         try:
             return tuple(self._passed_by())
-        except CsitError as error:  # one that counts by itself does not answer, perhaps because it has just ended
-            return tuple(self._companions.problems()) or (str(error),)
+        except CsitError as error:  # one that counts by itself does not answer
+            return self._ended() or (str(error),)
+
+    def _ended(self) -> tuple[str, ...]:
+        """Programs that have ended, or are about to: they hang up some milliseconds before their end can be seen."""
+        with suppress(NotReady):
+            wait_until("end", lambda: "" if self._companions.problems() else "none", _ENDING_S)
+        return tuple(self._companions.problems())
 
     def _passed_by(self) -> Iterator[str]:
         processed = self.processed()
