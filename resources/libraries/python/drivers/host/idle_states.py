@@ -1,9 +1,8 @@
 """Idle states of CPUs: none that a CPU has to wake up from while a system is measured."""
 
-import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 REQUESTS = Path("/dev/cpu_dma_latency")
@@ -19,13 +18,8 @@ def kept_awake(requests: Path = REQUESTS) -> Iterator[None]:
     Args:
         requests: The device; another file in tests.
     """
-    try:
-        asked = os.open(requests, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
+    with ExitStack() as held:
+        with suppress(OSError):
+            asked = held.enter_context(requests.open("r+b", buffering=0))
+            asked.write(struct.pack("i", 0))  # microseconds to wake up in
         yield
-        return
-    try:
-        os.write(asked, struct.pack("i", 0))  # microseconds to wake up in
-        yield
-    finally:
-        os.close(asked)
