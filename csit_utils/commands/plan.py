@@ -17,6 +17,7 @@ from resources.libraries.python.deployment.worlds import layout_of, memory_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.cpu import CpuLayout, parse_lscpu
+from resources.libraries.python.model.csit_topology import Secrets
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_frames, parse_selection
@@ -48,7 +49,7 @@ def plan(
     cell: Annotated[str, typer.Option(help="All of one cell: 'CSC 2x4 1c', or 'CSC 2x4 1c vswitch-2c'.")] = "",
     cpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE=FILE", help="What `lscpu -p=CPU,CORE,SOCKET,NODE` printed on a node of a lab."),
+        typer.Option(metavar="NODE=FILE", help="What `lscpu -p` printed on a node of a lab."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line, then a summary.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write matrix and core maps as a page.")] = None,
@@ -62,7 +63,7 @@ def plan(
     """
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
     words |= {"SEARCH": search} | _variables(variable or [])
-    testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))))
+    testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
     layout, memory = _known(testbed, cpus or [])
     if cell:
         chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(update={"frames": parse_frames(words["FRAMES"])})

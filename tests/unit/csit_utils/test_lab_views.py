@@ -33,7 +33,7 @@ def unknown(tmp_path: Path) -> str:
 
 
 def test_cpus_that_are_not_known_are_asked_for(capsys: pytest.CaptureFixture[str], unknown: str) -> None:
-    with pytest.raises(ConfigError, match=r"lab-2n-kernel: nodes\.DUT1\.cpus is to be discovered, .* --cpus DUT1=FILE"):
+    with pytest.raises(ConfigError, match=r"lab-2n-kernel: nodes\.DUT1\.cpus unknown: .* --cpus DUT1=FILE"):
         plan(capsys, unknown)
 
 

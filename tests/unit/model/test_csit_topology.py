@@ -8,9 +8,9 @@ import yaml
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
-from resources.libraries.python.model.csit_topology import GENERATOR_CORES, is_csit, name_of
+from resources.libraries.python.model.csit_topology import GENERATOR_CORES, Secrets, is_csit, name_of
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.load import convert_topology, load_topology
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.planning.plan import make_plan
 
@@ -78,7 +78,13 @@ def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) ->
     assert said.startswith(f"{path}:16: nodes.TG.password: a password in a file is refused")
     assert "in the clear" not in said
     assert "\n" not in said
-    for way in ("env:NAME", "keyring:SERVICE/USER", "ssh-copy-id -p 6001 somebody@192.0.2.1", "(the same at DUT1)"):
+    for way in (
+        "./csit convert",
+        "env:NAME",
+        "keyring:SERVICE/USER",
+        "ssh-copy-id -p 6001 somebody@192.0.2.1",
+        "(the same at DUT1)",
+    ):
         assert way in said
     one = TWO_NODES.replace("password: in the clear", "password: env:A", 1)
     with pytest.raises(ConfigError, match=r":39: nodes\.DUT1\.password: a password in a file is refused"):
@@ -104,7 +110,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (
-        "vpp", (NfKind.VPP,), NfKind.QEMU,
+        "vpp", (NfKind.VPP,), NfKind.QEMU_VPP,
     )  # fmt: skip
     port = topology.tg.interfaces["port1"]
     assert (port.mac_address, port.pci_address, port.rate_bps) == (
@@ -184,3 +190,80 @@ def test_the_form_is_known_by_its_metadata() -> None:
     assert not is_csit("words")
     assert not is_csit({"metadata": [], "nodes": nodes})
     assert [name_of(stem) for stem in ("lf_2n_x", "2n lab", "é" * 80)] == ["lf_2n_x", "t2n-lab", "t" + "-" * 62]
+
+
+def test_a_reader_that_reaches_no_node_may_ignore_secrets(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path, TWO_NODES)
+    topology = load_topology(path, Secrets.IGNORE)
+    assert topology.tg.access is not None
+    assert topology.tg.access.password is None
+    assert "ignored nodes.TG.password and nodes.DUT1.password" in caplog.text
+    assert f"`./csit convert {path}`" in caplog.text
+    assert "in the clear" not in caplog.text
+
+
+def test_a_converted_file_is_the_same_testbed_without_its_secrets(tmp_path: Path) -> None:
+    topology, made = convert_topology(written(tmp_path, TWO_NODES))
+    again = load_topology(written(tmp_path, yaml.safe_dump(made.data, sort_keys=False), "converted.yaml"))
+    assert again == topology
+    moved = load_topology(written(tmp_path, MOVED))
+    assert topology == moved, "one password for all nodes is one variable"
+    assert "in the clear" not in f"{made}"
+    said = "\n".join(made.notes)
+    for note in (
+        "nodes.TG.password: not copied; access.password is env:LAB_PASSWORD",
+        "nodes.TG.generator: added, driver trex, cores 8",
+        "nodes.TG: host, port, username, password moved to access",
+        "nodes.TG: left out subtype, model, arch, bus",
+        "nodes.TG.interfaces: left out port5, port6, whose links join no other node",
+        "nodes.DUT1.interfaces: left out ip4_address of each",
+    ):
+        assert note in said
+
+
+def test_different_passwords_are_different_variables_and_a_key_is_a_file(tmp_path: Path) -> None:
+    text = TWO_NODES.replace("in the clear", "another one", 1).replace(
+        "    uio_driver: vfio-pci\n", "    priv_key: |\n      -----BEGIN PRIVATE KEY-----\n      secret\n"
+    )
+    topology, made = convert_topology(written(tmp_path, text))
+    tg, dut = topology.tg.access, topology.dut.access
+    assert tg is not None
+    assert dut is not None
+    assert (tg.password, dut.password) == ("env:LAB_PASSWORD_TG", "env:LAB_PASSWORD_DUT1")
+    assert dut.key_file == "~/.ssh/some_2n_testbed1-DUT1"
+    assert made.secrets == ("nodes.TG.password", "nodes.DUT1.password", "nodes.DUT1.priv_key")
+    for secret in ("another one", "in the clear", "BEGIN"):
+        assert secret not in f"{made}"
+
+
+def test_only_files_of_csit_are_converted(tmp_path: Path) -> None:
+    path = written(tmp_path, "metadata: {version: 1, name: lab}\nworld: lab\nnodes: {}\n")
+    with pytest.raises(ConfigError, match=r"no topology file of FD\.io CSIT"):
+        convert_topology(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            "host: 192.0.2.1\n",
+            'host: "{{ tg_public_ip }}"\n',
+            r":12: a template: fill in \{\{ tg_public_ip \}\} and all other",
+        ),
+        ("    interfaces:\n", "    interfaces:\n${TG_INTERFACES}\n", r":20: a template: fill in \$\{TG_INTERFACES\}"),
+    ],
+)
+def test_a_template_is_named_as_one(tmp_path: Path, before: str, after: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        load_topology(written(tmp_path, MOVED.replace(before, after, 1)))
+    filled = MOVED.replace("---\n", "---\n# from {{ template }} and ${VARIABLE}\n", 1)
+    assert load_topology(written(tmp_path, filled)).world is World.LAB
+
+
+@pytest.mark.parametrize(
+    ("model", "rate_bps"),
+    [("Amazon-Nitro-200G", 16_000_000_000), ("azure-mlx-40g", 40_000_000_000), ("virtual", 100_000_000)],
+)
+def test_ports_of_clouds_have_the_rate_that_the_provider_allows(tmp_path: Path, model: str, rate_bps: int) -> None:
+    text = MOVED.replace("Intel-E810CQ", model).replace("driver: ice, ", "").replace("        driver: ice\n", "")
+    assert load_topology(written(tmp_path, text)).dut.interfaces["port1"].rate_bps == rate_bps

@@ -122,9 +122,10 @@ def test_cpus_to_be_discovered_are_asked_for_by_name() -> None:
     base = lab(2)
     nodes = {name: node.model_copy(update={"cpus": "discover"}) for name, node in base.nodes.items()}
     topology = base.model_copy(update={"nodes": nodes})
-    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.cpus is to be discovered, .*--cpus DUT1=FILE"):
+    every = r"nodes\.DUT1\.cpus and nodes\.DUT2\.cpus and nodes\.TG\.cpus unknown: .*--cpus DUT1=F.*DUT2=F.*TG=F"
+    with pytest.raises(ConfigError, match=every):
         make_plan(topology, cell(), {})
-    with pytest.raises(ConfigError, match=r"nodes\.DUT2\.cpus"):
+    with pytest.raises(ConfigError, match=r": nodes\.DUT2\.cpus and nodes\.TG\.cpus unknown"):
         make_plan(topology, cell(), cpus(16))
     assert make_plan(topology, cell(), dict.fromkeys(nodes, cpus(16))).cores.cores_there == 16
     assert list(layouts_of(topology, dict.fromkeys(nodes, cpus(2)))) == ["DUT1", "DUT2", "TG"]
@@ -135,4 +136,18 @@ def test_what_lscpu_prints() -> None:
     assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)])
     for wrong in ("", "# nothing\n", "0,0,0\n", "0,0,0,x\n"):
         with pytest.raises(ValueError, match="lscpu -p=CPU,CORE,SOCKET,NODE"):
+            parse_lscpu(wrong)
+
+
+def test_lscpu_with_its_default_columns_and_offline_cpus() -> None:
+    """As util-linux prints with `lscpu -p -a`: CPU 3 is offline, so nothing is known of it."""
+    text = (
+        "# Each different item in every column has an unique ID\n# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n"
+        "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,0,0,0,,0,0,0,0\n3,,,,,,,,\n"
+    )
+    assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0)])
+    chosen = "# Node,Online,CPU,Core,Socket\n0,Y,0,0,0\n0,N,1,1,0\n-,Y,2,1,-\n"
+    assert parse_lscpu(chosen) == layout([(0, 0, 0, 0), (2, 1, 0, 0)])
+    for wrong in ("# CPU,Core,Socket,Node,,L1d\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n"):
+        with pytest.raises(ValueError, match="is no row of"):
             parse_lscpu(wrong)

@@ -41,23 +41,47 @@ class CpuLayout(Frozen):
         return tuple(tuple(cpus) for cpus in members.values())
 
 
+_COLUMNS = ("cpu", "core", "socket", "node")
+_UNKNOWN = ("", "-")
+"""What `lscpu` prints where the kernel does not know a value: always for an offline CPU."""
+
+
 def parse_lscpu(text: str) -> CpuLayout:
-    """Read what `lscpu -p=CPU,CORE,SOCKET,NODE` prints. Where it knows no nodes, all are on node 0.
+    """Read what `lscpu -p` prints, with its default columns or chosen ones.
+
+    Columns are named by the last comment before the first row; without one they are CPU, CORE, SOCKET and NODE. Offline
+    CPUs (printed with `-a`) are left out. Without a column of NUMA nodes, or where it is empty, all are on node 0.
 
     Raises:
         ValueError: It is something else.
     """
+    columns: tuple[str, ...] = _COLUMNS
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            words = [word.strip() or "0" for word in line.split(",")]
-            if len(words) != 4 or not all(word.isdecimal() for word in words):
-                raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
-            cpu, core, socket, node = map(int, words)
-            rows.append((cpu, core, socket, node))
+        if line.startswith("#"):
+            named = tuple(word.strip().lower() for word in line.lstrip("# ").split(","))
+            columns = named if "cpu" in named else columns
+        elif line.strip():
+            row = _row(line, columns, number)
+            rows += [row] if row is not None else []
     if not rows:
         raise ValueError("no row of `lscpu -p=CPU,CORE,SOCKET,NODE` in it")
     return layout(rows)
+
+
+def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[int, int, int, int] | None:
+    """CPU, core, socket and node of a row; None for an offline CPU."""
+    words = [word.strip() for word in line.split(",")]
+    named = dict(zip(columns, words, strict=False))
+    cpu, core, socket, node = (named.get(name, "") for name in _COLUMNS)
+    offline = named.get("online", "").lower() in ("n", "no") or (core in _UNKNOWN and socket in _UNKNOWN)
+    if len(words) == len(columns) and cpu.isdecimal():
+        if offline:
+            return None
+        values = [cpu, core, *("0" if value in _UNKNOWN else value for value in (socket, node))]
+        if all(value.isdecimal() for value in values):
+            return int(cpu), int(core), int(values[2]), int(values[3])
+    raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
 
 
 def layout(rows: Iterable[tuple[int, int, int, int]]) -> CpuLayout:

@@ -1,12 +1,14 @@
-"""FD.io CSIT's own topology files, read as they are: from their form to that of this project.
+"""FD.io CSIT's own topology files: from their form to that of this project.
 
-What such a file does not say gets the defaults of CSIT's density tests: TRex, VPP as vSwitch and in every NF, one pair
-of cables that all instances share, told apart by MAC address. Keys of this project may stand beside CSIT's in the same
-file, at the top or in a node, and change that; CSIT passes over them.
+What such a file does not say gets the defaults of CSIT's density tests: TRex, VPP as vSwitch and in every NF (of a VSC
+in the virtual machine), one pair of cables that all instances share, told apart by MAC address. Keys of this project
+may stand beside CSIT's in the same file, at the top or in a node, and change that; CSIT passes over them.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NoReturn
 
 from resources.libraries.python.model.base import Location, Misfit
@@ -16,16 +18,47 @@ GENERATOR_CORES = 8
 """Cores that TRex sends from, where the file does not say: enough for two ports of 100 Gb/s with 64 B frames."""
 _NODE_DEFAULTS: dict[str, dict[str, Any]] = {
     "TG": {"generator": {"driver": "trex", "cores": GENERATOR_CORES}},
-    "DUT": {"vswitch": "vpp", "containers": "vpp", "vms": "qemu"},
+    "DUT": {"vswitch": "vpp", "containers": "vpp", "vms": "qemu_vpp"},
 }
-_OF_NODES = frozenset(
-    {"subtype", "model", "arch", "bus", "cryptodev", "uio_driver", "eventdev", "host", "port", "username", "honeycomb"}
-    | {"password", "priv_key"}
-)
-"""CSIT's keys of a node that are not ours: read for `access`, or about what this project does not measure."""
-_OF_INTERFACES = frozenset({"ip4_address", "name", "vlan", "numvfs"})
+_ACCESS = {"host": "host", "port": "port", "username": "user", "password": "password"}
+"""CSIT's keys of a node by which it is reached, and ours in `access`."""
+_LEFT_OUT = ("subtype", "model", "arch", "bus", "cryptodev", "eventdev", "honeycomb")
+"""CSIT's keys of a node that are about what this project does not measure."""
+_OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "uio_driver", "priv_key"})
+_OF_INTERFACES = ("ip4_address", "name", "vlan", "numvfs")
 _NO_MAC = "00:00:00:00:00:00"
 _REFERENCES = ("env:", "keyring:")
+_PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}|\$\{\w+\}")
+
+
+class Secrets(Enum):
+    """What to do with passwords and private keys in a file."""
+
+    REFUSE = "refuse"
+    IGNORE = "ignore"
+    """Leave them out, for a reader that reaches no node."""
+    REFER = "refer"
+    """Put the name of a variable of the environment in the place of a password, and of a file in that of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A file in the form of this project."""
+
+    data: dict[str, Any]
+    """Still to be validated."""
+    notes: tuple[str, ...]
+    """What went where and what was left out, a line each; without the secrets."""
+    secrets: tuple[str, ...]
+    """Places of secrets that were left out or replaced, such as `nodes.TG.password`."""
+
+
+def placeholder(text: str) -> tuple[str, int] | None:
+    """The first placeholder of a template (`{{ name }}` or `${NAME}`) outside comments, and its line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _PLACEHOLDER.search(line.partition("#")[0]):
+            return found[0], number
+    return None
 
 
 def is_csit(data: object) -> bool:
@@ -45,30 +78,63 @@ def name_of(stem: str) -> str:
     return name if name[:1].isalpha() else f"t{name}"
 
 
-def translate(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """From CSIT's form to ours, as data that is still to be validated. Nodes and ports keep their names.
+def translate(data: Mapping[str, Any], name: str, secrets: Secrets = Secrets.REFUSE) -> Translation:
+    """Turn a file of CSIT's form into ours. Nodes and ports keep their names.
 
     Args:
         data: Of the file.
         name: Of the testbed, which the file does not have.
+        secrets: What to do with passwords and keys.
 
     Raises:
-        Misfit: There is a secret in it, or a generator that is not TRex.
+        Misfit: There is a secret in it that is to be refused, or a generator that is not TRex.
     """
     own = {key: value for key, value in data.items() if key not in {"metadata", "nodes"}}
-    nodes = data["nodes"]
-    rows = {node: row for node, row in nodes.items() if isinstance(row, Mapping)}
+    rows = {node: row for node, row in data["nodes"].items() if isinstance(row, Mapping)}
     with_secrets = [node for node, row in rows.items() if _is_secret(row) or "priv_key" in row]
-    for node in with_secrets[:1]:
-        _refuse_secret(("nodes", node), rows[node], others=with_secrets[1:])
-    joined = _links_between_nodes(nodes)
-    return {
+    if with_secrets and secrets is Secrets.REFUSE:
+        _refuse_secret(("nodes", with_secrets[0]), rows[with_secrets[0]], others=with_secrets[1:])
+    notes: list[str] = []
+    rows |= _without_secrets({node: rows[node] for node in with_secrets}, name, secrets, notes)
+    joined = _links_between_nodes(rows)
+    nodes = {
+        node: _node(node, rows[node], joined, notes) if node in rows else row for node, row in data["nodes"].items()
+    }
+    ours = {
         "metadata": {"version": 1, "name": name, "description": "read from a topology file of FD.io CSIT"},
         "world": "lab",
         "discriminator": "mac",
         **own,
-        "nodes": {node: _node(node, row, joined) if isinstance(row, Mapping) else row for node, row in nodes.items()},
+        "nodes": nodes,
     }
+    places = (f"nodes.{node}.{key}" for node in with_secrets for key in _secret_keys(data["nodes"][node]))
+    return Translation(ours, tuple(notes), tuple(places))
+
+
+def _secret_keys(node: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*(("password",) if _is_secret(node) else ()), *(("priv_key",) if "priv_key" in node else ()))
+
+
+def _without_secrets(
+    rows: Mapping[str, Mapping[str, Any]], name: str, secrets: Secrets, notes: list[str]
+) -> dict[str, dict[str, Any]]:
+    """Nodes with references where secrets were, or with nothing there."""
+    passwords = {str(row["password"]) for row in rows.values() if _is_secret(row)}
+    found = {}
+    for node, row in rows.items():
+        rest = {key: value for key, value in row.items() if key not in _secret_keys(row)}
+        if secrets is Secrets.REFER and _is_secret(row):
+            own_name = "" if len(passwords) == 1 else "_" + re.sub(r"[^A-Z0-9]", "_", node.upper())
+            variable = f"LAB_PASSWORD{own_name}"
+            rest["password"] = f"env:{variable}"
+            notes.append(f"nodes.{node}.password: not copied; access.password is env:{variable}, a variable to set")
+        if secrets is Secrets.REFER and "priv_key" in row:
+            own = row.get("access")
+            file = f"~/.ssh/{name}-{node}"
+            rest["access"] = {"key_file": file, **(own if isinstance(own, Mapping) else {})}
+            notes.append(f"nodes.{node}.priv_key: not copied; access.key_file is {file}, where the key has to be")
+        found[node] = rest
+    return found
 
 
 def _is_secret(node: Mapping[str, Any]) -> bool:
@@ -83,9 +149,9 @@ def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[st
         target = f"-p {node.get('port', 22)} {node.get('username', 'USER')}@{node.get('host', 'HOST')}"
         raise Misfit(
             (*place, "password"),
-            "a password in a file is refused. Write `password: env:NAME` and put it into that variable of the "
-            "environment, or `keyring:SERVICE/USER`; or delete the line and log in by a key or SSH agent: "
-            f"`ssh-copy-id {target}`{same}",
+            "a password in a file is refused. Let `./csit convert` write a file without it, or write `password: "
+            "env:NAME` for a variable of the environment or `keyring:SERVICE/USER`; or delete the line and log in by a "
+            f"key or SSH agent: `ssh-copy-id {target}`{same}",
         )
     raise Misfit(
         (*place, "priv_key"),
@@ -105,17 +171,26 @@ def _links_between_nodes(nodes: Mapping[str, Any]) -> set[str]:
     return {link for link, owners in ends.items() if len(set(owners)) == len(owners) > 1}
 
 
-def _node(name: str, row: Mapping[str, Any], joined: set[str]) -> dict[str, Any]:
-    kind = str(row.get("type"))
+def _node(name: str, row: Mapping[str, Any], joined: set[str], notes: list[str]) -> dict[str, Any]:
+    kind, place = str(row.get("type")), f"nodes.{name}"
     if kind == "TG" and row.get("subtype", "TREX") != "TREX":
         raise Misfit(("nodes", name, "subtype"), f"no generator '{row['subtype']}' here; there is TREX")
-    found = {key: value for key, value in row.items() if key not in _OF_NODES}
+    found: dict[str, Any] = {key: row[key] for key in ("type",) if key in row}
+    found["access"] = {}  # second, as in the files of this project; interfaces are last
+    found |= {key: value for key, value in row.items() if key not in {*_OF_NODES, "interfaces"}}
     for key, default in _NODE_DEFAULTS.get(kind, {}).items():
+        if key not in row:
+            notes.append(f"{place}.{key}: added, {_shown(default)}")
         given = found.setdefault(key, default)
         if isinstance(default, dict) and isinstance(given, Mapping):
             found[key] = {**default, **given}
     own = row.get("access")
-    found["access"] = {**_access(row), **own} if isinstance(own, Mapping) else own or _access(row)
+    access = {ours: row[theirs] for theirs, ours in _ACCESS.items() if row.get(theirs) is not None}
+    found["access"] = {**access, **own} if isinstance(own, Mapping) else own or access
+    if access:
+        notes.append(f"{place}: {', '.join(key for key in _ACCESS if row.get(key) is not None)} moved to access")
+    if left := [key for key in _LEFT_OUT if key in row]:
+        notes.append(f"{place}: left out {', '.join(left)}")
     interfaces = row.get("interfaces")
     if isinstance(interfaces, Mapping):
         found["interfaces"] = {
@@ -123,12 +198,16 @@ def _node(name: str, row: Mapping[str, Any], joined: set[str]) -> dict[str, Any]
             for port, interface in interfaces.items()
             if not isinstance(interface, Mapping) or str(interface.get("link")) in joined
         }
+        if alone := [port for port in interfaces if port not in found["interfaces"]]:
+            notes.append(f"{place}.interfaces: left out {', '.join(alone)}, whose links join no other node")
+        keys = {key for interface in interfaces.values() if isinstance(interface, Mapping) for key in interface}
+        if dropped := [key for key in _OF_INTERFACES if key in keys]:
+            notes.append(f"{place}.interfaces: left out {', '.join(dropped)} of each")
     return found
 
 
-def _access(row: Mapping[str, Any]) -> dict[str, Any]:
-    keys = {"host": "host", "port": "port", "username": "user", "password": "password"}
-    return {ours: row[theirs] for theirs, ours in keys.items() if row.get(theirs) is not None}
+def _shown(value: object) -> str:
+    return ", ".join(f"{key} {each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _interface(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Loading of YAML and JSON files into frozen types. An error is one sentence with file, line and path inside it."""
 
 import json
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,25 +15,71 @@ from pydantic_core import ErrorDetails
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import csit_topology
 from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.csit_topology import Secrets, Translation
 from resources.libraries.python.model.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
+_log = logging.getLogger(__name__)
 
 
-def load_topology(path: Path) -> Topology:
+def load_topology(path: Path, secrets: Secrets = Secrets.REFUSE) -> Topology:
     """Read a topology file: one of this project, or one of FD.io CSIT, known by its form.
 
+    Args:
+        path: Of the file.
+        secrets: What to do with passwords and keys in a file of CSIT; `IGNORE` logs a warning.
+
     Raises:
-        ConfigError: The file is missing, is no YAML, is no topology, or has a secret in it.
+        ConfigError: The file is missing, is no YAML, is no topology, is a template, or has a secret in it.
     """
-    root, data = _read(path)
+    root, data = _read_topology(path)
     if csit_topology.is_csit(data):
-        try:
-            data = csit_topology.translate(data, csit_topology.name_of(path.stem))
-        except Misfit as error:
-            location, line = _locate(root, error.location, missing=False)
-            raise ConfigError(f"{path}:{line}: {'.'.join(map(str, location))}: {error}") from error
+        made = _translated(path, root, data, secrets)
+        data = made.data
+        if made.secrets:
+            _log.warning(
+                "%s: ignored %s; `./csit convert %s` writes a file without",
+                path,
+                _listed(made.secrets),
+                path,
+            )
     return _validated(path, root, data, Topology)
+
+
+def convert_topology(path: Path) -> tuple[Topology, Translation]:
+    """Read a topology file of FD.io CSIT, with references in place of its secrets.
+
+    Returns:
+        The testbed, and the file in this project's form.
+
+    Raises:
+        ConfigError: The file cannot be read, is a template, is no topology, or is not one of CSIT.
+    """
+    root, data = _read_topology(path)
+    if not csit_topology.is_csit(data):
+        raise ConfigError(
+            f"{path}: no topology file of FD.io CSIT: metadata has neither `schema` nor a version below 1"
+        )
+    made = _translated(path, root, data, Secrets.REFER)
+    return _validated(path, root, made.data, Topology), made
+
+
+def _read_topology(path: Path) -> tuple[yaml.Node | None, Any]:
+    if found := csit_topology.placeholder(text := text_of(path)):
+        raise ConfigError(f"{path}:{found[1]}: a template: fill in {found[0]} and all other placeholders first")
+    return _read(path, text)
+
+
+def _translated(path: Path, root: yaml.Node | None, data: Mapping[str, Any], secrets: Secrets) -> Translation:
+    try:
+        return csit_topology.translate(data, csit_topology.name_of(path.stem), secrets)
+    except Misfit as error:
+        location, line = _locate(root, error.location, missing=False)
+        raise ConfigError(f"{path}:{line}: {'.'.join(map(str, location))}: {error}") from error
+
+
+def _listed(places: Sequence[str]) -> str:
+    return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
 
 
 def load_yaml(path: Path, model: type[Model]) -> Model:
@@ -41,7 +88,7 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
     Raises:
         ConfigError: The file is missing, is no YAML, has a key twice, or does not fit the model.
     """
-    return _validated(path, *_read(path), model)
+    return _validated(path, *_read(path, text_of(path)), model)
 
 
 def load_json(path: Path, model: type[Model]) -> Model:
@@ -87,9 +134,8 @@ def text_of(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
 
 
-def _read(path: Path) -> tuple[yaml.Node | None, Any]:
+def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:
     """The nodes of a file, which know their lines, and what it says."""
-    text = text_of(path)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         _refuse_repeated_keys(path, root, (), set())

@@ -26,5 +26,11 @@ NICS = {
     "Mellanox-CX7VEAT": NicModel(200_000_000_000),
     "Cavium-A063-50G": NicModel(50_000_000_000),
     "Cavium-A063-100G": NicModel(100_000_000_000),
+    "Amazon-Nitro-50G": NicModel(10_000_000_000, 1_500_000),
+    "Amazon-Nitro-100G": NicModel(10_000_000_000, 3_000_000),
+    "Amazon-Nitro-200G": NicModel(16_000_000_000, 6_000_000),
+    "azure-mlx-40g": NicModel(40_000_000_000),
+    "virtual": NicModel(100_000_000),
 }
-"""Packet rates are the limits that CSIT's own tests keep to (its constants for NICs, one direction)."""
+"""Packet rates are the limits that CSIT's own tests keep to (its constants for NICs, one direction). Ports of a cloud
+have the rate that the provider allows, which is below the one in the name."""

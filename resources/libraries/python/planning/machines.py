@@ -31,20 +31,15 @@ def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
     """
     known = {next(iter(topology.duts)): given} if isinstance(given, CpuLayout) else dict(given)
     nodes = [*topology.duts, *([topology.tg_name] if topology.world is World.LAB else [])]
-    found = {}
-    for name in nodes:
-        node = topology.nodes[name]
-        if name in known:
-            found[name] = known[name]
-        elif node.cpus != "discover":
-            found[name] = node.layout
-        else:
-            raise ConfigError(
-                f"testbed {topology.metadata.name}: nodes.{name}.cpus is to be discovered, and the node was not asked; "
-                "list its CPUs there, or give `./csit plan` what `lscpu -p=CPU,CORE,SOCKET,NODE` prints on it: "
-                f"--cpus {name}=FILE"
-            )
-    return found
+    unknown = [name for name in nodes if name not in known and topology.nodes[name].cpus == "discover"]
+    if unknown:
+        keys = " and ".join(f"nodes.{name}.cpus" for name in unknown)
+        files = " ".join(f"--cpus {name}=FILE" for name in unknown)
+        raise ConfigError(
+            f"testbed {topology.metadata.name}: {keys} unknown: `discover`, and no node was reached; list the CPUs "
+            f"there, or give `./csit plan` a file for each with what `lscpu -p` prints on it: {files}"
+        )
+    return {name: known.get(name) or topology.nodes[name].layout for name in nodes}
 
 
 def generator_cores(topology: Topology) -> int:

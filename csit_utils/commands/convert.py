@@ -1,0 +1,53 @@
+"""`convert`: a topology file of FD.io CSIT into one of this project."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import convert_topology
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(help="A topology file of FD.io CSIT.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write; standard output by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file where it exists.")] = False,
+) -> None:
+    """Write a topology file of FD.io CSIT in this project's form, without the passwords and keys in it.
+
+    What was moved, added and left out is listed on standard error. A password becomes the name of a variable of the
+    environment, and a private key the path of a file; neither is written anywhere. A template of CSIT has to be filled
+    in first.
+
+    Example: ./csit convert csit/topologies/available/lf_2n_icx_testbed212.yaml -o topologies/icx.yaml
+    """
+    topology, made = convert_topology(file)
+    # Leaf mappings on one line, as the files of topologies/ have their interfaces.
+    body = yaml.safe_dump(made.data, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+    text = f"# Converted from {file.name} of FD.io CSIT.\n{body}"
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        _write(output, text, force=force)
+    for note in made.notes:
+        typer.echo(note, err=True)
+    used = topology.tg.interfaces
+    models = {port.model for port in used.values() if port.model}
+    typer.echo(f"runs use the {len(used)} TG ports cabled to {' and '.join(sorted(models)) or 'NICs'}", err=True)
+    if output is not None:
+        typer.echo(f"written: {output}; next: ./csit plan {output}", err=True)
+
+
+def _write(output: Path, text: str, *, force: bool) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with output.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise ConfigError(f"{output}: exists; --force overwrites it") from error
+    except OSError as error:
+        raise ConfigError(f"{output}: cannot be written: {error.strerror}") from error
