@@ -22,8 +22,10 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.selection import DRAFT_GRID, Selection, parse_frames, parse_selection
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.attached import attached
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.matrix import candidates
+from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 
@@ -92,6 +94,8 @@ def plan(
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
     print_plan(Console(highlight=False, markup=False), rows, took)
+    for line in (*attached(testbed), *assumptions(testbed)):
+        typer.echo(line)
     if html is not None:
         typer.echo(f"page: {html}")
 
@@ -162,3 +166,5 @@ def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: 
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
     print_cell(Console(highlight=False, markup=False), row, made, selection.frames)
+    for line in assumptions(testbed):
+        typer.echo(f"  {line}")

@@ -12,6 +12,7 @@ from csit_utils.report.units import DASH, rate, seconds
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.planning.attached import how
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.matrix import Candidate
 from resources.libraries.python.planning.reasons import Limit
@@ -215,7 +216,7 @@ def _end(plan: Plan, port: Port) -> str:
         return f"{port.owner} {port.interface} {port.mac}"
     place = f"{plan.machines[port.owner]}.{port.nic.port}"
     vlan = f" VLAN {port.vlan}" if port.vlan is not None else ""
-    return f"{port.owner} {port.interface} {port.mac} at {place}{vlan}"
+    return f"{port.owner} {port.interface} {port.mac} at {place}{vlan} by {how(port.nic)}"
 
 
 def _function_table(plan: Plan) -> Table:

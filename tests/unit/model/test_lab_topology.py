@@ -24,7 +24,7 @@ THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
         (TWO, "vms: qemu", "vms: sim", r"nodes\.DUT1: vms: sim belongs to the world sim"),
         (TWO, "cores: 2}", "cores: 2}\n    shares_machine_with: DUT1", r"nodes of a lab are machines of their own"),
         (THREE, "containers: vpp\n", "containers: linux_router\n", r"nodes\.DUT2\.containers: differs from the first"),
-        (TWO, "{cpus: 0-7, cores: 0-7}", "{cpus: 0-7, cores: 0-7, node: 1}", r"TG\.interfaces: on NUMA node 0, but"),
+        (THREE, "driver: i40e, numa_node: 0", "driver: i40e, numa_node: 1", r"TG\.interfaces: on NUMA node 1, but"),
         (TWO, "user: csit", "user: csit, password: abc", r"nodes\.TG\.access\.password: a password in a file is"),
         (TWO, "user: csit", "user: csit, silence_s: 1", r"nodes\.TG\.access\.silence_s: .*greater than or equal to 5"),
         (TWO, "world: lab", "world: lab\nnic: Intel-X710", r"no cable ends at a NIC of model 'Intel-X710'"),
@@ -50,7 +50,8 @@ def test_a_nic_is_chosen_in_a_lab_only(tmp_path: Path) -> None:
 def test_ports_of_other_nics_may_be_on_another_numa_node(tmp_path: Path) -> None:
     text = (AVAILABLE / "lab-2n-vpp.yaml").read_text(encoding="utf-8")
     more = "".join(
-        f"      port{port}: {{link: {link}, model: Intel-X710, numa_node: 1}}\n" for port, link in ((3, "c"), (4, "d"))
+        f'      port{port}: {{link: {link}, model: Intel-X710, numa_node: 1, pci_address: "0000:5e:00.{port}"}}\n'
+        for port, link in ((3, "c"), (4, "d"))
     )
     head, tail = text.split("  DUT1:\n")
     path = tmp_path / "lab.yaml"
@@ -60,7 +61,9 @@ def test_ports_of_other_nics_may_be_on_another_numa_node(tmp_path: Path) -> None
     topology = load_topology(path)
     assert (topology.dut.numa_node, topology.tg.numa_node, list(topology.dut.interfaces)) == (1, 1, ["port3", "port4"])
     assert Topology.model_validate_json(topology.model_dump_json()) == topology
-    path.write_text(path.read_text().replace("link: d, model: Intel-X710, numa_node: 1", "link: d, model: Intel-X710"))
+    path.write_text(
+        path.read_text().replace("link: d, model: Intel-X710, numa_node: 1", "link: d, model: Intel-X710, numa_node: 0")
+    )
     with pytest.raises(ConfigError, match=r":\d+: nodes\.DUT1\.interfaces: on NUMA nodes \[0, 1\]"):
         load_topology(path)
 

@@ -51,8 +51,9 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, before: str, after: st
 
 def test_interfaces_on_two_numa_nodes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "lab.yaml"
-    head, _, tail = SIM.rpartition("link: link2")
-    path.write_text(f"{head}numa_node: 1, link: link2{tail}", encoding="utf-8")
+    first, second = ("numa_node: 0, link: link1", "numa_node: 1, link: link2")
+    head, dut = SIM.split("type: DUT")
+    path.write_text(f"{head}type: DUT{dut.replace('link: link1', first).replace('link: link2', second)}")
     with pytest.raises(ConfigError, match=r"nodes\.DUT1\.interfaces: on NUMA nodes \[0, 1\]"):
         load_topology(path)
 

@@ -20,6 +20,7 @@ def lab(
     cores: int = 512,
     tg_cores: int = 16,
     smt: bool = False,
+    trex: dict[str, Any] | None = None,
     **dut_keys: Any,
 ) -> Topology:
     """A lab of TG, DUT1 and, for two DUTs, DUT2, with `pairs` ways for services: a cable each between neighbours."""
@@ -35,6 +36,7 @@ def lab(
                     "device": f"eth{number}",
                     "pci_address": f"0000:{names.index(end):02x}:{number:02x}.0",
                     "rate_bps": 10**10,
+                    "driver": "i40e",
                     **({"mac_address": f"02:c5:00:00:{names.index(end):02x}:{number:02x}"} if with_macs else {}),
                 }
     nodes: dict[str, Any] = {}
@@ -43,11 +45,16 @@ def lab(
         groups = [{"cpus": f"0-{count - 1}", "cores": f"0-{count - 1}"}]
         if smt:
             groups.append({"cpus": f"{count}-{2 * count - 1}", "cores": f"0-{count - 1}"})
-        common = {"access": {"host": f"192.0.2.{len(nodes) + 1}"}, "cpus": groups, "interfaces": interfaces[name]}
+        access = {"host": f"192.0.2.{len(nodes) + 1}"}
+        common: dict[str, Any] = {"access": access, "cpus": groups, "interfaces": interfaces[name]}
+            "access": {"host": f"192.0.2.{len(nodes) + 1}"},
+            "cpus": groups,
+            "interfaces": interfaces[name],
+        }
         if name == "TG":
-            nodes[name] = {"type": "TG", "generator": {"driver": generator}, **common}
+            nodes[name] = {"type": "TG", "generator": {"driver": generator}, "trex": trex or {}, **common}
         else:
-            nodes[name] = {"type": "DUT", "vswitch": vswitch, "containers": containers, **dut_keys, **common}
+            nodes[name] = {"type": "DUT", "vswitch": vswitch, "containers": containers, **common, **dut_keys}
     return Topology.model_validate(
         {
             "metadata": {"version": 1, "name": "lab"},

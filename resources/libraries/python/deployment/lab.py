@@ -24,6 +24,7 @@ from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.numa import conflicts
 from resources.libraries.python.planning.service_cable import service_cable
 from resources.libraries.python.recording.environment import fingerprint
 
@@ -80,9 +81,9 @@ class LabWorld:
         return self._found
 
     def problems(self) -> tuple[str, ...]:
-        """What nodes lack, or why they cannot be reached."""
+        """What nodes lack, where the file is wrong about them, or why they cannot be reached."""
         try:
-            return self._of_all(lambda found: found.problems)
+            return (*self._of_all(lambda found: found.problems), *self._on_other_numa_nodes())
         except CsitError as error:
             return (str(error),)
 
@@ -102,7 +103,7 @@ class LabWorld:
             stack.callback(self.close)
             self._side_by_side(lambda node: node.connection.run(["true"]))
             self._lease = self._reserved.enter_context(self._reservation())
-            if problems := self._of_all(lambda found: found.problems):
+            if problems := (*self._of_all(lambda found: found.problems), *self._on_other_numa_nodes()):
                 raise Unsupported("; ".join(problems))
             # One after the other: two that start at the same time could each get one of two nodes.
             removed = [line for node in self._nodes.values() for line in node.open()]
@@ -201,6 +202,13 @@ class LabWorld:
 
     def _of_all(self, which: Callable[[Found], Iterable[str]]) -> tuple[str, ...]:
         return tuple(f"{name}: {text}" for name, found in self.look().items() for text in which(found))
+
+    def _on_other_numa_nodes(self) -> tuple[str, ...]:
+        """Ports that are not on the NUMA node that the file says."""
+        nodes = self._topology.nodes
+        return tuple(
+            text for name, found in self.look().items() for text in conflicts(name, nodes[name], found.numa_nodes)
+        )
 
     def _side_by_side(self, ask: Callable[[Node], T]) -> dict[str, T]:
         """Ask all nodes at the same time; a node that cannot be reached takes its time to say so."""

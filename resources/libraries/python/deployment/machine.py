@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.handover import HandedOver
 from resources.libraries.python.drivers.host.idle_states import kept_awake
 from resources.libraries.python.drivers.host.memory import discover_memory
+from resources.libraries.python.drivers.host.nic import numa_node_of
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import Problem, check
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
@@ -82,6 +83,12 @@ class Machine:
             if node is not None and not (found and node is self._tg):
                 found += makers.missing(node)
         return tuple(map(str, found))
+
+    def numa_nodes(self) -> dict[str, int | None]:
+        """NUMA nodes of its physical ports, by their names in the topology; None where the kernel does not know."""
+        node = self._dut if self._dut is not None else self._tg
+        interfaces = node.interfaces if node is not None and self._node is not None else {}
+        return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
 
     def wishes(self) -> tuple[str, ...]:
         """What only virtual machines need, NFs that are there on request, and services of several components."""

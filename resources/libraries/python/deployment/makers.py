@@ -12,7 +12,6 @@ from resources.libraries.python.drivers.generator.ditg.requirements import missi
 from resources.libraries.python.drivers.generator.iperf3.driver import Iperf3Generator
 from resources.libraries.python.drivers.generator.iperf3.driver import missing as iperf3_missing
 from resources.libraries.python.drivers.generator.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generator.trex.ports import table_of as trex_ports
 from resources.libraries.python.drivers.generator.trex.requirements import missing as trex_missing
 from resources.libraries.python.drivers.generator.xdp.machine import why_not
 from resources.libraries.python.drivers.host.preflight import Problem
@@ -21,11 +20,10 @@ from resources.libraries.python.drivers.switch.ovs import programs
 from resources.libraries.python.drivers.switch.ovs.driver import OpenVSwitch
 from resources.libraries.python.drivers.switch.vpp.driver import VppSwitch
 from resources.libraries.python.drivers.switch.vpp.requirements import missing as vpp_switch_missing
-from resources.libraries.python.drivers.vpp.interfaces import drives_by_dpdk
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, Plan, Port
-from resources.libraries.python.planning.names import GENERATOR, is_vswitch
+from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.roles.generator import TrafficGenerator
 from resources.libraries.python.roles.vswitch import VSwitch
 
@@ -105,13 +103,10 @@ def known_generator(name: str) -> bool:
 
 
 def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
-    """Physical ports that the driver of a node's role takes from the kernel, to drive them itself."""
+    """Physical ports that a node's generator or vSwitch drives without the kernel's driver, as the plan says."""
     ports = [port for link in plan.links if link.medium is Medium.CABLE for port in (link.a, link.b)]
-    if isinstance(node, TgNode):
-        polled = node.generator.driver == "trex" and trex_ports(plan, node.trex).dpdk
-        return tuple(port for port in ports if polled and port.owner == GENERATOR)
-    polled = node.vswitch == "vpp"
-    return tuple(port for port in ports if polled and is_vswitch(port.owner) and port.nic and drives_by_dpdk(port.nic))
+    mine = [port for port in ports if (port.owner == GENERATOR) == isinstance(node, TgNode)]
+    return tuple(port for port in mine if port.nic is not None and port.nic.attachment.unbinds)
 
 
 def missing(node: TgNode | DutNode) -> Iterator[Problem]:

@@ -11,6 +11,8 @@ from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.planning.machines import Layouts
+from resources.libraries.python.planning.numa import located as complete
+from resources.libraries.python.planning.numa import silent
 
 if TYPE_CHECKING:
     from resources.libraries.python.deployment.lab import LabWorld
@@ -38,6 +40,18 @@ def _lab(topology: model.Topology) -> "LabWorld":
     from resources.libraries.python.drivers.connection.ssh import SshConnection  # noqa: PLC0415
 
     return LabWorld(topology, SshConnection)
+
+
+def located(topology: model.Topology) -> model.Topology:
+    """A lab with the NUMA nodes of its ports: where the file does not say them, its nodes are asked.
+
+    Raises:
+        ConfigError: The file and the nodes contradict each other.
+        ConnectionFailed: Nodes cannot be reached.
+    """
+    if not silent(topology):
+        return topology
+    return complete(topology, {name: found.numa_nodes for name, found in _found(topology).items()})
 
 
 def layout_of(topology: model.Topology) -> Layouts:

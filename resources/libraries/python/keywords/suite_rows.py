@@ -13,7 +13,7 @@ from robot.api import SuiteVisitor
 from robot.model import TagPatterns
 from robot.running import TestSuite
 
-from resources.libraries.python.deployment.worlds import layout_of, memory_of
+from resources.libraries.python.deployment.worlds import layout_of, located, memory_of
 from resources.libraries.python.keywords.choices import Lookup, chosen_topology, resumed, suite_choice
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.selection import parse_kinds
@@ -40,7 +40,7 @@ def rows_for(lookup: Lookup) -> Rows | None:
     choice = suite_choice(lookup)
     if choice is None:
         return None
-    topology = chosen_topology(lookup)
+    topology = located(chosen_topology(lookup))
     return make_rows(topology, layout_of(topology), choice.selection, choice.test_type, memory_of(topology))
 
 

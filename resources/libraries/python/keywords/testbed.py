@@ -7,10 +7,12 @@ from robot.api import logger
 
 from resources.libraries.python.deployment.health import clean_up
 from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.deployment.worlds import located, world_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.attached import attached
+from resources.libraries.python.planning.numa import assumptions
 
 
 class Testbed:
@@ -48,10 +50,12 @@ class Testbed:
             Unsupported: A machine lacks something.
             CsitError: Somebody else uses it.
         """
-        self._topology = topology
+        self._topology = topology = located(topology)
         self._world = world_of(topology)
         for line in self._world.open():
             logger.warn(line)
+        for line in (*attached(topology), *assumptions(topology)):
+            logger.info(line, also_console=True)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment

@@ -24,7 +24,7 @@ _ACCESS = {"host": "host", "port": "port", "username": "user", "password": "pass
 """CSIT's keys of a node by which it is reached, and ours in `access`."""
 _LEFT_OUT = ("subtype", "model", "arch", "bus", "cryptodev", "eventdev", "honeycomb")
 """CSIT's keys of a node that are about what this project does not measure."""
-_OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "uio_driver", "priv_key"})
+_OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "priv_key"})
 _OF_INTERFACES = ("ip4_address", "name", "vlan", "numvfs")
 _NO_MAC = "00:00:00:00:00:00"
 _REFERENCES = ("env:", "keyring:")

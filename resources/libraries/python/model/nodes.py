@@ -37,6 +37,9 @@ PciAddress = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 
 
+UioDriver = Literal["vfio-pci", "igb_uio", "uio_pci_generic"]
+
+
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -106,11 +109,23 @@ class Interface(Frozen):
     """The kernel's name of the port; None where its PCI address says which one it is, or where it is virtual."""
     mac_address: MacAddress | None = None
     pci_address: PciAddress | None = None
-    numa_node: int = 0
+    numa_node: Annotated[int, Field(ge=0)] | None = None
+    """None where the file does not say; it is read from the node at the start of a run."""
     model: str | None = None
     driver: str | None = None
+    """The kernel's driver of the port."""
+    uio_driver: UioDriver | None = None
+    """What the port is bound to where a program of user space drives it; None for that of the node, or vfio-pci."""
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     """Line rate in L1 bits per second, one direction; None where there is none (veth)."""
+
+
+def _first_numa_node(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> int:
+    return 0 if groups == "discover" else min(group.node for group in groups)
+
+
+def _numa_nodes(interfaces: Interfaces) -> tuple[int | None, ...]:
+    return tuple(interface.numa_node for interface in interfaces.values())
 
 
 class TgNode(Frozen):
@@ -123,6 +138,8 @@ class TgNode(Frozen):
     """Where it is a machine of its own."""
     generator: Generator
     trex: Trex = Trex()
+    uio_driver: UioDriver | None = None
+    """Of all its ports that do not say another one."""
     shares_machine_with: Name | None = None
     """The DUT node on whose machine the generator runs: its cores are then planned too."""
     interfaces: Interfaces
@@ -134,8 +151,12 @@ class TgNode(Frozen):
 
     @property
     def numa_node(self) -> int:
-        """The NUMA node of the first interface: there the generator's threads are."""
-        return next(iter(self.interfaces.values())).numa_node
+        """The NUMA node of the first interface: there the generator's threads are.
+
+        Where it is not known, an assumption: the first one of the machine.
+        """
+        known = _numa_nodes(self.interfaces)[0]
+        return _first_numa_node(self.cpus) if known is None else known
 
     @property
     def simulated_parts(self) -> tuple[str, ...]:
@@ -155,7 +176,8 @@ class TgNode(Frozen):
         Raises:
             Misfit: With the place in this node.
         """
-        if self.cpus != "discover" and self.numa_node not in self.layout.numa_nodes:
+        known = _numa_nodes(self.interfaces)[0] is not None
+        if known and self.cpus != "discover" and self.numa_node not in self.layout.numa_nodes:
             raise Misfit(("interfaces",), f"on NUMA node {self.numa_node}, but cpus has {list(self.layout.numa_nodes)}")
 
 
@@ -183,6 +205,8 @@ class DutNode(Frozen):
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
+    uio_driver: UioDriver | None = None
+    """Of all its ports that do not say another one."""
     interfaces: Interfaces
 
     @model_validator(mode="after")
@@ -218,8 +242,12 @@ class DutNode(Frozen):
 
     @property
     def numa_node(self) -> int:
-        """The NUMA node of the interfaces; validated to be one."""
-        return next(iter(self.interfaces.values())).numa_node
+        """The NUMA node of the interfaces; validated to be one.
+
+        Where it is not known, an assumption: the first one of the machine.
+        """
+        known = next((node for node in _numa_nodes(self.interfaces) if node is not None), None)
+        return _first_numa_node(self.cpus) if known is None else known
 
     @model_validator(mode="after")
     def _numa_fits(self) -> Self:
@@ -233,7 +261,7 @@ class DutNode(Frozen):
         Raises:
             Misfit: With the place in this node.
         """
-        nodes = sorted({interface.numa_node for interface in self.interfaces.values()})
+        nodes = sorted({node for node in _numa_nodes(self.interfaces) if node is not None}) or [self.numa_node]
         if len(nodes) > 1:
             raise Misfit(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
         if self.cpus != "discover" and nodes[0] not in self.layout.numa_nodes:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, NfSize
 from resources.libraries.python.model.core_map import CoreMap
@@ -23,6 +24,11 @@ def _is_unlimited(limits: Limits) -> bool:
     return limits == Limits()
 
 
+def _is_kernel(attachment: object) -> bool:
+    """As `_is_empty`."""
+    return attachment is Attachment.KERNEL
+
+
 class Nic(Frozen):
     """A physical port, as the topology has it."""
 
@@ -33,9 +39,14 @@ class Nic(Frozen):
     mac_address: str | None = None
     driver: str | None = None
     model: str | None = None
-    numa_node: int = 0
+    numa_node: int | None = 0
+    """None where it is not known."""
     rate_bps: int | None = None
     """Line rate in L1 bits per second, one direction."""
+    attachment: Attachment = Field(default=Attachment.KERNEL, exclude_if=_is_kernel)
+    """How the port is driven."""
+    uio_driver: str | None = Field(default=None, exclude_if=_is_empty)
+    """What it is bound to where its attachment takes it from the kernel; None for vfio-pci."""
 
 
 class Medium(StrEnum):

@@ -23,7 +23,7 @@ class Trex(Frozen):
     """Where it is installed: the folder that has `t-rex-64`."""
     ports: Literal["auto", "dpdk", "af_packet"] = "auto"
     """How it takes its ports: DPDK drivers by PCI address, or AF_PACKET sockets on ports of the kernel (software mode);
-    `auto` is DPDK where the topology has PCI addresses."""
+    `auto` is DPDK on NICs that DPDK knows."""
     python: str = "auto"
     """The Python that runs its client library, 3.6 to 3.12, or a later one with the package legacy-cgi; `auto` is this
     project's own, or else the first of the system's that will do."""
@@ -80,8 +80,10 @@ class Ovs(Frozen):
     """How Open vSwitch is made."""
 
     ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
-    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK's driver for ports of the kernel;
-    `auto` is AF_XDP where it was built with that, else system. A result says which one it was."""
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK; `auto` is DPDK for physical NICs that
+    DPDK knows, and for virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
+    socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
+    """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
 
 
 class Vpp(Frozen):
@@ -89,6 +91,10 @@ class Vpp(Frozen):
 
     prefix: str = "/usr"
     """Where it is installed: the folder that has `bin/vpp`."""
+    ports: Literal["auto", "dpdk", "native", "rdma", "af_xdp", "af_packet"] = "auto"
+    """How the vSwitch takes packets from physical ports: DPDK, VPP's own drivers for PCI devices (virtio, vmxnet3, iavf),
+    its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver for such a
+    NIC where the installation has no DPDK plugin. A result says which one it was."""
     engine: Literal["auto", "docker", "podman", "process"] = "auto"
     """What an NF runs in; `auto` is Docker or Podman where an engine answers, else a process in a network namespace."""
     image: str | None = None

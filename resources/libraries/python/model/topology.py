@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cabling import Socket, Way, ways
 from resources.libraries.python.model.nodes import DutNode, Name, TgNode
@@ -109,6 +110,8 @@ class Topology(Frozen):
                 node.check_numa()
             except Misfit as error:
                 raise Misfit(("nodes", name, *error.location), str(error)) from error
+            for port, interface in node.interfaces.items():
+                attachment_of(interface, node, ("nodes", name, "interfaces", port))
 
     def _ways(self) -> tuple[Way, ...]:
         sockets = [

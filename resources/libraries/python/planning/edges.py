@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.attachment import attachment_of, uio_driver
 from resources.libraries.python.model.cabling import Socket
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.topology import Topology, World
@@ -77,7 +78,9 @@ def edges_of(topology: Topology) -> Edges:
 
 
 def _nic(topology: Topology, socket: Socket) -> Nic:
-    interface = topology.nodes[socket.node].interfaces[socket.port]
+    node = topology.nodes[socket.node]
+    interface = node.interfaces[socket.port]
+    attachment = attachment_of(interface, node, ("nodes", socket.node, "interfaces", socket.port))
     return Nic(
         port=socket.port,
         device=interface.device,
@@ -87,6 +90,8 @@ def _nic(topology: Topology, socket: Socket) -> Nic:
         model=interface.model,
         numa_node=interface.numa_node,
         rate_bps=interface.rate_bps,
+        attachment=attachment,
+        uio_driver=uio_driver(interface, node) if attachment.unbinds else None,
     )
 
 

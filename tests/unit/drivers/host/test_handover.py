@@ -69,13 +69,9 @@ def test_one_that_cannot_be_given_back_stays_on_record(
 
 
 def test_the_driver_is_that_of_the_topology(pci: FakePci, lock: MachineLock) -> None:
-    nics = [
-        NICS[0].model_copy(update={"driver": "uio_pci_generic"}),
-        NICS[1].model_copy(update={"driver": "mlx5_core"}),  # lets user space in beside it
-    ]
-    ports = handed(pci, lock, nics)
+    ports = handed(pci, lock, [NICS[0].model_copy(update={"uio_driver": "uio_pci_generic"}), NICS[1]])
     ports.start()
-    assert [pci.driver(address) for address in PORTS] == ["uio_pci_generic", "ice"]
+    assert [pci.driver(address) for address in PORTS] == ["uio_pci_generic", "vfio-pci"]
     ports.stop()
     with pytest.raises(ConfigError, match="port9: no pci_address"):
         handed(pci, lock, [Nic(port="port9", device="eth9")])

@@ -134,6 +134,8 @@ def two_nodes(tg: Mapping[str, Any] = {}, dut: Mapping[str, Any] = {}) -> Topolo
             f"port{number}": {
                 "link": f"link{number}",
                 "pci_address": PCI[number - 1],
+                "driver": "i40e",
+                "numa_node": 0,
                 "mac_address": f"3c:fd:fe:00:00:0{number}",
                 "model": model,
                 "rate_bps": 10_000_000_000,

@@ -72,7 +72,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (cpu(governors={"powersave": [0, 1, 2, 9]}), "wish nodes.DUT1: governor: powersave on CPUs 0-2,9"),
     (cpu(boost=True), "wish nodes.DUT1: boost: is on"),
     (ports(port1=None), "problem nodes.DUT1.interfaces.port1.pci_address: port: there is no PCI device 0000:18:00.0"),
-    (ports(port1=port(1, numa_node=1)), "problem nodes.DUT1.interfaces.port1.numa_node: NUMA: is on NUMA 1, and cells"),
+    (ports(port1=port(1, numa_node=1)), "problem nodes.DUT1.interfaces.port1.numa_node: NUMA: is on NUMA 1, and the"),
     (
         ports(port2=port(2, mac_address="02:00:00:00:00:09")),
         "problem nodes.DUT1.interfaces.port2.mac_address: MAC: has 02",

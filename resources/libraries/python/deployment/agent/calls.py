@@ -88,6 +88,8 @@ class Found:
     memory: MemoryLayout | None
     problems: tuple[str, ...]
     wishes: tuple[str, ...]
+    numa_nodes: Mapping[str, int | None] = field(default_factory=dict)
+    """Of its ports, by their names in the topology; None where the machine does not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,9 @@ class Service:
 
     def _look(self, place: Place) -> Found:
         machine = self._machine_of(place.topology, place.node)
-        return Found(machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.wishes()))
+        return Found(
+            machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.wishes()), machine.numa_nodes()
+        )
 
     def _open(self, place: Place) -> tuple[str, ...]:
         if self._machine is not None:

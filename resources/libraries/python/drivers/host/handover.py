@@ -7,10 +7,6 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.plan import Nic
 
-USER_SPACE_DRIVERS = frozenset({USER_SPACE, "igb_uio", "uio_pci_generic"})
-_SHARED = ("mlx4", "mlx5")
-"""Drivers of the kernel that let a program of user space in beside them: their ports stay where they are."""
-
 
 class HandedOver:
     """Ports with another driver, from `start` to `stop`."""
@@ -19,7 +15,7 @@ class HandedOver:
         """Prepare. Nothing happens before `start`.
 
         Args:
-            nics: Ports with their PCI addresses; their `driver` is the one that they get, by default vfio-pci.
+            nics: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
             lock: The machine's lock, held.
             drivers: Who has which device; another one for tests.
 
@@ -30,8 +26,7 @@ class HandedOver:
         for nic in nics:
             if nic.pci_address is None:
                 raise ConfigError(f"{nic.port}: no pci_address, so it cannot be handed to a program of user space")
-            if not (nic.driver or "").startswith(_SHARED):
-                self._wanted[nic.pci_address] = nic.driver if nic.driver in USER_SPACE_DRIVERS else USER_SPACE
+            self._wanted[nic.pci_address] = nic.uio_driver or USER_SPACE
         self._lock = lock
         self._drivers = drivers or PciDrivers()
         self._bound: list[Binding] = []

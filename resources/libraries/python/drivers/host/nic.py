@@ -54,6 +54,22 @@ def device_at(pci_address: str, root: Path = ROOT) -> str | None:
     return None
 
 
+def numa_node_of(pci_address: str | None, interface: str | None, root: Path = ROOT) -> int | None:
+    """The NUMA node of a port; None where the kernel does not know it (-1), or where it is no PCI device.
+
+    Args:
+        pci_address: Where it is; decides where it is given.
+        interface: The kernel's name of the port, in the network namespace whose sysfs is at `root`.
+        root: Where sysfs is mounted.
+    """
+    if pci_address is not None:
+        pci: Path | None = root / "bus/pci/devices" / pci_address
+    else:
+        pci = _pci_folder(root / "class/net" / interface) if interface is not None else None
+    found = _integer(pci / "numa_node") if pci is not None else None
+    return found if found is not None and found >= 0 else None
+
+
 def facts_of_device(interface: str, root: Path = ROOT) -> NicFacts:
     """What is known of a port of the kernel.
 

@@ -21,6 +21,13 @@ def plugin_folder(prefix: Path) -> Path | None:
     return next((path for path in found if path.is_dir()), None)
 
 
+def plugins(prefix: Path) -> frozenset[str]:
+    """Names of the plugins of an installation, such as `memif`."""
+    folder = plugin_folder(prefix)
+    ending = "_plugin.so"
+    return frozenset(path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")) if folder else frozenset()
+
+
 def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[Problem]:
     """What this machine lacks for VPP.
 

@@ -4,7 +4,7 @@ Each is renamed to what the plan calls its port as soon as it is made, so all th
 Only VLAN sub-interfaces cannot be renamed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +12,6 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.sockets import socket_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
-
-_DPDK_DRIVERS = {"vfio-pci", "igb_uio", "uio_pci_generic"}
 
 
 class Kind(StrEnum):
@@ -26,6 +24,33 @@ class Kind(StrEnum):
     VIRTIO = "virtio"
     """A virtual machine's network card, seen from inside of it."""
     DPDK = "dpdk"
+    """A physical port, by the DPDK plugin."""
+    VIRTIO_PCI = "virtio_pci"
+    """A physical port, by VPP's own virtio driver."""
+    VMXNET3 = "vmxnet3"
+    AVF = "avf"
+    """A virtual function of an Intel NIC, by VPP's own driver."""
+    RDMA = "rdma"
+    """A physical port beside the kernel's mlx5 driver."""
+    AF_XDP = "af_xdp"
+
+    @property
+    def is_of_kernel(self) -> bool:
+        """Whether packets pass the kernel's counters on their way."""
+        return self in (Kind.HOST, Kind.AF_XDP)
+
+
+PLUGINS = {
+    Kind.HOST: "af_packet",
+    Kind.MEMIF: "memif",
+    Kind.VHOST: "vhost",
+    Kind.DPDK: "dpdk",
+    Kind.VMXNET3: "vmxnet3",
+    Kind.AVF: "avf",
+    Kind.RDMA: "rdma",
+    Kind.AF_XDP: "af_xdp",
+}
+"""Which plugin an interface needs; VPP itself has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +72,24 @@ class Interface:
     master: bool = False
     """The end of a memif that makes its memory and listens."""
     pci_address: str | None = None
+    queues: int = 1
+    """Receive queues of a physical port."""
 
     def name_of(self, vlan: int | None) -> str:
         """What VPP calls the port of a VLAN."""
         return self.name if vlan is None else f"{self.name}.{vlan}"
 
 
-def interfaces_of(plan: Plan, owner: str, folder: Path) -> tuple[Interface, ...]:
+def interfaces_of(
+    plan: Plan, owner: str, folder: Path, kind_of_nic: Callable[[Nic], Kind] = lambda _: Kind.HOST
+) -> tuple[Interface, ...]:
     """The interfaces of an owner, in order of its ports.
 
     Args:
         plan: Has the links.
         owner: The vSwitch or an NF.
         folder: Has a folder for each owner; the sockets of shared memory are in that of end `a` of the link.
+        kind_of_nic: How VPP drives a physical port.
 
     Raises:
         Unsupported: There is a port that VPP cannot have.
@@ -68,7 +98,7 @@ def interfaces_of(plan: Plan, owner: str, folder: Path) -> tuple[Interface, ...]
     count = dict.fromkeys(Kind, 0)
     for ends in _by_device(plan, owner):
         link, port = ends[0]
-        kind = _kind(link, port)
+        kind = _kind(link, port, kind_of_nic)
         count[kind] += 1
         made.append(
             Interface(
@@ -78,16 +108,16 @@ def interfaces_of(plan: Plan, owner: str, folder: Path) -> tuple[Interface, ...]
                     Kind.HOST: f"host-{port.interface}",
                     Kind.MEMIF: f"memif{count[kind]}/0",
                     Kind.VHOST: f"VirtualEthernet0/0/{count[kind] - 1}",
-                    Kind.VIRTIO: port.interface,
-                    Kind.DPDK: port.interface,
-                }[kind],
+                    Kind.VIRTIO_PCI: _after_address("virtio", port),
+                    Kind.VMXNET3: _after_address("vmxnet3", port),
+                }.get(kind, port.interface),
                 mac=port.mac,
                 data_thread=port.data_thread,
                 ports=tuple((each.interface, each.vlan) for _, each in ends),
                 socket=socket_of(folder, link) if kind in (Kind.MEMIF, Kind.VHOST) else None,
                 socket_id=count[kind] if kind is Kind.MEMIF else 0,
                 master=port == link.a,
-                pci_address=port.nic.pci_address if kind is Kind.DPDK and port.nic else None,
+                pci_address=port.nic.pci_address if port.nic else None,
             )
         )
     return tuple(made)
@@ -104,7 +134,13 @@ def _by_device(plan: Plan, owner: str) -> Iterator[list[tuple[Link, Port]]]:
     yield from groups.values()
 
 
-def _kind(link: Link, port: Port) -> Kind:
+def _after_address(word: str, port: Port) -> str:
+    """A name that VPP makes of a PCI address: `virtio-0/3b/0/1` for 0000:3b:00.1."""
+    address = (port.nic.pci_address if port.nic else None) or "0:0:0.0"
+    return word + "-" + "/".join(f"{int(number, 16):x}" for number in address.replace(".", ":").split(":"))
+
+
+def _kind(link: Link, port: Port, kind_of_nic: Callable[[Nic], Kind]) -> Kind:
     match link.medium:
         case Medium.VETH:
             return Kind.HOST
@@ -115,12 +151,7 @@ def _kind(link: Link, port: Port) -> Kind:
                 raise Unsupported(f"{port.interface}: VPP is the vSwitch's end of vhost-user, not the guest's")
             return Kind.VHOST
         case Medium.CABLE:
-            return Kind.DPDK if port.nic is not None and drives_by_dpdk(port.nic) else Kind.HOST
-
-
-def drives_by_dpdk(nic: Nic) -> bool:
-    """Whether VPP takes a NIC by itself: the file says a driver that leaves it to user space."""
-    return nic.pci_address is not None and nic.driver in _DPDK_DRIVERS
+            return Kind.HOST if port.nic is None else kind_of_nic(port.nic)
 
 
 def ring(largest_frame_bytes: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.vpp.configuration import default_mode, m
 from resources.libraries.python.drivers.vpp.counting import counted
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import Instance
-from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
+from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Interface, Kind
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.site import Site
@@ -21,14 +21,12 @@ from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
 
-PLUGINS = {Kind.HOST: "af_packet", Kind.MEMIF: "memif", Kind.VHOST: "vhost", Kind.DPDK: "dpdk"}
-"""Which plugin an interface needs."""
 _CONNECTED_S = 20.0
 
 
 def plugins_for(interfaces: Iterable[Interface]) -> tuple[str, ...]:
     """The plugins that some interfaces need."""
-    return tuple(sorted({PLUGINS[each.kind] for each in interfaces}))
+    return tuple(sorted({PLUGINS[each.kind] for each in interfaces if each.kind in PLUGINS}))
 
 
 class Member:
@@ -53,7 +51,7 @@ class Member:
         self._pages: Pages | None = None
         self._favoured = False
         self._instance: Instance | None = None
-        self._host_ports = {port for each in self.interfaces if each.kind is Kind.HOST for port, _ in each.ports}
+        self._host_ports = {port for each in self.interfaces if each.kind.is_of_kernel for port, _ in each.ports}
 
     def start(
         self,
@@ -84,7 +82,7 @@ class Member:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                Device(each.pci_address, each.name)
+                Device(each.pci_address, each.name, each.queues)
                 for each in self.interfaces
                 if each.kind is Kind.DPDK and each.pci_address is not None
             ),
@@ -218,6 +216,8 @@ class Member:
             queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
             found["rx placement"] = ", ".join(f"{name} {_thread(queue)}" for name, queue in sorted(queues.items()))
             found["errors"] = shown.losses(self.instance.ask("show errors"))
+        if driven := [f"{each.name} by {each.kind}" for each in self.interfaces if each.pci_address]:
+            found["physical ports"] = ", ".join(driven)
         found["work"] = "; ".join(map(str, self.instance.work))
         return {name: text for name, text in found.items() if text}
 

@@ -16,6 +16,7 @@ from resources.libraries.python.errors import NotReady, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Nic, Plan
+from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -41,12 +42,12 @@ def with_threads(asked: Plan, *cpus: int, main: tuple[int, ...] = ()) -> Plan:
     return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine, *control)})})
 
 
-def on_nics(asked: Plan, *, shared: bool = False) -> Plan:
+def on_nics(asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK) -> Plan:
     """The plan with a NIC at each of the generator's ports; where it is shared all instances have the same two."""
 
     def nic(index: int) -> Nic:
         slot = index % 2 if shared else index
-        return Nic(port=f"port{slot + 1}", pci_address=f"0000:18:00.{slot}", numa_node=0)
+        return Nic(port=f"port{slot + 1}", pci_address=f"0000:18:00.{slot}", numa_node=0, attachment=attachment)
 
     links, index = [], 0
     for link in asked.links:
@@ -119,7 +120,7 @@ def test_vlans_share_ports() -> None:
 
 
 def test_software_mode_on_a_nic_when_asked() -> None:
-    table = table_of(on_nics(plan()), Trex(ports="af_packet"))
+    table = table_of(on_nics(plan(), attachment=Attachment.KERNEL), Trex(ports="af_packet"))
     assert not table.dpdk
     assert [port.device for port in table.ports] == ["csg1p1", "csg1p2"]
 
@@ -128,7 +129,7 @@ def test_software_mode_on_a_nic_when_asked() -> None:
     ("asked", "settings", "why"),
     [
         (plan(rows=17), Trex(), "34 ports for the generator, TRex takes 32"),
-        (plan(), Trex(ports="dpdk"), "needs PCI addresses, csg1p1 has none"),
+        (plan(), Trex(ports="dpdk"), "by DPDK or none, and csg1p1 is a port of the kernel"),
     ],
 )
 def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
@@ -145,7 +146,7 @@ def test_polled_ports_need_cpus_of_their_own() -> None:
 def test_the_first_load_asked_for_fills_the_cables(
     word: str, wire_bytes: int, sharing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topology = lab(1, 2, discriminator=word)  # type: ignore[arg-type]
+    topology = lab(1, 2, discriminator=word, trex={"ports": "af_packet"})  # type: ignore[arg-type]
     asked = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})
     lock = MachineLock()
     generator = TrexGenerator(asked, Fabric(asked, lock, node="TG"), lock, Trex(ports="af_packet"))

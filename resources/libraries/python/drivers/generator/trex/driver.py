@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.host import messages
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Trex
@@ -97,11 +98,11 @@ class TrexGenerator:
             config.yaml_of(
                 self._table,
                 self._placement,
-                nics[0].numa_node if nics else self._plan.cores.numa_node,
+                next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node),
                 largest_frame_bytes=self._largest_frame_bytes,
                 memory_mb=self._settings.memory_mb,
             ),
-            mellanox=any((nic.driver or "").startswith("mlx5") for nic in nics),
+            mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
             alone=self._alone(),
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)

@@ -49,11 +49,15 @@ def table_of(plan: Plan, settings: Trex) -> PortTable:
         raise Unsupported(f"TRex takes its ports in pairs, the plan has {len(rows)} for the generator")
     if len(rows) > MOST_PORTS:
         raise Unsupported(f"the plan has {len(rows)} ports for the generator, TRex takes {MOST_PORTS}")
-    without = [port.interface for port in rows.values() if port.nic is None or port.nic.pci_address is None]
-    if settings.ports == "dpdk" and without:
-        raise Unsupported(f"TRex on DPDK needs PCI addresses, {without[0]} has none; set trex: {{ports: af_packet}}")
+    by_dpdk = [port for port in rows.values() if port.nic is not None and port.nic.attachment.is_dpdk]
+    others = [port.interface for port in rows.values() if port not in by_dpdk]
+    if others and (by_dpdk or settings.ports == "dpdk"):
+        raise Unsupported(
+            f"TRex drives all of its ports by DPDK or none, and {others[0]} is a port of the kernel; "
+            "set trex: {ports: af_packet}"
+        )
     ports = tuple(_port(plan, port, number) for port in rows.values())
-    return PortTable(ports, number, dpdk=settings.ports == "dpdk" or (settings.ports == "auto" and not without))
+    return PortTable(ports, number, dpdk=bool(by_dpdk))
 
 
 def _port(plan: Plan, port: Port, number: dict[str, int]) -> TrexPort:

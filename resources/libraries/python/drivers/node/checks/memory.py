@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts
+from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.topology import Topology
@@ -73,12 +74,9 @@ def _huge_pages(topology: Topology, name: str) -> tuple[int, int, str]:
 
 
 def uses_dpdk(topology: Topology, name: str) -> bool:
-    """Whether the ports of a node are taken away from the kernel."""
+    """Whether DPDK drives ports of a node."""
     node = topology.nodes[name]
-    by_address = any(port.pci_address for port in node.interfaces.values())
-    if isinstance(node, DutNode):
-        return node.vswitch == "vpp" and by_address
-    return node.generator.driver == "trex" and (node.trex.ports == "dpdk" or (node.trex.ports == "auto" and by_address))
+    return any(attachment_of(port, node).is_dpdk for port in node.interfaces.values())
 
 
 def _smallest(topology: Topology, name: str) -> dict[str, Need]:

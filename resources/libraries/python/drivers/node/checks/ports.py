@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
-from resources.libraries.python.drivers.node.checks.memory import uses_dpdk
 from resources.libraries.python.drivers.node.facts import Facts, PortFacts, Ports
 from resources.libraries.python.model.nodes import Interface
+from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_of
 from resources.libraries.python.model.topology import Topology
-
-USER_SPACE_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
+from resources.libraries.python.planning.attached import how_driven
 
 
 def used_ports(topology: Topology, name: str) -> list[str]:
@@ -21,21 +20,25 @@ def used_ports(topology: Topology, name: str) -> list[str]:
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     """Findings about the ports of a node."""
-    dpdk = uses_dpdk(topology, name)
-    sound = []
+    node, sound = topology.nodes[name], []
     for port in used_ports(topology, name):
         interface, place = topology.nodes[name].interfaces[port], f"nodes.{name}.interfaces.{port}"
         there = facts.ports.ports.get(port)
         if there is None:
             yield _missing(place, interface, facts.ports)
             continue
-        findings = [*_identity(place, interface, there), *_use(place, there), *_driver(place, there, dpdk=dpdk)]
+        findings = [
+            *_identity(place, interface, there),
+            *_use(place, there),
+            *_driver(place, there, unbinds=attachment_of(interface, node).unbinds),
+        ]
         yield from findings
         if not findings:
-            sound.append(f"{port} is {there.device or there.pci_address} ({there.driver or 'no driver'})")
+            how = f"driven by {how_driven(interface, topology.nodes[name])}"
+            sound.append(f"{port} is {there.device or there.pci_address} ({there.driver or 'no driver'}), {how}")
     if sound:
-        yield ok(f"nodes.{name}", "ports", ", ".join(sound))
-    if dpdk:
+        yield ok(f"nodes.{name}", "ports", "; ".join(sound))
+    if any(attachment_of(node.interfaces[port], node).unbinds for port in used_ports(topology, name)):
         yield from _user_space(f"nodes.{name}", facts.ports)
 
 
@@ -51,8 +54,9 @@ def _missing(place: str, interface: Interface, ports: Ports) -> Finding:
 
 def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Finding]:
     """Whether it is the port that the file means, where it is said to be."""
-    if there.numa_node is not None and there.numa_node != interface.numa_node:
-        text = f"is on NUMA {there.numa_node}, and cells are planned on NUMA {interface.numa_node}"
+    said = interface.numa_node
+    if there.numa_node is not None and said is not None and there.numa_node != said:
+        text = f"is on NUMA {there.numa_node}, and the file says NUMA {said}"
         yield problem(f"{place}.numa_node", "NUMA", text, f"say numa_node: {there.numa_node}, or use another port")
     mac = interface.mac_address
     if mac is not None and there.mac_address is not None and mac != there.mac_address:
@@ -70,11 +74,11 @@ def _use(place: str, there: PortFacts) -> Iterator[Finding]:
         yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", mend)
 
 
-def _driver(place: str, there: PortFacts, *, dpdk: bool) -> Iterator[Finding]:
+def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[Finding]:
     if there.driver is None and there.pci_address is not None:
         mend = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
         yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", mend)
-    elif not dpdk and there.driver in USER_SPACE_DRIVERS:
+    elif not unbinds and there.driver in UIO_DRIVERS:
         text = f"{there.pci_address} is bound to {there.driver}, and this testbed needs the kernel's own driver"
         device = f"/sys/bus/pci/devices/{there.pci_address}"
         mend = f"echo > {device}/driver_override; echo {there.pci_address} | tee {device}/driver/unbind "

@@ -4,14 +4,17 @@ import logging
 from collections.abc import Mapping
 
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.nic import facts_of_pci
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.switch.vpp.commands import bridging
-from resources.libraries.python.drivers.vpp.interfaces import interfaces_of
+from resources.libraries.python.drivers.vpp.installation import plugins
+from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import Member, plugins_for
+from resources.libraries.python.drivers.vpp.physical import kind_of
 from resources.libraries.python.drivers.vpp.site import Site, remove_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Nic, Plan
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.planning.names import VSWITCH
 
@@ -56,7 +59,7 @@ class VppSwitch:
             Unsupported: It cannot have one of the ports.
         """
         plan = self._site.plan
-        interfaces = interfaces_of(plan, self._owner, self._site.folder)
+        interfaces = interfaces_of(plan, self._owner, self._site.folder, self._kind_of)
         self._member = member = Member(self._site, self._owner, "VPP of the vSwitch", interfaces)
         member.start(self._site.pages(1), plugins_for(interfaces))
         member.wait_ready()
@@ -99,6 +102,13 @@ class VppSwitch:
             member.instance.tell_to_end()
             member.instance.wait_end()
             remove_folder(self._site.folder, self._owner)
+
+    def _kind_of(self, nic: Nic) -> Kind:
+        """VPP's driver for a physical port, by what it is and what this installation has."""
+        facts = facts_of_pci(nic.pci_address) if nic.pci_address is not None else None
+        ids = (facts.vendor, facts.model) if facts is not None else (None, None)
+        settings = self._site.settings
+        return kind_of(nic, plugins(self._site.prefix), ids, only_dpdk=settings.ports == "dpdk")
 
     @property
     def _running(self) -> Member:

@@ -1,0 +1,149 @@
+"""How a physical port is driven: by DPDK, by a driver of VPP's own, or by the kernel. Decided from the topology alone.
+
+DPDK is the default wherever the program that uses a port has DPDK and the NIC is one that DPDK knows. Sockets of the
+kernel carry a fraction of what such a NIC does, so they are used on a physical NIC only where the topology asks for
+them. A NIC that nothing is known of is refused: neither choice can be made for it.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+from resources.libraries.python.model.base import Misfit
+from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+
+UIO_DRIVERS = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
+"""Drivers of the kernel that hand a PCI device to a program of user space."""
+_MELLANOX = ("mlx4", "mlx5")
+_BIFURCATED = frozenset({"mlx4_core", "mlx4_en", "mlx5_core", "mana"})
+"""Drivers of the kernel that let DPDK in beside them: their ports are never unbound."""
+_KNOWN_DRIVERS = _BIFURCATED | {
+    *("e1000", "e1000e", "igb", "igbvf", "igc", "ixgbe", "ixgbevf", "i40e", "iavf", "ice", "idpf", "fm10k"),
+    *("virtio_net", "virtio-pci", "vmxnet3", "ena", "gve", "hv_netvsc", "hns3", "bnxt_en", "bnx2x", "qede"),
+    *("enic", "nfp", "cxgb4", "sfc", "atlantic", "ionic", "axgbe", "thunder-nicvf", "rvu_nicpf", "rvu_nicvf"),
+}
+"""Drivers of the kernel for NICs that DPDK has a driver for (DPDK, "Network Interface Controller Drivers")."""
+_DRIVER_OF_MODEL = (
+    ("Intel-E8", "ice"),
+    ("Intel-X7", "i40e"),
+    ("Intel-XL7", "i40e"),
+    ("Intel-XXV7", "i40e"),
+    ("Intel-X5", "ixgbe"),
+    ("Intel-82599", "ixgbe"),
+    ("Intel-I35", "igb"),
+    ("Intel-I22", "igc"),
+    ("Mellanox-CX3", "mlx4_core"),
+    ("Mellanox-", "mlx5_core"),
+    ("azure-mlx", "mlx5_core"),
+    ("Cavium-A063", "rvu_nicpf"),
+    ("Amazon-Nitro", "ena"),
+)
+"""By the beginning of FD.io CSIT's name of a NIC model."""
+_VIRTUAL_DRIVERS = frozenset({"veth", "tun", "dummy", "bridge", "macvlan", "ipvlan", "netdevsim"})
+"""Drivers of ports that are no hardware: nothing but the kernel drives them."""
+
+
+class Attachment(StrEnum):
+    """How packets get from a physical port into the program that uses it."""
+
+    DPDK = "dpdk"
+    """DPDK; the port is bound to vfio-pci, igb_uio or uio_pci_generic."""
+    BIFURCATED = "bifurcated"
+    """DPDK beside the kernel's driver, which keeps the port (mlx4, mlx5, mana)."""
+    NATIVE = "native"
+    """A driver of VPP's own (virtio, vmxnet3, iavf); the port is bound as for DPDK."""
+    RDMA = "rdma"
+    """VPP's rdma driver beside the kernel's, which keeps the port (mlx5)."""
+    AF_XDP = "af_xdp"
+    """AF_XDP sockets on a port of the kernel."""
+    KERNEL = "kernel"
+    """The kernel itself, or AF_PACKET sockets on its port."""
+
+    @property
+    def unbinds(self) -> bool:
+        """Whether the kernel's driver loses the port for the run."""
+        return self in (Attachment.DPDK, Attachment.NATIVE)
+
+    @property
+    def is_dpdk(self) -> bool:
+        """Whether a driver of DPDK takes the packets."""
+        return self in (Attachment.DPDK, Attachment.BIFURCATED)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def kernel_driver(interface: Interface) -> str | None:
+    """The kernel's driver of a port, as the file says or as its model has it; None where neither is known."""
+    if interface.driver is not None and interface.driver not in UIO_DRIVERS:
+        return interface.driver
+    model = interface.model or ""
+    return next((driver for prefix, driver in _DRIVER_OF_MODEL if model.startswith(prefix)), None)
+
+
+def uio_driver(interface: Interface, node: TgNode | DutNode) -> str | None:
+    """The driver that a port is bound to for user space, as the file says it; None where it does not."""
+    said = interface.driver if interface.driver in UIO_DRIVERS else None
+    return interface.uio_driver or said or node.uio_driver
+
+
+def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str, ...] = ()) -> Attachment:
+    """Decide how a port is driven.
+
+    Args:
+        interface: The port.
+        node: Whose generator or vSwitch uses it.
+        place: Where the port is in the file, for errors.
+
+    Raises:
+        Misfit: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
+    """
+    user, asked = _user(node)
+    if user is None or asked in ("af_packet", "system"):
+        return Attachment.KERNEL
+    if asked == "af_xdp":
+        return Attachment.AF_XDP
+    driver = kernel_driver(interface)
+    if driver in _VIRTUAL_DRIVERS:
+        return Attachment.KERNEL
+    if asked == "rdma":
+        if driver is None or not driver.startswith(_MELLANOX):
+            raise Misfit(place, f"VPP's rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
+        return Attachment.RDMA
+    known = driver in _KNOWN_DRIVERS or uio_driver(interface, node) is not None
+    if asked == "auto" and not known:
+        what = (
+            "neither its model nor its driver is known" if driver is None else f"DPDK has no driver known for {driver}"
+        )
+        raise Misfit(
+            place,
+            f"{what}, so it is not known whether {user} can use DPDK: say the kernel's driver (ethtool -i) or "
+            f"`uio_driver: vfio-pci` for DPDK, or `{_section(node)}: {{ports: {_sockets(node)}}}` for the kernel's sockets",
+        )
+    if interface.pci_address is None:
+        raise Misfit(
+            place,
+            f"{user} on DPDK needs a pci_address; add it, or say `{_section(node)}: {{ports: {_sockets(node)}}}` for "
+            "the kernel's sockets",
+        )
+    if driver in _BIFURCATED:
+        return Attachment.BIFURCATED
+    return Attachment.NATIVE if asked == "native" else Attachment.DPDK
+
+
+def _user(node: TgNode | DutNode) -> tuple[str | None, str]:
+    """The program that could take ports from the kernel, and its setting for ports; None where it never does."""
+    if isinstance(node, TgNode):
+        return ("TRex", node.trex.ports) if node.generator.driver == "trex" else (None, "")
+    if node.vswitch == "vpp":
+        return "VPP", node.vpp.ports
+    return ("Open vSwitch", node.ovs.ports) if node.vswitch == "ovs" else (None, "")
+
+
+def _section(node: TgNode | DutNode) -> Literal["trex", "ovs", "vpp"]:
+    if isinstance(node, TgNode):
+        return "trex"
+    return "ovs" if node.vswitch == "ovs" else "vpp"
+
+
+def _sockets(node: TgNode | DutNode) -> str:
+    return "system" if _section(node) == "ovs" else "af_packet"
