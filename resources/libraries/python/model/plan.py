@@ -71,11 +71,18 @@ class Port(Frozen):
     """Unique on the whole testbed, at most 15 characters."""
     mac: str
     data_thread: int
-    """Index of the owner's data thread that receives from this port (its RX queue)."""
+    """Index of the owner's data thread that receives from this port, or from its first queue where it has several."""
+    rx_queues: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """Index of the owner's data thread for each receive queue; empty for one queue, on `data_thread`."""
     nic: Nic | None = None
     """Of a cable."""
     vlan: int | None = None
     """The VLAN whose frames of the cable this port has; None for all of them."""
+
+    @property
+    def queues(self) -> tuple[int, ...]:
+        """Index of the owner's data thread for each receive queue, never empty."""
+        return self.rx_queues or (self.data_thread,)
 
 
 class Link(Frozen):
