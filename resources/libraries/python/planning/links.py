@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Link, Medium, Port
+from resources.libraries.python.planning import media
 from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.names import (
     GENERATOR,
@@ -99,7 +99,7 @@ class Links:
             )
 
         def crossing(node: int, side: int) -> Link:
-            medium = self._to_vswitch(service.kind(instance, node))
+            medium = media.to_vswitch(self._vswitch, service.kind(instance, node))
             return Link(
                 instance=instance, a=inner_port(node, side), b=self._nf_port(instance, node, side), medium=medium
             )
@@ -116,8 +116,7 @@ class Links:
             if node == nodes[-1] or not pipeline:
                 yield crossing(node, 2)
             else:
-                both = {service.kind(instance, node), service.kind(instance, node + 1)}
-                medium = Medium.MEMIF if both == {NfKind.VPP} else Medium.VETH
+                medium = media.between(service.kind(instance, node), service.kind(instance, node + 1))
                 left, right = self._nf_port(instance, node, 2), self._nf_port(instance, node + 1, 1)
                 yield Link(instance=instance, a=left, b=right, medium=medium)
         for number in service.taps_on(dut):
@@ -150,17 +149,6 @@ class Links:
             mac=self._service.nf_mac(instance, node, side),
             data_thread=self._rx.nf(name, instance, node, side),
         )
-
-    def _to_vswitch(self, kind: NfKind) -> Medium:
-        """Shared memory where both ends know it, else virtual ports of the kernel."""
-        return _VPP_MEDIA.get(kind, Medium.VETH) if self._vswitch == "vpp" else Medium.VETH
-
-
-_VPP_MEDIA = {
-    NfKind.VPP: Medium.MEMIF,
-    NfKind.QEMU: Medium.VHOST_USER,
-    NfKind.QEMU_VPP: Medium.VHOST_USER,
-}
 
 
 class _RxPlacement:

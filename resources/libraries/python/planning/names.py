@@ -1,15 +1,21 @@
 """Names, tags and ids. Derived here and nowhere else: a typed name is a name that drifts."""
 
+from collections.abc import Sequence
+
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.media import to_vswitch
 
 GENERATOR = "generator"
 VSWITCH = "vswitch"
 
-_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "vpp": "mif", "sim": "mif"}
-"""What the vSwitch's interfaces towards containers are, by vSwitch driver."""
+_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "sim": "mif"}
+"""What the vSwitch's interfaces towards containers are, by vSwitch driver, where all NFs have the same."""
+_MEDIUM_WORDS = {Medium.MEMIF: "mif", Medium.VHOST_USER: "vh", Medium.VETH: "veth"}
+"""The same where it depends on the NF."""
 _APPLICATION_WORDS = {
     NfKind.LINUX_ROUTER: "lnxip4",
     NfKind.LINUX_FIREWALL: "lnxfw",
@@ -97,17 +103,37 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     """
     pipeline = cell.service_type.is_pipeline
     interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
-    kind = "vh" if cell.service_type is ServiceType.VSC else _INTERFACE_WORDS[topology.dut.vswitch]
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
-    kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
-    applications = [_APPLICATION_WORDS[kind] for kind in kinds if kind is not None]
+    kinds = known_kinds(topology, cell)
+    applications = applications_of(kinds)
     between = "_" if cell.instance_kinds else "+"
     application = applications[0] if len(set(applications)) == 1 else between.join(applications) or "path"
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
-        f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}{kind}-"
+        f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}"
+        f"{_interfaces(topology.dut.vswitch, cell, kinds)}-"
         f"{_packages(cell, threads)}-{application}{_shared(cell)}{_taps(cell)}"
     )
+
+
+def known_kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
+    """What NFs of a cell are, one for each node (or each instance where these differ); without what is not there."""
+    kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
+    return tuple(kind for kind in kinds if kind is not None)
+
+
+def applications_of(kinds: Sequence[NfKind]) -> tuple[str, ...]:
+    """What NFs of these kinds run, in the words of suite ids."""
+    return tuple(_APPLICATION_WORDS[kind] for kind in kinds)
+
+
+def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:
+    """What the vSwitch's interfaces towards NFs are; several words where they differ."""
+    if cell.service_type is ServiceType.VSC:
+        return "vh"
+    if vswitch in _INTERFACE_WORDS:
+        return _INTERFACE_WORDS[vswitch]
+    return "+".join(dict.fromkeys(_MEDIUM_WORDS[to_vswitch(vswitch, kind)] for kind in kinds)) or "mif"
 
 
 def _packages(cell: Cell, threads: str) -> str:
@@ -136,7 +162,7 @@ def test_name(suite: str, cell: Cell, frame: Frame, test_type: TestType) -> str:
 
 
 def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tuple[str, ...]:
-    """CSIT's tags of a cell, with explicit VSC, CSC, CSP and NF size tags beside them."""
+    """CSIT's tags of a cell, with explicit VSC, CSC, CSP and NF size tags beside them; in its plan."""
     vm = cell.service_type is ServiceType.VSC
     mixed = len(set(cell.nf_sizes)) > 1
     return (
@@ -153,8 +179,3 @@ def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tup
         *(["PASSIVE_NFS"] if cell.taps else []),
         suite,
     )
-
-
-def test_tags(frame: Frame, test_type: TestType) -> tuple[str, ...]:
-    """Tags that a frame size and a test type add."""
-    return (frame.name, test_type.value)

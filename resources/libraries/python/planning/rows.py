@@ -11,6 +11,7 @@ from resources.libraries.python.planning import names
 from resources.libraries.python.planning.machines import Layouts, layouts_of
 from resources.libraries.python.planning.matrix import Candidate, candidates
 from resources.libraries.python.planning.plan import threads_per_nf
+from resources.libraries.python.planning.tags import row_tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,30 @@ def make_rows(
     selection: Selection,
     test_type: TestType,
     memory: MemoryLayout | None = None,
+    *,
+    soak: bool = False,
 ) -> Rows:
-    """Make the rows of one suite, small cells first."""
+    """Make the rows of one suite, small cells first.
+
+    Args:
+        topology: The testbed.
+        layout: Logical CPUs of the (first) DUT, or of nodes by name.
+        selection: Which cells and frames.
+        test_type: Of the suite.
+        memory: The DUT's memory where it was discovered.
+        soak: Whether the search profile asks for one load over a long time.
+    """
     looked_at = tuple(candidates(topology, layout, selection, memory))
     first = next(iter(layouts_of(topology, layout).values()))
     return Rows(
         rows=tuple(
-            _row(topology, first, each.cell, frame, test_type)
+            _row(topology, first, each.cell, frame, test_type, soak=soak)
             for frame in selection.frames
             for each in looked_at
             if each.runs
         ),
         refused=tuple(
-            _refused(topology, first, each, frame, test_type)
+            _refused(topology, first, each, frame, test_type, soak=soak)
             for frame in selection.frames
             for each in looked_at
             if not each.runs
@@ -68,21 +80,25 @@ def make_rows(
     )
 
 
-def _refused(topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType) -> Refused:
+def _refused(  # noqa: PLR0917 - as `_row` has them
+    topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
+) -> Refused:
     cell = candidate.cell
     return Refused(
         cell=f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c",
         reason=candidate.reason or "",
-        tags=_row(topology, layout, cell, frame, test_type).tags,
+        tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
     )
 
 
-def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType) -> Row:
+def _row(  # noqa: PLR0917 - what a test is made of
+    topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType, *, soak: bool
+) -> Row:
     threads = threads_per_nf(cell, layout, topology.dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     return Row(
         name=names.test_name(suite, cell, frame, test_type),
-        tags=(*names.tags(topology, cell, suite, threads), *names.test_tags(frame, test_type)),
+        tags=row_tags(topology, cell, suite, layout, frame, test_type, soak=soak),
         arguments=(
             cell.service_type.value,
             str(cell.nf_chains),

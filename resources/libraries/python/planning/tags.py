@@ -1,0 +1,109 @@
+"""CSIT's tags of a test, as FD.io CSIT's documentation of test tags means them: what robot's --include selects by.
+
+Those of a cell alone are `names.tags`. Here are those that also depend on the testbed, the frames and the search. A tag
+is there only where it is true: MEMIF where links are memif, NIC_ and DRV_ where there are NICs.
+"""
+
+from collections.abc import Iterator
+
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning import names
+from resources.libraries.python.planning.edges import edges_of
+from resources.libraries.python.planning.media import to_vswitch
+from resources.libraries.python.planning.plan import threads_per_nf
+
+_MEDIUM_TAGS = {Medium.MEMIF: "MEMIF", Medium.VHOST_USER: "VHOST", Medium.VETH: "VETH"}
+_VIRTUAL = ("virtual", "virtio", "e1000", "82540em", "82574l", "vmxnet3")
+"""Beginnings of models of NICs that are emulated, without the name of their maker."""
+_SIMPLE = frozenset({NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.QEMU, NfKind.VPP, NfKind.QEMU_VPP, NfKind.SIM})
+"""NFs that forward and do nothing else."""
+_DRIVER_ALIASES = {"iavf": "avf", "rdma": "rdma_core"}
+"""Drivers of ports whose name is not that of CSIT's tag."""
+
+
+def row_tags(  # noqa: PLR0917 - what a test is made of
+    topology: Topology,
+    cell: Cell,
+    suite: str,
+    layout: CpuLayout,
+    frame: Frame,
+    test_type: TestType,
+    *,
+    soak: bool = False,
+) -> tuple[str, ...]:
+    """All tags of a test.
+
+    Args:
+        topology: The testbed.
+        cell: What is measured.
+        suite: Its suite id.
+        layout: Logical CPUs of the first DUT.
+        frame: The frame size.
+        test_type: Of the suite.
+        soak: Whether the search profile asks for one load over a long time, whatever the suite's test type.
+    """
+    numa_node = topology.dut.numa_node
+    per_core = len(layout.cores(numa_node)[0])
+    return (
+        *names.tags(topology, cell, suite, threads_per_nf(cell, layout, numa_node)),
+        *_testbed(topology),
+        *_nic(topology),
+        "ETH" if topology.discriminator != "vlan" else "DOT1Q",
+        "L2BDMACSTAT" if topology.dut.vswitch == "linux_bridge" else "L2BDMACLRN",
+        *_functions(topology, cell),
+        f"{cell.vs_dtc * per_core}T{cell.vs_dtc}C",
+        frame.name,
+        "SOAK" if soak and test_type is TestType.NDRPDR else test_type.value,
+    )
+
+
+def _testbed(topology: Topology) -> Iterator[str]:
+    """Nodes in a circle, each joined to the next by one link at least; what the machines are."""
+    yield f"{len(topology.nodes)}_NODE_SINGLE_LINK_TOPO"
+    if topology.world is World.LAB:
+        nic = edges_of(topology).nic(1, 0, 1)
+        virtual = nic is not None and _short(nic.model or "").startswith(_VIRTUAL)
+        yield "VM_ENV" if virtual else "HW_ENV"
+
+
+def _short(model: str) -> str:
+    """A NIC model without its maker, as CSIT's job specifications write it: `xxv710`."""
+    return model.split("-", 1)[-1].lower()
+
+
+def _nic(topology: Topology) -> Iterator[str]:
+    """Model and driver of the ports of the first DUT that are measured on."""
+    nic = edges_of(topology).nic(1, 0, 1)
+    if nic is None:
+        return
+    if nic.model:
+        yield f"NIC_{nic.model}"
+        yield _short(nic.model).upper()
+    if nic.driver:
+        word = nic.driver.lower().replace("-", "_")
+        yield f"DRV_{_DRIVER_ALIASES.get(word, word).upper()}"
+    yield "RXQ_SIZE_0"  # descriptors of a queue: the driver's own default, and so is what a test asks for
+    yield "TXQ_SIZE_0"
+
+
+def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
+    """What NFs are, run and are linked by."""
+    vms = cell.service_type is ServiceType.VSC
+    kinds = names.known_kinds(topology, cell)
+    yield "VM" if vms else "DOCKER"
+    yield from dict.fromkeys(_link(topology.dut.vswitch, kind, vm=vms or kind.is_vm) for kind in kinds)
+    yield from dict.fromkeys(f"NF_{word.upper()}" for word in names.applications_of(kinds))
+    plain = not cell.taps and not cell.shared_nodes and _SIMPLE.issuperset(kinds)
+    yield "BASE" if plain else "FEATURE"
+
+
+def _link(vswitch: str, kind: NfKind, *, vm: bool) -> str:
+    """What joins an NF to the vSwitch."""
+    if vswitch == "sim":
+        return "VHOST" if vm else "MEMIF"
+    medium = to_vswitch(vswitch, kind)
+    return "TAP" if vm and medium is Medium.VETH else _MEDIUM_TAGS[medium]
