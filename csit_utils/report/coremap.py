@@ -105,9 +105,14 @@ def _machine(name: str, cores: CoreMap | MachineCores, threads: Iterable[Thread]
     oversubscribed = (
         cores.oversubscribed
         if isinstance(cores, MachineCores) or not cores.elsewhere
-        else (cores.cores_needed > cores.cores_there)
+        else cores.cores_needed > cores.cores_there or any(map(_is_shared, by_cpu.values()))
     )
     return MachineView(name, cpus, cores.smt, _caption(cores), oversubscribed)
+
+
+def _is_shared(threads: Iterable[Thread]) -> bool:
+    """Whether more than one data thread is on a CPU."""
+    return sum(thread.role is ThreadRole.DATA for thread in threads) > 1
 
 
 def _caption(cores: CoreMap | MachineCores) -> str:

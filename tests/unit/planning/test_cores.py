@@ -1,7 +1,7 @@
 """Core allocation: the published tables come out exactly, and no CPU is ever owned twice."""
 
 from collections import Counter
-from itertools import product
+from itertools import chain, product
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,8 @@ from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.settings import Sizes
-from resources.libraries.python.planning.cores import allocate, demand, refusal
+from resources.libraries.python.planning.balance import unequal
+from resources.libraries.python.planning.cores import allocate, demand, refusal, sized_nfs
 from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
 
 GRID = (1, 2, 4, 6, 8, 10)
@@ -222,3 +223,114 @@ def test_a_folded_placement_covers_every_thread_and_says_so(asked: Cell, machine
     assert cores.oversubscribed == (cores.cores_needed > cores.cores_there)
     for instance, number in product(range(1, asked.nf_chains + 1), range(1, asked.nf_nodes + 1)):
         assert cores.cpus(f"nf-{instance}-{number}")
+
+
+def without(machine: CpuLayout, offline: set[int]) -> CpuLayout:
+    """The same machine with CPUs that are offline."""
+    return CpuLayout(cpus=tuple(row for row in machine.cpus if row.cpu not in offline))
+
+
+def hybrid(performance: int, efficient: int) -> CpuLayout:
+    """Cores with two threads, numbered as neighbours, then cores with one, as on hybrid desktop processors."""
+    rows = [(cpu, cpu // 2, 0, 0) for cpu in range(2 * performance)]
+    return layout(rows + [(2 * performance + each, performance + each, 0, 0) for each in range(efficient)])
+
+
+def data_cpus(cores: CoreMap) -> list[int]:
+    return [thread.cpu for thread in cores.threads if thread.role is ThreadRole.DATA]
+
+
+@pytest.mark.parametrize("machine", [without(socket_28(), {28 + 2}), without(socket_28(), {5}), hybrid(8, 8)])
+def test_halves_of_cores_with_one_thread_are_not_planned(machine: CpuLayout) -> None:
+    cores = allocate(cell(1, 4, "0.5c"), machine, 0, Sizes())
+    assert not cores.oversubscribed
+    assert len(set(data_cpus(cores))) == len(data_cpus(cores)) == 6
+    assert unequal(cell(1, 4, "0.5c"), cores) == ()
+
+
+def test_a_core_without_its_sibling_is_left_to_main_threads() -> None:
+    cores = allocate(cell(1, 2), without(socket_28(), {28 + 2}), 0, Sizes())
+    assert cores.cpus("vswitch", ThreadRole.MAIN) == (2,)
+    assert cores.cpus("vswitch") == (1, 29)
+    assert of_nfs(cores) == {"nf-1-1": [3, 4, 32], "nf-1-2": [31, 5, 33]}
+
+
+def test_data_threads_get_p_cores_until_there_are_none_left() -> None:
+    machine = hybrid(4, 8)
+    small, large = (allocate(cell(1, nfs), machine, 0, Sizes()) for nfs in (2, 4))
+    assert set(data_cpus(small)) == set(range(2, 8)) and unequal(cell(1, 2), small) == ()
+    assert not large.oversubscribed
+    assert unequal(cell(1, 4), large) == (
+        "NFs of 1c have different numbers of data threads: 2 on nf-1-1 nf-1-2, 1 on nf-1-3 nf-1-4",
+    )
+
+
+def test_too_few_cores_with_siblings_are_told_with_numbers() -> None:
+    asked, machine = cell(2, 4, "0.5c"), hybrid(4, 20)
+    assert refusal(asked, machine, 0, Sizes()) == (
+        "needs 4 cores with two threads for NFs of 0.5c on NUMA 0, 2 left for them"
+    )
+    cores = allocate(asked, machine, 0, Sizes(), oversubscribe=True)
+    assert cores.oversubscribed and cores.cores_needed <= cores.cores_there
+
+
+def test_half_a_core_needs_siblings_on_the_node_of_the_interfaces() -> None:
+    machine = layout([(0, 0, 0, 0), (1, 1, 0, 0), *((2 + cpu, 2 + cpu // 2, 1, 1) for cpu in range(8))])
+    with pytest.raises(PlanError, match=r"0\.5c needs SMT .*, and no core of NUMA 0 has two threads online"):
+        allocate(cell(1, 1, "0.5c"), machine, 0, Sizes(), oversubscribe=True)
+
+
+uneven_layouts = st.one_of(
+    st.builds(without, layouts, st.sets(st.integers(0, 127), max_size=20)).filter(lambda machine: machine.cpus),
+    st.builds(hybrid, st.integers(0, 24), st.integers(1, 32)),
+    st.lists(st.integers(1, 4), min_size=1, max_size=40).map(
+        lambda threads: layout(
+            (cpu, core, 0, 0) for cpu, core in enumerate(chain(*([core] * count for core, count in enumerate(threads))))
+        )
+    ),
+)
+
+
+@settings(deadline=None, max_examples=300)  # a busy machine is no error
+@given(asked=cells, machine=uneven_layouts, generator=st.integers(0, 2), oversubscribe=st.booleans())
+def test_on_unequal_cores_no_cpu_has_two_data_threads_and_unequal_nfs_are_named(
+    asked: Cell, machine: CpuLayout, generator: int, oversubscribe: bool
+) -> None:
+    node = machine.numa_nodes[0]
+    try:
+        cores = allocate(asked, machine, node, Sizes(), generator_cores=generator, oversubscribe=oversubscribe)
+    except PlanError:
+        assert refusal(asked, machine, node, Sizes(), generator) is not None
+        return
+    data = data_cpus(cores)
+    assert set(data) <= {row.cpu for row in machine.cpus if row.node == node}
+    if not cores.oversubscribed:
+        assert len(set(data)) == len(data)
+        beside_data = {cpu for core in machine.cores(node) if set(core) & set(data) for cpu in core}
+        assert not {t.cpu for t in cores.threads if t.role is not ThreadRole.DATA} & beside_data
+    warnings = " ".join(unequal(asked, cores))
+    for size in set(asked.nf_sizes):
+        named = [name for name, its in sized_nfs(asked, 1) if its is size]
+        counts = {len(cores.cpus(name)) for name in named}
+        assert counts and 0 not in counts
+        assert all((name in warnings.replace(",", "").split()) == (len(counts) > 1) for name in named)
+
+
+@settings(deadline=None)  # a busy machine is no error
+@given(asked=cells, machine=layouts, generator=st.integers(0, 2))
+def test_equal_cores_are_taken_one_after_the_other(asked: Cell, machine: CpuLayout, generator: int) -> None:
+    node = machine.numa_nodes[0]
+    try:
+        cores = allocate(asked, machine, node, Sizes(), generator_cores=generator)
+    except PlanError:
+        return
+    order = {core: number for number, core in enumerate(machine.cores(node))}
+    core_of = {cpu: number for core, number in order.items() for cpu in core}
+    assert cores.cpus("system", ThreadRole.SYSTEM) == (machine.cores(node)[0][0],)
+    row = [core_of[cpu] for cpu in cores.cpus("generator")]
+    row += [core_of[cores.cpus("vswitch", ThreadRole.MAIN)[0]]]
+    row += sorted({core_of[cpu] for cpu in cores.cpus("vswitch")})
+    names = [name for name, _ in sized_nfs(asked, 1)]
+    row += sorted({core_of[cores.cpus(name, ThreadRole.MAIN)[0]] for name in names})
+    row += sorted({core_of[cpu] for name in names for cpu in cores.cpus(name)})
+    assert row == list(range(1, 1 + len(row)))

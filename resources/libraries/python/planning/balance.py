@@ -10,6 +10,7 @@ from itertools import chain
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.planning.cores import sized_nfs
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 
 QUEUES_OF_AN_NF = 2
@@ -58,11 +59,14 @@ class Balance:
     least_threads: int
     """Data threads on the logical CPU that has the fewest, of those that have any; the generator's not counted."""
     most_threads: int
+    unequal: tuple[str, ...] = ()
+    """NFs of one size with different numbers of data threads, from `unequal`."""
 
     @property
     def even(self) -> bool:
         """Whether every thread of a kind has the same work and a logical CPU to itself."""
-        return self.vswitch.even and all(spread.even for _, spread in self.nfs) and self.most_threads <= 1
+        spreads = (self.vswitch, *(spread for _, spread in self.nfs))
+        return all(spread.even for spread in spreads) and self.most_threads <= 1 and not self.unequal
 
     def uneven(self) -> tuple[str, ...]:
         """What is uneven, in words with numbers."""
@@ -73,7 +77,7 @@ class Balance:
         if self.most_threads > 1:
             least = "" if self.least_threads == self.most_threads else f"{self.least_threads} to "
             said.append(f"{least}{self.most_threads} data threads per logical CPU")
-        return tuple(said)
+        return (*said, *self.unequal)
 
     def siblings(self) -> tuple[str, ...]:
         """Which data threads share a physical core as siblings: by design, and each is slower for it."""
@@ -130,6 +134,25 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
         sibling_data=len(apart),
         least_threads=min(load, default=0),
         most_threads=max(load, default=0),
+        unequal=unequal(cell, cores),
+    )
+
+
+def unequal(cell: Cell, cores: CoreMap) -> tuple[str, ...]:
+    """Name the NFs of one size that have different numbers of data threads, as their cores do: a sentence per size.
+
+    Those of all DUTs: processors of two machines may differ as well.
+    """
+    by_size: dict[str, dict[int, list[str]]] = {}
+    for dut in range(1, len(cores.elsewhere) + 2):
+        for name, size in sized_nfs(cell, dut):
+            if threads := len(cores.cpus(name)):
+                by_size.setdefault(size.value, {}).setdefault(threads, []).append(name)
+    return tuple(
+        f"NFs of {size} have different numbers of data threads: "
+        + ", ".join(f"{count} on {' '.join(named)}" for count, named in sorted(counts.items(), reverse=True))
+        for size, counts in by_size.items()
+        if len(counts) > 1
     )
 
 

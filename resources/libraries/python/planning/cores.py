@@ -4,9 +4,13 @@ Rules (draft-mkonstan-nf-service-density-01, Compute Resource Allocation; CSIT's
 the NUMA node is the system's, the next the vSwitch's main thread, then the vSwitch's data cores, then main threads of
 NFs, two to a core, then data cores of NFs. A data core brings all its sibling threads: with SMT 1c is two data threads.
 0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of a 2c NF.
+
+Where cores have unequal numbers of threads (a sibling is offline, or there are P and E cores), data threads get the
+cores with the most threads and main threads and the generator those with the fewest, each in order of their CPUs. So a
+data core has fewer threads than another only when nothing else is left; `planning.balance` names the NFs concerned.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -41,30 +45,62 @@ class Demand:
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
     """Count the physical cores of a cell."""
     counts = cell.sizes()
-    halves = sum(count for size, count in counts if size is NfSize.HALF)
     whole = sum(int(size.cores) * count for size, count in counts if size is not NfSize.HALF)
     return Demand(
         system=sharing.system_cores,
         generator=generator_cores,
         vswitch=1 + cell.vs_dtc,
         nf_main=ceil((cell.nf_count + cell.tap_count) / sharing.nf_mains_per_core),
-        nf_data=whole + ceil(halves / 2),
+        nf_data=whole + _pairs(cell),
     )
 
 
-def impossible(cell: Cell, layout: CpuLayout) -> str | None:
+def impossible(cell: Cell, layout: CpuLayout, numa_node: int) -> str | None:
     """Say why no number of cores would do; None when it is only a matter of their number."""
-    if any(size is NfSize.HALF for size, _ in cell.sizes()) and not layout.smt:
-        return "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off"
+    if any(size is NfSize.HALF for size, _ in cell.sizes()) and not any(map(_is_pair, layout.cores(numa_node))):
+        state = f"no core of NUMA {numa_node} has two threads online" if layout.smt else "SMT is off"
+        return f"NF size 0.5c needs SMT (half a core is one of two sibling threads), and {state}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Physical cores that a cell needs and a NUMA node does not have."""
+
+    needs: int
+    there: int
+    text: str
+    """With the numbers."""
+
+
+def lack(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> Lack | None:
+    """Say which cores are missing for a placement in which every data thread has a CPU of its own; None if none."""
+    cores, needs = layout.cores(numa_node), demand(cell, sharing, generator_cores)
+    if needs.total > len(cores):
+        text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} there"
+        return Lack(needs.total, len(cores), text)
+    pairs, there = _pairs(cell), sum(map(_is_pair, _honest(cores, needs).nf_data))
+    if pairs > there and not impossible(cell, layout, numa_node):
+        text = f"needs {pairs} cores with two threads for NFs of 0.5c on NUMA {numa_node}, {there} left for them"
+        return Lack(pairs, there, text)
     return None
 
 
 def refusal(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> str | None:
     """Say in one sentence why a cell has no honest placement; None when it has one."""
-    if reason := impossible(cell, layout):
+    if reason := impossible(cell, layout, numa_node):
         return reason
-    needs, there = demand(cell, sharing, generator_cores).total, len(layout.cores(numa_node))
-    return f"needs {needs} cores on NUMA {numa_node}, {there} there" if needs > there else None
+    missing = lack(cell, layout, numa_node, sharing, generator_cores)
+    return missing.text if missing else None
+
+
+def _is_pair(core: Core) -> bool:
+    return len(core) > 1
+
+
+def _pairs(cell: Cell) -> int:
+    """Cores that NFs of half a core share, two to a core."""
+    return ceil(sum(count for size, count in cell.sizes() if size is NfSize.HALF) / 2)
 
 
 def allocate(
@@ -94,12 +130,11 @@ def allocate(
     reason = refusal(cell, layout, numa_node, sharing, generator_cores)
     cores = layout.cores(numa_node)
     needs = demand(cell, sharing, generator_cores)
-    fits = needs.total <= len(cores)
-    if reason is not None and (impossible(cell, layout) or not oversubscribe or not cores):
+    if reason is not None and (impossible(cell, layout, numa_node) or not oversubscribe or not cores):
         raise PlanError(
             f"{cell.service_type} {cell.locator} with NF-{cell.size_name} and vSwitch-{cell.vs_dtc}c {reason}"
         )
-    places = _honest(cores, needs) if fits else _folded(cores, needs)
+    places = _honest(cores, needs) if needs.total <= len(cores) else _folded(cores, needs)
     threads = tuple(_threads(cell, places, sharing, dut))
     used = {thread.cpu for thread in threads}
     return CoreMap(
@@ -109,7 +144,7 @@ def allocate(
         threads=threads,
         cores_needed=needs.total,
         cores_there=len(cores),
-        oversubscribed=not fits,
+        oversubscribed=reason is not None,
     )
 
 
@@ -126,20 +161,34 @@ class _Places:
 
 
 def _honest(cores: tuple[Core, ...], needs: Demand) -> _Places:
-    """Each purpose its own cores, one after the other."""
-    row = iter(cores)
+    """Each purpose its own cores, one after the other; of unequal cores the best suited that are left."""
+    left = list(cores[needs.system :])
 
-    def take(count: int) -> tuple[Core, ...]:
-        return tuple(next(row) for _ in range(count))
+    def take(count: int, suited: Callable[[Iterable[Core]], Core]) -> tuple[Core, ...]:
+        taken = []
+        for _ in range(count):
+            taken.append(suited(left))
+            left.remove(taken[-1])
+        return tuple(taken)
 
     return _Places(
-        system=take(needs.system),
-        generator=take(needs.generator),
-        vswitch_main=take(1)[0],
-        vswitch_data=take(needs.vswitch - 1),
-        nf_main=take(needs.nf_main),
-        nf_data=take(needs.nf_data),
+        system=cores[: needs.system],
+        generator=take(needs.generator, _fewest_threads),
+        vswitch_main=take(1, _fewest_threads)[0],
+        vswitch_data=take(needs.vswitch - 1, _most_threads),
+        nf_main=take(needs.nf_main, _fewest_threads),
+        nf_data=take(needs.nf_data, _most_threads),
     )
+
+
+def _fewest_threads(cores: Iterable[Core]) -> Core:
+    """The first of them, which is the very first core where all are equal."""
+    return min(cores, key=len)
+
+
+def _most_threads(cores: Iterable[Core]) -> Core:
+    """As `_fewest_threads`."""
+    return max(cores, key=len)
 
 
 def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
@@ -165,7 +214,7 @@ def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
 
 
 def _threads(cell: Cell, places: _Places, sharing: Sizes, dut: int) -> Iterator[Thread]:
-    vswitch, owners = vswitch_name(dut), _owners(cell, dut)
+    vswitch, owners = vswitch_name(dut), sized_nfs(cell, dut)
     for index, core in enumerate(places.system):
         yield Thread(owner="system", role=ThreadRole.SYSTEM, index=index, cpu=core[0])
     # The generator sends from one thread per core: its sibling stays idle, as a busy one would slow it.
@@ -185,7 +234,7 @@ def _data(owner: str, cpus: list[int]) -> Iterator[Thread]:
         yield Thread(owner=owner, role=ThreadRole.DATA, index=index, cpu=cpu)
 
 
-def _owners(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
+def sized_nfs(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
     """Names and sizes of all NFs of a DUT; passive ones last, so that the others stay where they are without them."""
     nodes, taps = (dut - 1) * cell.nf_nodes, (dut - 1) * len(cell.taps)
     inline = [(nf_name(holder, nodes + node), cell.size_of(node, holder)) for holder, node in cell.nfs()]
@@ -198,20 +247,22 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
     """Logical CPUs of each NF's data threads, in order of NFs.
 
     Half-core NFs first take one thread of a core each, and when all their cores have one, the siblings in the same
-    order, as CSIT does.
+    order, as CSIT does. Of unequal cores they get theirs before other NFs do, as only those with siblings have halves.
     """
-    row = iter(cores)
+    row = iter(sorted(cores, key=_is_pair, reverse=True))
     shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
+    equal = len({len(core) for core in cores}) < 2
+    order = sorted(range(len(sizes)), key=lambda each: not equal and sizes[each] is not NfSize.HALF)
     shared: list[Core] = []
     halves = 0
-    placed: list[list[int]] = []
-    for size in sizes:
-        if size is not NfSize.HALF:
-            placed.append([cpu for _ in range(int(size.cores)) for cpu in next(row)])
+    placed: dict[int, list[int]] = {}
+    for each in order:
+        if sizes[each] is not NfSize.HALF:
+            placed[each] = [cpu for _ in range(int(sizes[each].cores)) for cpu in next(row)]
             continue
         if halves < shared_cores:
             shared.append(next(row))
         core = shared[halves % shared_cores]
-        placed.append([core[(halves // shared_cores) % len(core)]])
+        placed[each] = [core[(halves // shared_cores) % len(core)]]
         halves += 1
-    return placed
+    return [placed[each] for each in range(len(sizes))]

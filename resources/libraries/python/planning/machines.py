@@ -12,7 +12,7 @@ from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thr
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.planning.cores import allocate, demand, impossible
+from resources.libraries.python.planning.cores import allocate, impossible, lack
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.reasons import Limit, Reason
 
@@ -132,13 +132,11 @@ def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) 
     for number, (name, dut) in enumerate(topology.duts.items(), 1):
         at = "" if number == 1 else f"{name} "
         layout = layouts[name]
-        if half := impossible(cell, layout):
+        if half := impossible(cell, layout, dut.numa_node):
             found.append(Reason(limit=Limit.SMT, text=f"{at}{half}" if number == 1 else f"{name}: {half}"))
-        needs = demand(cell, dut.core_sharing, generator_cores(topology)).total
-        there = len(layout.cores(dut.numa_node))
-        if needs > there:
-            text = f"{at}needs {needs} cores on NUMA {dut.numa_node}, {there} there"
-            found.append(Reason(limit=Limit.CORES, text=text, needs=needs, there=there))
+        if missing := lack(cell, layout, dut.numa_node, dut.core_sharing, generator_cores(topology)):
+            needs, there = missing.needs, missing.there
+            found.append(Reason(limit=Limit.CORES, text=f"{at}{missing.text}", needs=needs, there=there))
     if topology.world is World.LAB:
         tg, layout = topology.tg, layouts[topology.tg_name]
         needs, there = _SYSTEM_CORES + tg.generator.cores, len(layout.cores(tg.numa_node))

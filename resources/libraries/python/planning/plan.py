@@ -10,6 +10,7 @@ from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
+from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.reasons import sentence
@@ -19,7 +20,7 @@ from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring,
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
     """Data threads of the first NF of a service, as CSIT's `2dcr2t` counts them."""
     size = cell.size_of(1)
-    per_core = len(layout.cores(numa_node)[0])
+    per_core = max(map(len, layout.cores(numa_node)))
     return max(1, int(size.cores * per_core))
 
 
@@ -134,7 +135,10 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
         taps=wiring.taps,
         flows=wiring.flows,
         paths=wiring.paths,
-        warnings=(f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else (),
+        warnings=(
+            *([f"oversubscribed: {sentence(short)}"] if core_map.oversubscribed else []),
+            *unequal(cell, core_map),
+        ),
         machines=_machines(topology, cell, wiring),
     )
 

@@ -212,8 +212,10 @@ def _of_cores(plan: Plan) -> list[Finding]:
     lines = [
         f"{what} needs {needed} cores and {there} are there: data threads share"
         for what, needed, there in rows
-        if needed > there or len(rows) == 1
+        if needed > there
     ]
+    # Enough cores, and some of them with too few threads: the plan says which.
+    lines = lines or [f"{text}: data threads share" for text in plan.warnings if text.startswith("oversubscribed: ")]
     return [Finding(kind=VerdictKind.OVERSUBSCRIBED, text=line) for line in lines]
 
 

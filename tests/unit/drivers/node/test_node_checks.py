@@ -137,6 +137,14 @@ def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, 
     assert of_dut(topology) == []
 
 
+def test_cores_with_an_offline_sibling_are_named() -> None:
+    rows = [[cpu, cpu % 8, cpu % 8 // 4, cpu % 8 // 4] for cpu in range(16) if cpu != 10]
+    (line,) = of_dut(two_nodes(dut={"cpus": "discover"}), **cpu(rows=rows))
+    assert line.startswith(
+        "wish nodes.DUT1: cores: cores have unequal numbers of threads: fewer than 2 on those of CPUs 2;"
+    )
+
+
 def test_processors_that_are_not_those_of_the_file() -> None:
     rows = facts().machine.cpu.rows
     (offline,) = of_dut(**cpu(rows=[row for row in rows if row[0] not in (5, 13)]))

@@ -35,6 +35,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
             yield wish(place, "virtual", "it is a virtual machine: its host may take CPUs away at any time", mend)
     yield from _frequency(place, cpu)
     yield _smt(place, cpu, there)
+    yield from _unequal(place, wanted, node.numa_node)
     yield _mitigations(place, facts)
 
 
@@ -130,6 +131,15 @@ def _smt(place: str, cpu: Cpu, there: CpuLayout) -> Finding:
         mend = "echo on > /sys/devices/system/cpu/smt/control, or in the firmware"
         return wish(place, "SMT", "is off: cells with NFs of 0.5c are left out", mend)
     return ok(place, "SMT", "the processor has none: cells with NFs of 0.5c are left out")
+
+
+def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[Finding]:
+    cores = there.cores(numa_node)
+    most = max(map(len, cores), default=0)
+    if fewer := [cpu for core in cores if len(core) < most for cpu in core]:
+        text = f"cores have unequal numbers of threads: fewer than {most} on those of CPUs {ranges(fewer)}"
+        mend = "echo 1 > /sys/devices/system/cpu/cpuN/online where a sibling is offline; nothing for P and E cores"
+        yield wish(place, "cores", f"{text}; data threads get the others first", mend)
 
 
 def _mitigations(place: str, facts: Facts) -> Finding:
