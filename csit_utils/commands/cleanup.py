@@ -23,7 +23,8 @@ def cleanup(
 
     Namespaces, processes, ports that were moved or have another driver, kernel settings: by what such a run wrote down
     before it made them, so nothing of anybody else's is touched. Runtimes of agents go when unused for 30 days. Refuses
-    while a run is alive, or while somebody else has the reservation.
+    while a run is alive, or while somebody else has the reservation. Settings that ./csit prepare changed are put back
+    when the reservation of that time has ended.
 
     \b
     ./csit cleanup topologies/available/NAME.yaml              list
@@ -48,6 +49,9 @@ def _print(found: Found) -> None:
         typer.echo(f"{name}: in use by a run that is alive, {who}")
     for line in left.lines():
         typer.echo(f"{name}: {line}")
+    if left.prepared:
+        by = f"by {left.prepared.by} since {left.prepared.since}"
+        typer.echo(f"{name}: prepared {by}, {left.prepared.settings} settings to be put back")
     for runtime in found.stale:
         typer.echo(f"{name}: runtime {runtime.name[:12]}, {runtime.mb} MB, unused for {runtime.unused_days:.0f} days")
     for each in left.unclaimed:

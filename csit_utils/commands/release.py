@@ -19,6 +19,8 @@ def release(
 ) -> None:
     """Give a testbed back that was reserved. Ends with 1 where it is not ours (any more).
 
+    Settings that ./csit prepare changed get their values of before.
+
     \b
     ./csit release topologies/available/NAME.yaml
     ./csit release topologies/available/NAME.yaml --force      from somebody who is on holiday
@@ -27,10 +29,10 @@ def release(
     if force:
         if token:
             raise ConfigError("--force takes it away from whoever has it; leave out --token")
-        for machine, holder in reserving.break_open(testbed).items():
+        for machine, holder in reserving.break_open(testbed, typer.echo).items():
             typer.echo(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
         return
-    strange = reserving.release(testbed, token)
+    strange = reserving.release(testbed, token, typer.echo)
     for sentence in strange:
         typer.echo(sentence, err=True)
     if strange:

@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from resources.libraries.python.deployment.testbed.machines import Machines
+from resources.libraries.python.deployment.testbed.machines import Machines, Place
+from resources.libraries.python.deployment.testbed.restoring import is_prepared, restore
 from resources.libraries.python.drivers.node import reservation
 from resources.libraries.python.drivers.node.reservation import VARIABLE, Claim, Holder
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
@@ -54,23 +55,60 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell
     return claim.token
 
 
-def release(topology: Topology, token: str | None) -> tuple[str, ...]:
-    """Give a testbed back; returns a sentence for each machine that was not ours.
+def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) -> tuple[str, ...]:
+    """Give a testbed back, with the settings that its machines had before they were prepared.
+
+    Args:
+        topology: The testbed.
+        token: Of the reservation; None for the one in the environment.
+        tell: Is told what is put back.
+
+    Returns:
+        A sentence for each machine that was not ours.
 
     Raises:
         ConfigError: There is no token.
+        InUse: A machine was prepared, and a run is alive there.
+        CsitError: A setting could not be put back, or a machine cannot be asked.
     """
     token = token or os.environ.get(VARIABLE)
     with Machines(topology) as machines:
         if machines.places and not token:
             raise ConfigError(f"no token: export {VARIABLE}=… as ./csit reserve said, or say --token or --force")
-        return reservation.release(machines.reservable, token or "")
+        failed = _put_back(machines, lambda place: _is_ours(place, token) and is_prepared(place), tell)
+        strange = reservation.release(machines.reservable, token or "")
+    if failed:
+        raise CsitError("; ".join(failed))
+    return strange
 
 
-def break_open(topology: Topology) -> dict[str, Holder | None]:
-    """Take a testbed away from whoever has it; returns from whom, by machine."""
+def break_open(topology: Topology, tell: Tell = lambda _: None) -> dict[str, Holder | None]:
+    """Take a testbed away from whoever has it, and put its settings back; returns from whom, by machine."""
     with Machines(topology) as machines:
-        return reservation.break_open(machines.reservable)
+        broken = reservation.break_open(machines.reservable)
+        failed = _put_back(machines, lambda _: True, tell)
+    if failed:
+        raise CsitError("; ".join(failed))
+    return broken
+
+
+def _is_ours(place: Place, token: str | None) -> bool:
+    return reservation.holder_of(place.reservable, token)[1]
+
+
+def _put_back(machines: Machines, wanted: Callable[[Place], bool], tell: Tell) -> list[str]:
+    """Put back the settings of machines; a sentence for each where that failed."""
+    failed = []
+    # The other way round than they were prepared, as two nodes may have one kernel.
+    for place in reversed(machines.places.values()):
+        try:
+            for sentence in restore(place) if wanted(place) else ():
+                tell(sentence)
+        except InUse:
+            raise
+        except CsitError as error:
+            failed.append(str(error))
+    return failed
 
 
 def standings(machines: Machines) -> list[Standing]:

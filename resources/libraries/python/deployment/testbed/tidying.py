@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.deployment.testbed.machines import Machines, Place
 from resources.libraries.python.deployment.testbed.reserving import refuse_strangers, standings
+from resources.libraries.python.deployment.testbed.restoring import restore
 from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.drivers.node.asking import ask
 from resources.libraries.python.drivers.node.checks.system import STALE_DAYS
@@ -31,7 +32,7 @@ class Found:
     @property
     def clean(self) -> bool:
         """Whether there is nothing to remove."""
-        return not self.left.lines() and not self.stale
+        return not self.left.lines() and not self.stale and not self.left.prepared
 
 
 def find(machines: Machines, *, all_runtimes: bool = False) -> list[Found]:
@@ -67,7 +68,7 @@ def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
         CsitError: Something could not be removed.
     """
     said = []
-    with _reserved(machines):
+    with _reserved(machines) as joined:
         for each in found:
             place = machines.places[each.machine]
             _wait_for_end(place, each, wait_s)
@@ -77,23 +78,31 @@ def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
                 names = [runtime.name for runtime in each.stale]
                 ask(place.connection, runtimes, {"names": names}, python=place.python)
                 said.append(f"{each.machine}: removed {len(names)} runtime{'s' * (len(names) > 1)} of agents")
+        for each in reversed(found):
+            if each.left.prepared and joined:
+                said.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")
+            elif each.left.prepared:
+                said += restore(machines.places[each.machine])
     return said
 
 
 @contextmanager
-def _reserved(machines: Machines) -> Iterator[None]:
-    """Nobody else comes meanwhile: by the reservation that there is, or by one for the time that this takes."""
+def _reserved(machines: Machines) -> Iterator[bool]:
+    """Nobody else comes meanwhile: by the reservation that there is, or by one for the time that this takes.
+
+    Yields whether it is the former.
+    """
     rows = standings(machines)
     refuse_strangers(rows)
     if all(row.ours for row in rows):
-        yield
+        yield True
         return
     places = machines.places
     with Lease(
         {name: place.connection for name, place in places.items()}, machines.topology.metadata.name, "cleanup",
         pythons={name: place.python for name, place in places.items()},
     ):  # fmt: skip
-        yield
+        yield False
 
 
 def _wait_for_end(place: Place, found: Found, wait_s: float) -> None:

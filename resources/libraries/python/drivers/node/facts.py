@@ -196,6 +196,15 @@ class StoredRuntime(Frozen):
     unused_days: float
 
 
+class Prepared(Frozen):
+    """Settings that were changed for measuring, and are put back when the testbed is released."""
+
+    by: str
+    since: str
+    settings: int
+    """How many."""
+
+
 class Leftovers(Frozen):
     """As `sent.leftovers` says it: of a run that lives while `in_use`, else of one that was killed."""
 
@@ -216,6 +225,7 @@ class Leftovers(Frozen):
     unclaimed: tuple[str, ...]
     """Namespaces that are named like ours and that no record tells of."""
     runtimes: tuple[StoredRuntime, ...]
+    prepared: Prepared | None = None
 
     def lines(self) -> tuple[str, ...]:
         """What has to be removed or put back, for a person."""

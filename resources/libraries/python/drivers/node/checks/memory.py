@@ -1,6 +1,6 @@
 """Huge pages and memory, against what the smallest cell takes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts
@@ -21,7 +21,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     rows = {row.node: row for row in memory.nodes}
     free = {number: row.free_hugepage_mb() for number, row in rows.items()}
     total = sum(pages.total * pages.size_kb for row in rows.values() for pages in row.hugepages) // 1024
-    needed, wanted, why = _huge_pages(topology, name)
+    needed, wanted, why = huge_pages(topology, name)
     here = free.get(node.numa_node, 0)
     said = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
     # Those that somebody has taken stay taken: as many have to come on top.
@@ -57,20 +57,31 @@ def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
         yield ok(f"nodes.{name}", "memory", text)
 
 
-def _huge_pages(topology: Topology, name: str) -> tuple[int, int, str]:
-    """MB that are needed at least, MB that are taken where they are there, and for what."""
+def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> tuple[int, int, str]:
+    """MB that are needed at least, MB that are taken where they are there, and for what.
+
+    Args:
+        topology: The testbed.
+        name: The node's.
+        cells: What is measured; empty for the smallest cells.
+    """
     node = topology.nodes[name]
     if isinstance(node, DutNode):
         needs = {
             kind: (each.hugepages_mb, each.hugepages_mb + each.either_mb)
-            for kind, each in _smallest(topology, name).items()
+            for kind, each in (_all(topology, cells) if cells else _smallest(topology, name)).items()
         }
         largest = max(needs, key=needs.__getitem__)
-        return (*needs[largest], f"a {largest} cell of one NF")
+        return (*needs[largest], largest if cells else f"a {largest} cell of one NF")
     if node.generator.driver == "trex" and uses_dpdk(topology, name):
         needed = node.trex.memory_mb or TREX_DPDK_MB
         return needed, needed, "TRex with DPDK"
     return 0, 0, ""
+
+
+def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, Need]:
+    """What cells need, by name."""
+    return {f"{each.service_type.value} {each.locator}": need(topology, each) for each in cells}
 
 
 def uses_dpdk(topology: Topology, name: str) -> bool:

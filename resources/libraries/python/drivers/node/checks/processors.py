@@ -108,7 +108,7 @@ def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
         text = ", ".join(f"{governor} on CPUs {ranges(cpus)}" for governor, cpus in slow.items())
         yield wish(
             place, "governor", f"{text}: frequency follows load, figures too",
-            "cpupower frequency-set -g performance, or: echo performance | "
+            "./csit prepare TOPOLOGY, or cpupower frequency-set -g performance, or: echo performance | "
             "tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
         )  # fmt: skip
     elif cpu.governors:
@@ -117,7 +117,8 @@ def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
         yield ok(place, "governor", "the kernel does not set frequencies here")
     if cpu.boost:
         mend = (
-            "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or: echo 0 > /sys/devices/system/cpu/cpufreq/boost"
+            "./csit prepare TOPOLOGY, or: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, "
+            "or: echo 0 > /sys/devices/system/cpu/cpufreq/boost"
         )
         yield wish(place, "boost", "is on: the frequency depends on how many cores are busy, and how warm it is", mend)
     elif cpu.boost is False:

@@ -36,7 +36,10 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
         yield wish(place, "swap", f"{text}: memory may be missing in the middle of a trial", "swapoff -a")
     if machine.irqbalance and topology.world is World.LAB:
         yield wish(
-            place, "interrupts", "irqbalance moves interrupts to planned CPUs", "systemctl disable --now irqbalance"
+            place,
+            "interrupts",
+            "irqbalance moves interrupts to planned CPUs",
+            "./csit prepare TOPOLOGY, or systemctl disable --now irqbalance",
         )
     yield from _leftovers(place, facts)
 
@@ -102,6 +105,9 @@ def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
         shown = ", ".join(lines[:3]) + ", …" * (len(lines) > 3)
         text = f"{len(lines)} thing{'s' * (len(lines) > 1)} of a run that was killed: {shown}"
         yield wish(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes, or begin a run, which removes them too")
+    if left.prepared:
+        text = f"{left.prepared.settings} settings by {left.prepared.by} since {left.prepared.since}"
+        yield ok(place, "prepared", f"{text}; ./csit release puts them back, or ./csit cleanup after its end")
     old = [each for each in left.runtimes if each.unused_days > STALE_DAYS]
     if old:
         count = f"{len(old)} runtime{'s' * (len(old) > 1)} of agents"

@@ -12,13 +12,15 @@ RECORD = "/run/csit-density"
 """Where the lock of the machine is, and the record of what a run has made."""
 RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - only looked at
 NAMESPACES = "/run/netns"
+PREPARED = "/var/lib/csit-density/prepared.json"
+"""What the settings of the machine were before it was prepared, from `tunables`."""
 
 
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for what is there.
 
     Args:
-        arguments: `record`, `runtimes` and `namespaces`, folders, for tests.
+        arguments: `record`, `runtimes` and `namespaces`, folders, and `prepared`, a file, for tests.
     """
     folder = Path(arguments.get("record", RECORD))
     record, problem = _record(folder / "owner.json")
@@ -42,7 +44,17 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "bindings": [_words(each) for each in record.get("bindings", ())],
         "unclaimed": sorted(name for name in named - set(claimed) if name.startswith("csit-")),
         "runtimes": _runtimes(Path(arguments.get("runtimes", RUNTIMES))),
+        "prepared": _prepared(Path(arguments.get("prepared", PREPARED))),
     }
+
+
+def _prepared(path: Path) -> dict[str, Any] | None:
+    """Who prepared the machine, and how many settings are to be put back."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {"by": record["by"], "since": record["since"], "settings": len(record["settings"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _record(path: Path) -> tuple[dict[str, Any], str | None]:

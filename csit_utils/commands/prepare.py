@@ -1,0 +1,109 @@
+"""`prepare`: settings of the machines of a testbed that make measurements repeatable."""
+
+import functools
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.durations import seconds
+from csit_utils.commands.reserve import TOPOLOGY
+from resources.libraries.python.deployment.testbed import preparing
+from resources.libraries.python.deployment.testbed.machines import Machines
+from resources.libraries.python.deployment.testbed.preparing import Prepared, Proposal
+from resources.libraries.python.deployment.testbed.reserving import TOKEN_VARIABLE
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.selection import parse_selection
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import no_such_kind
+
+_AFTER = "then: sudo update-grub && sudo reboot (in /etc/default/grub, on Debian and Ubuntu)"
+
+
+def prepare(
+    topology: TOPOLOGY,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Only list what would be changed.")] = False,
+    cells: Annotated[
+        str,
+        typer.Option(
+            help="What will be measured, such as 4x2, for huge pages; default as the topology declares, or 1x1."
+        ),
+    ] = "",
+    reason: Annotated[str, typer.Option(help="Why, for others who want it: ./csit status shows it.")] = "prepared",
+    lease: Annotated[str, typer.Option(help="For how long: 30m, 8h, 1h30m.")] = "8h",
+    wait: Annotated[str, typer.Option(help="How long to wait for others; 0 ends at once with who has it.")] = "0",
+) -> None:
+    """Set what measurements need on all nodes of a testbed, until ./csit release puts it back.
+
+    Huge pages, governor, boost, interrupts away from the CPUs of data threads, irqbalance, kernel parameters: each
+    change is printed as old -> new with its reason. What was there is written down on the node before anything is
+    changed, so that release finds it also after a kill -9. What needs a restart is printed as a line for GRUB.
+
+    Reserves the testbed and prints the variable that runs and release find the reservation by, as ./csit reserve does;
+    with that variable in the environment it uses that reservation. Ends with 1 where there are fewer huge pages than
+    asked for.
+
+    \b
+    ./csit prepare topologies/available/NAME.yaml --dry-run
+    export "$(./csit prepare topologies/available/NAME.yaml --lease 2h)"
+    ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density
+    ./csit release topologies/available/NAME.yaml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    lease_s, wait_s = seconds(lease, "--lease", least_s=10.0), seconds(wait, "--wait")
+    testbed = load_topology(topology)
+    chosen = _cells(testbed, cells)
+    with Machines(testbed) as machines:
+        if not machines.places:
+            typer.echo(f"{testbed.metadata.name} is simulated: there is nothing to prepare", err=True)
+            return
+        typer.echo(f"asking {', '.join(machines.places)}", err=True)
+        proposals = preparing.propose(machines, chosen)
+        if dry_run:
+            for each in proposals:
+                _print_proposal(each)
+            return
+        tell = functools.partial(typer.echo, err=True)
+        token, done = preparing.apply(machines, proposals, reason, lease_s, wait_s=wait_s, tell=tell)
+    for each in done:
+        _print_done(each)
+    if token:
+        typer.echo(f"reserved for {lease}; ./csit release {topology} puts all back", err=True)
+        typer.echo(f"{TOKEN_VARIABLE}={token}")
+    if any(each.short for each in done):
+        raise typer.Exit(1)
+
+
+def _cells(testbed: Topology, text: str) -> list[Cell]:
+    """The cells that a testbed can have; empty where none are named."""
+    if not text:
+        return []
+    return [cell for cell in parse_selection(cells=text, nf_sizes="1c").cells() if not no_such_kind(testbed, cell)]
+
+
+def _print_proposal(proposal: Proposal) -> None:
+    name, wanted = proposal.machine, proposal.wanted
+    for change in proposal.changes:
+        typer.echo(f"{name}: {change}")
+    if wanted.stop_irqbalance:
+        typer.echo(f"{name}: irqbalance: running -> stopped")
+    for sentence in wanted.unavailable:
+        typer.echo(f"{name}: {sentence}")
+    if not proposal.changes and not wanted.stop_irqbalance:
+        typer.echo(f"{name}: every setting is as it should be")
+    if proposal.busy:
+        typer.echo(f"{name}: nothing can be changed now: {proposal.busy}")
+    if wanted.boot:
+        typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}")
+
+
+def _print_done(done: Prepared) -> None:
+    name, wanted = done.proposal.machine, done.proposal.wanted
+    for line in (*done.said, *wanted.unavailable):
+        typer.echo(f"{name}: {line}", err=True)
+    for line in done.short:
+        mend = "memory is fragmented or in use: prepare it right after a restart, or set them in the boot loader"
+        typer.echo(f"{name}: {line}; {mend}", err=True)
+    if not done.said:
+        typer.echo(f"{name}: every setting is as it should be", err=True)
+    if wanted.boot:
+        typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}", err=True)
