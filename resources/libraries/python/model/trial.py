@@ -113,7 +113,11 @@ class TrialResult(Frozen):
     aborted: bool = False
     """Ended early by `Trial.abort_loss_ratio`; counts and `offered_duration_s` are of the part that was sent."""
     generator_limited: bool = False
-    """The generator could not offer the intended load: the trial says nothing about the system under test."""
+    """The generator could not offer the intended load: the trial says nothing about the system under test, unless what
+    was not sent is charged."""
+    unsent: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Packets of the intended load that the generator did not send, charged as lost after repeated trials fell short as
+    well; None where nothing is charged."""
     note: str | None = None
     intervals: tuple[Interval, ...] = Field(default=(), exclude_if=_is_empty)
     """Second by second, from a generator that keeps such a log; empty from others."""
@@ -136,6 +140,18 @@ class TrialResult(Frozen):
     def loss_ratio(self) -> float | None:
         """Lost share of the packets offered, in [0, 1]; None when nothing was offered."""
         return max(0.0, 1.0 - self.received / self.sent) if self.sent else None
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it counts in a search: the generator offered the load, or what it did not send is charged."""
+        return not self.generator_limited or self.unsent is not None
+
+    @property
+    def charged_loss_ratio(self) -> float | None:
+        """Lost share of the packets intended, those charged as lost included; `loss_ratio` where nothing is charged."""
+        if not self.unsent:
+            return self.loss_ratio
+        return (max(0, self.sent - self.received) + self.unsent) / (self.sent + self.unsent)
 
     @property
     def offered_pps(self) -> float:

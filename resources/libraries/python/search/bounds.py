@@ -144,19 +144,19 @@ class Bounds:
 def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
     """Sort trials by load for one goal. Trials that say nothing about the system under test are left out.
 
-    So are trials that were to end too early for this goal (see `informs`), and trials shorter than the goal's final
+    What the generator did not send in a trial that is charged counts as lost. Left out are also trials that were to end too early for this goal (see `informs`), and trials shorter than the goal's final
     duration, once there is one long enough at the same load.
     """
     by_load: dict[float, list[TrialResult]] = defaultdict(list)
     for result in results:
-        if informs(result.trial, goal) and not result.generator_limited and result.loss_ratio is not None:
+        if informs(result.trial, goal) and result.is_evidence and result.loss_ratio is not None:
             by_load[result.trial.load_pps].append(result)
     rows = []
     for load_pps, group in sorted(by_load.items()):
         long = [each for each in group if each.trial.duration_s >= goal.final_trial_duration_s]
         row = LoadEvidence(load_pps)
         for result in long or group:
-            loss_ratio, duration_s = result.loss_ratio or 0.0, effective_s(result)
+            loss_ratio, duration_s = result.charged_loss_ratio or 0.0, effective_s(result)
             row.losses.append((loss_ratio, duration_s))
             if loss_ratio > goal.loss_ratio:
                 row.bad_s += duration_s

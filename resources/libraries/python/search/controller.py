@@ -63,8 +63,8 @@ class Controller:
         self.prior_refuted = False
 
     def add(self, result: TrialResult) -> None:
-        """Take in a trial that the generator did not limit. Loads that are not on the ladder are left out."""
-        trial, loss_ratio = result.trial, result.loss_ratio
+        """Take in a trial that is evidence. Loads that are not on the ladder are left out."""
+        trial, loss_ratio = result.trial, result.charged_loss_ratio
         rung = self._ladder.below(trial.load_pps)
         if loss_ratio is None or self._ladder.load_pps(rung) != trial.load_pps:
             return

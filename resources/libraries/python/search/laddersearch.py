@@ -16,7 +16,7 @@ from resources.libraries.python.search.session import Session
 
 
 class LadderSearch:
-    """One search, restarts included.
+    """One search.
 
     Args:
         session: Runs trials.
@@ -32,13 +32,10 @@ class LadderSearch:
         self.prior_refuted = False
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """Search up to a highest load. Trials of an earlier run count where their loads are on the ladder still."""
+        """Search up to a highest load."""
         ladder = Ladder(min(goal.relative_width for goal in self._goals), min_load_pps, max_load_pps)
         hints = {goal.name: self.prior.lower_pps[goal.name] for goal in self._goals} if self.prior else None
         controller = Controller(self._goals, ladder, hints)
-        for result in self._session.trials:
-            if not result.generator_limited:
-                controller.add(result)
         while (choice := controller.next()) is not None:
             trial = Trial(
                 load_pps=choice.load_pps,

@@ -8,8 +8,7 @@ Decisions where the library leaves a choice:
 - A trial counts towards a duration sum with its overhead, as in CSIT (see `bounds.effective_s`).
 - The library tells long trials from short ones by the *intended* duration, so that is what it is given, whatever the
   generator made of it.
-- The library derives its grid of loads from the lowest and highest load. Both stay fixed within a search; a restart
-  with a lower maximum has a new grid and starts from nothing, since no load of the old grid would be met again.
+- The library derives its grid of loads from the lowest and highest load. Both stay fixed within a search.
 - Bounds are the library's; the conditional throughput at the lower bound is our own (see `bounds.LoadEvidence`).
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
 - The library's time limit is real time and discards all results, so it is set out of reach; `Session` keeps ours.
@@ -48,6 +47,7 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             intended_load,
             offered_count=result.sent,
             loss_count=lost,
+            intended_count=result.sent + (result.unsent or 0),
             duration_with_overheads=counted_s,
         )
 

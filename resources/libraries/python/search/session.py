@@ -1,6 +1,7 @@
-"""Trials of one search: kept, limited in time, and repeated where the generator failed."""
+"""Trials of one search: kept, limited in time, repeated and then charged where the generator fell short."""
 
 from collections.abc import Callable
+from math import inf
 
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.bounds import effective_s, overhead_s
@@ -10,22 +11,15 @@ OFFERED_TOLERANCE = 0.01
 driver noticed or not: known generators have stretched trials and left packets unsent in silence."""
 _REPEATS = 1
 _REPEATS_WITHIN_REACH = 3
-"""Where as high a load has been offered before, the generator was disturbed: patience is cheaper than a restart."""
+"""Where as high a load has been offered before, the generator was disturbed for a moment."""
 
 
 class TimeUp(Exception):
     """The next trial would end after the search's time limit."""
 
 
-class GeneratorTooSlow(Exception):
-    """The generator could not offer a load, not even when asked again."""
-
-    def __init__(self, intended_pps: float, offered_pps: float, attempts: int) -> None:
-        self.reachable_pps = offered_pps * (1 - OFFERED_TOLERANCE)
-        """What it can surely offer: a little less than its best."""
-        super().__init__(
-            f"the generator offered {offered_pps:.0f} pps of {intended_pps:.0f} pps in the best of {attempts} attempts"
-        )
+class NothingOffered(Exception):
+    """The generator sent no packet, not even when asked again."""
 
 
 class Session:
@@ -50,6 +44,7 @@ class Session:
         self._report = report
         self._started_s = clock()
         self._reached_pps = 0.0
+        self._charged_pps = inf
         self._overhead_s = 0.0
         self.limit_s = limit_s
         self.trials: list[TrialResult] = []
@@ -60,35 +55,48 @@ class Session:
         return self._clock() - self._started_s
 
     def run(self, trial: Trial) -> tuple[TrialResult, float]:
-        """Run a trial until the generator has offered its load.
+        """Run a trial, again where the generator fell short of its load; the last attempt is charged.
+
+        A charged trial counts what was not sent as lost, as FD.io CSIT does. So a search ends also where the generator
+        cannot offer a load; `from_generator` tells an upper bound that only charges have made.
 
         Returns:
             The result, and the seconds that it counts towards a duration sum.
 
         Raises:
             TimeUp: There is no time for it.
-            GeneratorTooSlow: The load cannot be offered.
+            NothingOffered: The generator sends nothing.
         """
-        attempts = 0
-        best_pps = 0.0
-        while True:
-            result = self._once(trial)
+        repeats = self._repeats(trial.load_pps)
+        for left in reversed(range(repeats + 1)):
+            result = self._once(trial, charge=not left)
             if not result.generator_limited:
                 self._reached_pps = max(self._reached_pps, trial.load_pps)
-                return result, effective_s(result)
-            attempts += 1
-            best_pps = max(best_pps, result.offered_pps)
-            within_reach = self._reached_pps >= trial.load_pps
-            if attempts > (_REPEATS_WITHIN_REACH if within_reach else _REPEATS):
-                raise GeneratorTooSlow(trial.load_pps, best_pps, attempts)
+                break
+        else:
+            if not result.sent:
+                raise NothingOffered(
+                    f"the generator offered nothing of {trial.load_pps:.0f} pps in {repeats + 1} attempts"
+                )
+            self._charged_pps = min(self._charged_pps, trial.load_pps)
+        return result, effective_s(result)
 
-    def _once(self, trial: Trial) -> TrialResult:
+    def _repeats(self, load_pps: float) -> int:
+        """How often a short trial is repeated before it is charged."""
+        if load_pps <= self._reached_pps:
+            return _REPEATS_WITHIN_REACH
+        # Above a load that was charged already, another attempt would be charged as well.
+        return 0 if load_pps >= self._charged_pps else _REPEATS
+
+    def _once(self, trial: Trial, *, charge: bool) -> TrialResult:
         if self.trials and self.elapsed_s + trial.duration_s + self._overhead_s > self.limit_s:
             raise TimeUp(
                 f"the search was ended after {self.elapsed_s:.1f} s and {len(self.trials)} trials by its time limit of "
                 f"{self.limit_s:g} s"
             )
         result = judged(self._measure(trial))
+        if charge and result.generator_limited and result.sent:
+            result = charged(result)
         # The last overhead, not the mean: it follows a machine that gets slower.
         self._overhead_s = overhead_s(result)
         self.trials.append(result)
@@ -105,3 +113,13 @@ def judged(result: TrialResult) -> TrialResult:
         return result
     note = f"offered {result.offered_pps:.0f} pps of {trial.load_pps:.0f} pps"
     return result.model_copy(update={"generator_limited": True, "note": "; ".join(filter(None, [result.note, note]))})
+
+
+def charged(result: TrialResult) -> TrialResult:
+    """The result of a trial that fell short, with what was not sent of the intended load charged as lost."""
+    trial = result.trial
+    # A generator that stretches a trial sends all of its packets, at a lower rate.
+    sending_s = result.offered_duration_s if result.aborted else max(trial.duration_s, result.offered_duration_s)
+    unsent = max(0, round(trial.load_pps * sending_s) - result.sent)
+    note = f"{unsent} packets that the generator did not send are charged as lost"
+    return result.model_copy(update={"unsent": unsent, "note": "; ".join(filter(None, [result.note, note]))})

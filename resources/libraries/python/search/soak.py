@@ -56,12 +56,13 @@ def series_of(trials: Iterable[TrialResult]) -> dict[float, Series]:
     """Series by load, of the trials that belong to one."""
     found: dict[float, Series] = defaultdict(lambda: Series(0.0))
     for result in trials:
-        if result.trial.purpose == PURPOSE and not result.generator_limited:
+        if result.trial.purpose == PURPOSE and result.is_evidence:
             series = found[result.trial.load_pps]
             series.load_pps = result.trial.load_pps
             series.seconds += result.offered_duration_s if result.aborted else result.trial.duration_s
-            series.sent += result.sent
-            series.lost += max(0, result.sent - result.received)
+            unsent = result.unsent or 0
+            series.sent += result.sent + unsent
+            series.lost += max(0, result.sent - result.received) + unsent
     return dict(found)
 
 

@@ -2,8 +2,9 @@
 
 What all of them share:
 
-- Loss is what was sent and did not come back. What the generator did not send is no loss of the system under test: such
-  a trial is repeated, and where that does not help the search is restarted below the rate that was reached.
+- Loss is what was sent and did not come back. A trial of which the generator did not send all is repeated; where that
+  does not help, what was not sent is charged as lost, so that the search goes on. An upper bound that only such
+  charges have made says nothing about the system under test: it is reported as none, with a sentence.
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
 - The time limit is kept by the injected clock before each trial, and ends the search with the bounds that are known by
   then.
@@ -23,14 +24,14 @@ from resources.libraries.python.search.bounds import best_known, gather, likely_
 from resources.libraries.python.search.eta import remaining_s
 from resources.libraries.python.search.laddersearch import LadderSearch
 from resources.libraries.python.search.rfc2544 import binary_search
-from resources.libraries.python.search.session import GeneratorTooSlow, Session, TimeUp
+from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
+from resources.libraries.python.search.shortfall import shortfall, uncharged
 from resources.libraries.python.search.soak import Soak
 
 Measure = Callable[[Trial], TrialResult]
 
 MIN_LOAD_PPS = 2 * 9001.0
 """CSIT's lowest load, 9001 pps per direction."""
-MOST_RESTARTS = 3
 _LEAST_SPAN = 10.0
 """Highest over lowest load, at least: a slow generator is searched from lower down."""
 
@@ -42,11 +43,11 @@ class SearchOutcome(Frozen):
     """In the order of the profile."""
     trials: tuple[TrialResult, ...]
     generator_bound: bool
-    """A goal was still met at the highest load that could be offered, or the generator kept failing to offer a load."""
+    """A goal was still met at the highest load that could be offered, or the generator offered nothing."""
     evidence: tuple[str, ...]
     """What was unusual, in sentences with numbers."""
     max_load_pps: float
-    """The highest load of the last search, after restarts."""
+    """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
     record: SearchRecord
 
@@ -115,37 +116,28 @@ def search_throughput(
 
     session = Session(measure, clock, profile.duration_max_s, report)
     notes: list[str] = []
-    ceiling_pps = max_load_pps
     found: tuple[GoalResult, ...] | None = None
     runner = _runner(session, profile, frame, prior)
-    gave_up = False
-    for restart in range(MOST_RESTARTS + 1):
-        try:
-            found = runner.run(min(min_load_pps, ceiling_pps / _LEAST_SPAN), ceiling_pps)
-        except TimeUp as limit:
-            notes.append(str(limit))
-        except GeneratorTooSlow as limit:
-            notes.append(str(limit))
-            gave_up = restart == MOST_RESTARTS or limit.reachable_pps <= 0
-            if not gave_up:
-                ceiling_pps = min(limit.reachable_pps, ceiling_pps)
-                continue
-        break
-    results = found or runner.known(ceiling_pps)
-    unbounded = [result for result in results if found and result.upper_pps is None]
-    notes += [
-        f"{result.goal.name}: loss ratio {result.goal.loss_ratio:g} was still met at {ceiling_pps:.0f} pps, "
-        "the highest load that can be offered"
-        for result in unbounded
-    ]
-    if gave_up:
-        notes.append(f"the search was given up after {restart} restarts with a lower highest load")
+    silent = False
+    try:
+        found = runner.run(min(min_load_pps, max_load_pps / _LEAST_SPAN), max_load_pps)
+    except TimeUp as limit:
+        notes.append(str(limit))
+    except NothingOffered as limit:
+        notes.append(str(limit))
+        silent = True
+    raw = found or runner.known(max_load_pps)
+    unbounded = [result for result in found or () if result.upper_pps is None]
+    bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
+    results = tuple(uncharged(result, session.trials) for result in raw)
+    short = [(one, other) for one, other in zip(raw, results, strict=True) if one != other]
+    bound_by += [f"{one.goal.name}: {shortfall(one, session.trials)}" for one, _ in short]
     return SearchOutcome(
         goals=results,
         trials=tuple(session.trials),
-        generator_bound=gave_up or bool(unbounded),
-        evidence=tuple(notes),
-        max_load_pps=ceiling_pps,
+        generator_bound=silent or bool(bound_by),
+        evidence=(*notes, *bound_by),
+        max_load_pps=min((one.upper_pps or max_load_pps for one, _ in short), default=max_load_pps),
         elapsed_s=session.elapsed_s,
         record=SearchRecord(
             algorithm=profile.algorithm,
@@ -158,6 +150,13 @@ def search_throughput(
     )
 
 
+def _still_met(result: GoalResult, max_load_pps: float) -> str:
+    return (
+        f"loss ratio {result.goal.loss_ratio:g} was still met at {max_load_pps:.0f} pps, the highest load that can be "
+        "offered"
+    )
+
+
 class _Runner(Protocol):
     """An algorithm in the middle of a search."""
 
@@ -166,7 +165,7 @@ class _Runner(Protocol):
     prior_refuted: bool
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """Search up to a highest load; called again with a lower one where the generator is too slow."""
+        """Search up to a highest load."""
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:
         """What the trials so far tell."""

@@ -108,10 +108,11 @@ def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:
 def _of_search(outcome: SearchOutcome) -> list[Finding]:
     findings: list[Finding] = []
     names = tuple(result.goal.name for result in outcome.goals)
-    unbounded = tuple(result.goal.name for result in outcome.goals if result.upper_pps is None)
     if outcome.generator_bound:
-        for line in outcome.evidence:
-            about = tuple(name for name in names if line.startswith(f"{name}:")) or unbounded or names
+        by_goal = {line: tuple(name for name in names if line.startswith(f"{name}:")) for line in outcome.evidence}
+        # Without a line about a goal the generator offered nothing at all.
+        lines = {line: about for line, about in by_goal.items() if about} or dict.fromkeys(by_goal, names)
+        for line, about in lines.items():
             findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=about))
     for result in outcome.goals:
         about = (result.goal.name,)
@@ -226,7 +227,8 @@ def _calm(outcome: SearchOutcome | None, mrr_trials: Sequence[TrialResult]) -> s
             f"{len(outcome.trials)} trials in {outcome.elapsed_s:.1f} s, none limited by the generator"
             if not any(trial.generator_limited for trial in outcome.trials)
             else f"bounds are as close as asked, from {len(outcome.trials)} trials, "
-            f"{sum(trial.generator_limited for trial in outcome.trials)} of them repeated because of the generator"
+            f"{sum(trial.generator_limited for trial in outcome.trials)} of them short of their load by the generator, "
+            "and repeated or charged"
         )
     if mrr_trials:
         return f"{len(mrr_trials)} trials at the highest load, none limited by the generator"
