@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from resources.libraries.python.deployment.site import Site
+from resources.libraries.python.drivers.container.choice import missing as container_missing
 from resources.libraries.python.drivers.function.confined import ConfinedFunctions
 from resources.libraries.python.drivers.function.linux_router import LinuxRouters
 from resources.libraries.python.drivers.function.monitor.driver import Monitors
@@ -67,10 +68,10 @@ _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunc
         inside=VppInside(site.plan, node, largest_frame_bytes=site.largest_frame_bytes),
     ),
     NfKind.TESTPMD: lambda _, site, row: Testpmds(
-        row, site.plan, site.fabric, site.lock, largest_frame_bytes=site.largest_frame_bytes
+        row, site.plan, site.fabric, site.lock, site.groups, largest_frame_bytes=site.largest_frame_bytes
     ),
     NfKind.VPP: lambda node, site, row: VppRouters(
-        row, site.plan, site.fabric, site.lock, node.vpp, largest_frame_bytes=site.largest_frame_bytes
+        row, site.plan, site.fabric, site.lock, node.vpp, site.groups, largest_frame_bytes=site.largest_frame_bytes
     ),
 }
 _WATCHING: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], NetworkFunctions]] = {
@@ -150,6 +151,7 @@ def functions(node: DutNode, site: Site, row: Sequence[NfPlan], taps: Sequence[T
 
 def missing(node: DutNode) -> Iterator[Problem]:
     """What the present machine lacks for NFs that are a node's default, or can be of a kind that it has to have."""
+    yield from container_missing(node.container)
     for kind in node.containers:
         if kind is node.containers[0] or kind not in _ON_REQUEST:
             yield from _missing_for(node, kind)

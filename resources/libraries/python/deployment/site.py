@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from resources.libraries.python.drivers.container.containers import NfContainers
 from resources.libraries.python.drivers.host.companions import Companions
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.limiting import NfGroups
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+from resources.libraries.python.model.settings import Container
 from resources.libraries.python.planning.names import VSWITCH
+
+NO_CONTAINERS = Container()
 
 
 @dataclass(frozen=True)
@@ -22,13 +26,18 @@ class Site:
     """L2, FCS included."""
     vswitch: str = VSWITCH
     """Which of the plan's vSwitches is on this machine."""
+    container: Container = NO_CONTAINERS
+    """What NFs run in."""
 
     @cached_property
     def groups(self) -> NfGroups:
-        """Control groups of the NFs that have limits; not made."""
+        """Containers of NFs, and control groups of those that have limits; not made."""
         every: tuple[NfPlan | TapPlan, ...] = (*self.plan.functions, *self.plan.taps)
         here = [nf for nf in every if nf.name in self.fabric.owners]
-        return NfGroups(here, self.plan, self.fabric, self.lock)
+        containers = (
+            NfContainers(self.container, here, self.plan.cores, self.lock) if self.container.engine != "none" else None
+        )
+        return NfGroups(here, self.plan, self.fabric, self.lock, containers)
 
     def companions(self, word: str, *, takes_turns: bool = True) -> Companions:
         """Whoever runs programs in the namespaces of NFs."""

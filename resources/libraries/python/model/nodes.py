@@ -13,6 +13,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import (
+    Container,
     Firewall,
     Gateway,
     Generator,
@@ -195,6 +196,8 @@ class DutNode(Frozen):
     vpp: Vpp = Vpp()
     containers: ContainerKinds
     """What an NF of a CSC or CSP can be; the first is the default."""
+    container: Container = Container()
+    """What these run in."""
     vms: VmKind | None = None
     """What an NF of a VSC is; None where the testbed has no VMs."""
     vm: Vm = Vm()
@@ -208,6 +211,21 @@ class DutNode(Frozen):
     uio_driver: UioDriver | None = None
     """Of all its ports that do not say another one."""
     interfaces: Interfaces
+
+    @model_validator(mode="before")
+    @classmethod
+    def _engine_of_vpp(cls, data: object) -> object:
+        """Read `vpp.engine` and `vpp.image`, the names of `container.engine` and `container.image` before."""
+        vpp = data.get("vpp") if isinstance(data, dict) else None
+        if not isinstance(data, dict) or not isinstance(vpp, dict) or not {"engine", "image"} & vpp.keys():
+            return data
+        if "container" in data:
+            raise ValueError("has vpp.engine or vpp.image beside container; container is for NFs of all kinds")
+        named = {key: vpp[key] for key in ("engine", "image") if key in vpp}
+        if named.get("engine") == "process":
+            named["engine"] = "none"
+        rest = {key: value for key, value in vpp.items() if key not in named}
+        return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
 
     @model_validator(mode="after")
     def _cpus_fit(self) -> Self:

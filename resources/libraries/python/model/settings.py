@@ -38,6 +38,16 @@ class Sizes(Frozen):
     nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2
 
 
+class Container(Frozen):
+    """What the NFs of a CSC or CSP run in."""
+
+    engine: Literal["none", "auto", "podman", "docker"] = "none"
+    """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
+    `none`. A result says which one it was."""
+    image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$")] | None = None
+    """Of the containers; None for the file system of the node, read-only, with its own programs."""
+
+
 class Vm(Frozen):
     """How virtual machines are made."""
 
@@ -95,10 +105,6 @@ class Vpp(Frozen):
     """How the vSwitch takes packets from physical ports: DPDK, VPP's own drivers for PCI devices (virtio, vmxnet3, iavf),
     its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver for such a
     NIC where the installation has no DPDK plugin. A result says which one it was."""
-    engine: Literal["auto", "docker", "podman", "process"] = "auto"
-    """What an NF runs in; `auto` is Docker or Podman where an engine answers, else a process in a network namespace."""
-    image: str | None = None
-    """Of the containers; None for one that is made of the node's own file system."""
     main_heap_mb: Annotated[int, Field(ge=64)] = 512
     buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
     rx_mode: Literal["auto", "polling", "interrupt", "adaptive"] = "auto"

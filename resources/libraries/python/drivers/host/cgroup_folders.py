@@ -22,6 +22,37 @@ def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
     return tuple(sorted(found - {0}))
 
 
+def folders_of(pid: int, root: Path = Path("/proc")) -> dict[str, Path]:
+    """The groups that a process is in, of both versions, by their controllers as /proc/PID/cgroup names them.
+
+    Args:
+        pid: The process.
+        root: Where processes and the table of mounts are; another one for tests.
+
+    Raises:
+        CsitError: The process is gone.
+    """
+    try:
+        rows = (root / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
+        mounts = (root / "self" / "mounts").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise CsitError(f"control groups of process {pid} cannot be read: {error.strerror}") from error
+    roots: dict[str, Path] = {}
+    for row in mounts:
+        _, place, kind, options, *_ = row.split()
+        if kind == "cgroup2":
+            roots[""] = Path(place)
+        elif kind == "cgroup":
+            roots |= dict.fromkeys(options.split(","), Path(place))
+    found = {}
+    for row in rows:
+        _, controllers, inside = row.split(":", 2)
+        place = roots.get(controllers.split(",")[0])
+        if place is not None:
+            found[controllers] = place / inside.lstrip("/")
+    return {controllers: folder for controllers, folder in found.items() if (folder / "cgroup.procs").exists()}
+
+
 def let_threads_go(folders: Iterable[Path]) -> None:
     """Put the kernel threads that are in groups where their parents are; it is not for us to end them.
 

@@ -138,6 +138,18 @@ class Group:
         except OSError as error:
             raise Unsupported(f"control group {self._name} cannot be made: {error}") from error
 
+    def limit(self, limits: Limits) -> None:
+        """Set limits of a group that is there already, as that of a container.
+
+        Raises:
+            Unsupported: The kernel does not let us.
+        """
+        try:
+            for path, value in self._settings(limits):
+                write(path, value)
+        except OSError as error:
+            raise Unsupported(f"control group {self._name} cannot be limited: {error}") from error
+
     def _enable(self, root: Path) -> None:
         """Version 2: a group has those controllers that its parent hands down."""
         control = root / "cgroup.subtree_control"

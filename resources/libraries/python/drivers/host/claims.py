@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from resources.libraries.python.drivers.container.claimed import Contained
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host import record as records
 from resources.libraries.python.drivers.host.adopted import Adopted
@@ -63,10 +64,24 @@ class Claims:
                 raise CsitError(f"there is a control group {folder} already, {whose}")
         self._change(groups=(*record.groups, *folders))
 
+    def claim_made_groups(self, folders: Iterable[Path]) -> None:
+        """Say that control groups which a container engine has made for us are ours."""
+        record = self._held()
+        self._change(groups=tuple(dict.fromkeys((*record.groups, *folders))))
+
     def release_groups(self, folders: Iterable[Path]) -> None:
         """Say that control groups are gone."""
         gone = set(folders)
         self._change(groups=tuple(folder for folder in self._held().groups if folder not in gone))
+
+    def claim_container(self, container: Contained) -> None:
+        """Say before making it that a container is ours."""
+        self._change(containers=(*self._held().containers, container))
+
+    def release_containers(self, containers: Iterable[Contained]) -> None:
+        """Say that containers are gone."""
+        gone = tuple(containers)
+        self._change(containers=tuple(each for each in self._held().containers if each not in gone))
 
     def claim_folder(self, folder: Path) -> None:
         """Say before making it that a folder of files is ours, with all that will be in it.

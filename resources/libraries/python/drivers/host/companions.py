@@ -39,6 +39,7 @@ class Companions:
             groups: Of NFs with limits; made before they start.
             takes_turns: Whether they wait for packets when there are none, so that they can run in real time, in turns
                 with the data threads. Those of NFs with a limit of CPU time never do: no quota holds in real time.
+                Nor do those in containers whose control group has no share of it.
         """
         self._takes_turns = takes_turns
         self._word = word
@@ -74,7 +75,7 @@ class Companions:
             self.folder / f"{name}.log",
             folder=self.folder,
             prints_to=Path(os.devnull) if prints else None,
-            doors=self._groups.doors(name),
+            entry=self._groups.entry(name),
         )
         self._daemons[name] = daemon
         self._fabric.run_inside(name, partial(self._begin, name, daemon))
@@ -82,13 +83,17 @@ class Companions:
 
     def _begin(self, name: str, daemon: Daemon) -> None:
         """In a thread that ends afterwards, of which the program inherits how it is scheduled."""
-        if self._takes_turns and not self._groups.is_limited(name):
+        if self._takes_turns and self._groups.allows_real_time(name):
             # The kernel's data threads on the same CPUs are in real time: an ordinary program gets what they leave, at
             # overload nothing at all. At their priority it has its turn whenever they have emptied their queues, and
             # what there is too much is lost at the first queue, as with any NF. Measured on 2 CPUs, 64 B, 1 Mpps
             # offered: of 0.29 Mpps forwarded pktstat was given 0.013 Mpps as an ordinary program.
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         daemon.start(self._cpus(name), self._machine)
+
+    def inside(self, name: str, argv: Sequence[str]) -> list[str]:
+        """The argument vector of a command that runs in the NF's container; as it is where there is none."""
+        return self._groups.container(name).argv(argv)
 
     def wait_for(self, name: str, what: str, missing: Callable[[], str], within_s: float) -> None:
         """Wait for a fact that an NF's program brings about.

@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.entering import entering
@@ -14,6 +15,23 @@ from resources.libraries.python.errors import CsitError
 
 _TAIL_BYTES = 2000
 _TAIL_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a program enters before it runs."""
+
+    doors: tuple[Path, ...] = ()
+    """Of control groups: files into which a process writes its id."""
+    container: int | None = None
+    """A process of a container; None for none."""
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        """The argument vector of a program that enters first."""
+        return entering(self.doors, argv, self.container)
+
+
+NO_ENTRY = Entry()
 
 
 class Daemon:
@@ -28,7 +46,7 @@ class Daemon:
         *,
         folder: Path | None = None,
         prints_to: Path | None = None,
-        doors: Sequence[Path] = (),
+        entry: Entry = NO_ENTRY,
     ) -> None:
         """Prepare.
 
@@ -39,10 +57,10 @@ class Daemon:
             environment: Variables on top of this process's.
             folder: Where it runs; None for where this process runs.
             prints_to: Where standard output goes, where that is what it makes and not what it says.
-            doors: Of control groups that it enters before it runs.
+            entry: Control groups and container that it enters before it runs.
         """
         self._prints_to = prints_to
-        self._doors = tuple(doors)
+        self._entry = entry
         self.what = what
         self._argv = tuple(argv)
         self._log = log
@@ -63,7 +81,7 @@ class Daemon:
             with self._log.open("wb") as log, ExitStack() as stack:
                 printed = log if self._prints_to is None else stack.enter_context(self._prints_to.open("wb"))
                 self._process = subprocess.Popen(
-                    entering(self._doors, self._argv),
+                    self._entry.argv(self._argv),
                     stdin=subprocess.PIPE,
                     stdout=printed,
                     stderr=log,

@@ -1,8 +1,9 @@
-"""Limits of single NFs: a control group for each, with its programs and the data threads of its ports."""
+"""What programs of NFs run in: a container each, a control group with limits, or neither."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.container.containers import NfContainers
 from resources.libraries.python.drivers.host.cgroup_folders import let_threads_go
 from resources.libraries.python.drivers.host.cgroups import (
     PINNING,
@@ -11,6 +12,7 @@ from resources.libraries.python.drivers.host.cgroups import (
     Limits,
     discover,
 )
+from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
 from resources.libraries.python.drivers.host.deadlines import hold_back
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.namespaces import name_of
@@ -25,14 +27,21 @@ from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 
 NO_LIMITS = NfLimits()
 _BY_THEMSELVES = frozenset({NfKind.TESTPMD, NfKind.VPP})
-"""Kinds whose programs are in a group only after they have taken their memory."""
+"""Kinds whose programs are in a group only after they have taken their memory, but for those in containers."""
 _MIB = 1 << 20
 
 
 class NfGroups:
-    """Control groups of those NFs that have limits; others have none, and cost nothing."""
+    """Containers, where the topology asks for them, and control groups of those NFs that have limits."""
 
-    def __init__(self, functions: Sequence[NfPlan | TapPlan], plan: Plan, fabric: Fabric, machine: MachineLock) -> None:
+    def __init__(
+        self,
+        functions: Sequence[NfPlan | TapPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        containers: NfContainers | None = None,
+    ) -> None:
         """Prepare; nothing is made before `make`.
 
         Args:
@@ -40,7 +49,9 @@ class NfGroups:
             plan: Has their cores and ports.
             fabric: Has the data threads of their ports.
             machine: The machine's lock, held.
+            containers: Of these NFs; None where they run without.
         """
+        self._containers = containers
         self._limits = {each.name: _of(each) for each in functions if _of(each) != NO_LIMITS}
         self._functions = tuple(functions)
         self._plan = plan
@@ -49,28 +60,35 @@ class NfGroups:
         self._groups: dict[str, Group] = {}
 
     def __bool__(self) -> bool:
-        """Whether any NF has a limit."""
-        return bool(self._limits)
+        """Whether there is anything to make."""
+        return bool(self._limits) or self._containers is not None
 
     def make(self) -> None:
-        """Make the groups, and put the data threads of limited NFs in: what they do is the NF's own work.
+        """Start containers, make the groups, and put the data threads of limited NFs in: they do the NF's own work.
 
         Raises:
             Unsupported: This machine cannot limit them, or nobody can limit the memory of an NF of that kind.
-            CsitError: There is such a group.
+            CsitError: There is such a group, or a container does not start.
         """
+        if self._containers is not None:
+            self._containers.start()
         if not self._limits:
             return
         for function in self._functions:
-            if function.limits.memory_mib and function.kind in _BY_THEMSELVES:
+            if function.limits.memory_mib and function.kind in _BY_THEMSELVES and not self.is_contained(function.name):
                 raise Unsupported(f"{function.name}: the memory of an NF of kind {function.kind} cannot be limited")
         controllers, threads = discover(), self._fabric.threads()
         for name, limits in self._limits.items():
-            group = Group(controllers, name_of(name))
-            self._machine.claim_groups(group.folders)
-            self._groups[name] = group
             memory_bytes = None if limits.memory_mib is None else limits.memory_mib * _MIB
-            group.make(Limits(limits.cpu, memory_bytes, self._cpus(name, controllers)))
+            wanted = Limits(limits.cpu, memory_bytes, self._cpus(name, controllers))
+            if self._containers is not None and self.is_contained(name):
+                group = self._groups[name] = Group(controllers, _inside(controllers, self._containers.folders(name)))
+                group.limit(wanted)
+            else:
+                group = Group(controllers, name_of(name))
+                self._machine.claim_groups(group.folders)
+                self._groups[name] = group
+                group.make(wanted)
             if limits.cpu is not None:
                 ports = (port.interface for port in self._plan.ports(name))
                 mine = [thread for port in ports for thread in threads.get(port, ())]
@@ -90,10 +108,25 @@ class NfGroups:
         """Whether an NF has a limit of CPU time."""
         return name in self._limits and self._limits[name].cpu is not None
 
-    def doors(self, name: str) -> tuple[Path, ...]:
-        """By which a program enters the group of its NF; none where that has no limits."""
+    def is_contained(self, name: str) -> bool:
+        """Whether an NF runs in a container."""
+        return self._containers is not None and self._containers.has(name)
+
+    def allows_real_time(self, name: str) -> bool:
+        """Whether programs of an NF may run in real time. No quota of CPU time holds there."""
+        contained = self._containers is not None and self.is_contained(name)
+        return not self.is_limited(name) and (
+            not contained or (self._containers is not None and self._containers.allows_real_time(name))
+        )
+
+    def entry(self, name: str) -> Entry:
+        """What a program of an NF enters before it runs: its container, or the group of its limits, or nothing."""
         group = self._groups.get(name)
-        return group.doors if group else ()
+        return self.container(name) if self.is_contained(name) or group is None else Entry(group.doors)
+
+    def container(self, name: str) -> Entry:
+        """The container of an NF for a program to enter; nothing where there is none."""
+        return self._containers.entry(name) if self._containers is not None else NO_ENTRY
 
     def take_in(self, processes: Mapping[str, Iterable[int]]) -> None:
         """Limit the CPU time of programs that run already, by name of the NF; memory that they have is not counted.
@@ -104,7 +137,7 @@ class NfGroups:
             Unsupported: The kernel refuses.
         """
         for name, pids in processes.items():
-            if name in self._groups:
+            if name in self._groups and not self.is_contained(name):
                 own = tuple(pids)
                 for pid in own:
                     make_ordinary(pid)
@@ -117,7 +150,8 @@ class NfGroups:
 
     def problems(self) -> tuple[str, ...]:
         """NFs of which the kernel killed processes, because they had used up their memory."""
-        return tuple(
+        ended = self._containers.problems() if self._containers is not None else ()
+        return ended + tuple(
             f"{name} used up its {self._limits[name].memory_mib} MiB: the kernel killed {killed} of its processes"
             for name, group in self._groups.items()
             if (killed := group.killed_for_memory())
@@ -125,7 +159,8 @@ class NfGroups:
 
     def facts(self) -> dict[str, str]:
         """What NFs may use, by name."""
-        return {f"limits of {name}": _words(each.cpu, each.memory_mib) for name, each in self._limits.items()}
+        limits = {f"limits of {name}": _words(each.cpu, each.memory_mib) for name, each in self._limits.items()}
+        return {**(self._containers.facts() if self._containers is not None else {}), **limits}
 
     def remove(self) -> None:
         """Remove the groups; the programs of their NFs have ended. Safe to call after a failure.
@@ -136,10 +171,21 @@ class NfGroups:
             CsitError: A process is left in one.
         """
         groups, self._groups = self._groups, {}
-        for group in groups.values():
-            let_threads_go(group.folders)
-            group.remove()
-            self._machine.release_groups(group.folders)
+        try:
+            for name, group in groups.items():
+                let_threads_go(group.folders)
+                if not self.is_contained(name):
+                    group.remove()
+                    self._machine.release_groups(group.folders)
+        finally:
+            if self._containers is not None:
+                self._containers.stop()
+
+
+def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
+    """The group of a container, as a path below the root of each controller."""
+    root = controllers.roots["cpu"]
+    return next(str(folder.relative_to(root)) for folder in folders if folder.is_relative_to(root))
 
 
 def _of(function: NfPlan | TapPlan) -> NfLimits:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from resources.libraries.python.drivers.container import claimed as containers
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host import record as records
 from resources.libraries.python.drivers.host.claims import Claims
@@ -79,6 +80,7 @@ class MachineLock(Claims):
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
             groups=self._inherited.groups if self._inherited else (),
+            containers=self._inherited.containers if self._inherited else (),
             folders=self._inherited.folders if self._inherited else (),
             traces=self._inherited.traces if self._inherited else (),
             settings=self._inherited.settings if self._inherited else {},
@@ -165,6 +167,7 @@ class MachineLock(Claims):
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
             *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
             *(f"control group {folder}" for folder in record.groups if folder.exists()),
+            *map(str, record.containers),
             *(f"folder {folder}" for folder in record.folders if folder.exists()),
             *(f"tracing instance {name}" for name in record.traces),
             *(f"{port} in use as {port.interface}" for port in record.ports),
@@ -191,6 +194,9 @@ class MachineLock(Claims):
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
         removed += end_and_remove(record.groups)
         self.release_groups(record.groups)
+        # Before the folders that they have mounted.
+        removed += containers.remove(record.containers)
+        self.release_containers(record.containers)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         removed += self._remove_folders(record)
         for name in record.traces:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from resources.libraries.python.drivers.container.claimed import Contained
 from resources.libraries.python.drivers.host.adopted import Adopted
 from resources.libraries.python.drivers.host.nic_driver import Binding
 from resources.libraries.python.drivers.host.processes import Process
@@ -24,6 +25,8 @@ class Record(Frozen):
     workers: tuple[Process, ...] = ()
     groups: tuple[Path, ...] = ()
     """Folders of control groups."""
+    containers: tuple[Contained, ...] = ()
+    """Containers of a container engine."""
     folders: tuple[Path, ...] = ()
     """Folders of files, each made by that run."""
     traces: tuple[str, ...] = ()
@@ -38,7 +41,7 @@ class Record(Frozen):
     @property
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
-        made = (self.namespaces, self.workers, self.groups, self.folders, self.traces)
+        made = (self.namespaces, self.workers, self.groups, self.containers, self.folders, self.traces)
         return not any((*made, self.ports, self.bindings))
 
     def __str__(self) -> str:

@@ -215,6 +215,8 @@ class Leftovers(Frozen):
     processes: tuple[LeftProcess, ...]
     groups: tuple[str, ...] = ()
     """Control groups, by their folders."""
+    containers: tuple[str, ...] = ()
+    """Of a container engine, by engine and name."""
     folders: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
     """Tracing instances of the kernel, by their names."""
@@ -233,6 +235,7 @@ class Leftovers(Frozen):
             *(f"process {each.pid} ({each.command})" for each in self.processes),
             *(f"network namespace {name}" for name in self.namespaces),
             *(f"control group {each}" for each in self.groups),
+            *self.containers,
             *(f"folder {each}" for each in self.folders),
             *(f"tracing instance {each}" for each in self.traces),
             *(f"port in use: {each}" for each in self.ports),

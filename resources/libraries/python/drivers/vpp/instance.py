@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.daemons import Daemon
+from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Daemon, Entry
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.vpp import crash, shown
@@ -25,7 +25,12 @@ class Instance:
     """A VPP with its startup.conf, its process and its command line."""
 
     def __init__(
-        self, what: str, startup: Startup, machine: MachineLock, argv: Callable[[Path], Sequence[str]]
+        self,
+        what: str,
+        startup: Startup,
+        machine: MachineLock,
+        argv: Callable[[Path], Sequence[str]],
+        entry: Entry = NO_ENTRY,
     ) -> None:
         """Prepare.
 
@@ -34,13 +39,14 @@ class Instance:
             startup: Its configuration; has the folder of its own.
             machine: Owns the process.
             argv: Gives the command that runs it with a startup.conf of this path, in the foreground.
+            entry: What it enters before it runs, such as a container.
         """
         self.what = what
         self.startup = startup
         self._machine = machine
         conf = startup.folder / "startup.conf"
         self._conf = conf
-        self._daemon = Daemon(what, argv(conf), startup.folder / "vpp.log")
+        self._daemon = Daemon(what, argv(conf), startup.folder / "vpp.log", entry=entry)
         self._cli = CommandLine(startup.cli_socket)
         self._started = 0.0
         self._version = ""

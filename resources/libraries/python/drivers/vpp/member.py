@@ -1,10 +1,11 @@
 """One VPP of a plan: the same for the vSwitch and for an NF, but for what it does with packets."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
 from resources.libraries.python.drivers.host.polling import favour
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.vpp import shown
@@ -53,19 +54,13 @@ class Member:
         self._instance: Instance | None = None
         self._host_ports = {port for each in self.interfaces if each.kind.is_of_kernel for port, _ in each.ports}
 
-    def start(
-        self,
-        pages: Pages,
-        plugins: tuple[str, ...],
-        wrapped: Callable[[Path, Sequence[str]], Sequence[str]] | None = None,
-    ) -> None:
-        """Start it; it is not ready yet.
+    def start(self, pages: Pages, plugins: tuple[str, ...], entry: Entry = NO_ENTRY) -> None:
+        """Start it in the owner's network namespace; it is not ready yet.
 
         Args:
             pages: What its memory is made of.
             plugins: That it loads.
-            wrapped: Gives the command that runs another one in a container, from the file and the command; None for a
-                plain process in the owner's namespace.
+            entry: What it enters before it runs, such as a container.
 
         Raises:
             CsitError: It cannot be started.
@@ -90,11 +85,10 @@ class Member:
         )
 
         def argv(conf: Path) -> Sequence[str]:
-            plain = (str(program(site.prefix)), "-c", str(conf))
-            return wrapped(conf, plain) if wrapped is not None else plain
+            return (str(program(site.prefix)), "-c", str(conf))
 
         self._pages = pages
-        self._instance = Instance(self._what, startup, site.machine, argv)
+        self._instance = Instance(self._what, startup, site.machine, argv, entry)
         self._instance.start(partial(site.fabric.run_inside, self.owner))
 
     @property

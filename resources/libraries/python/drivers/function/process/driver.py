@@ -102,8 +102,9 @@ class UserPrograms:
                     yield error
 
     def _run(self, name: str, argv: Sequence[str]) -> str:
-        """Run a command in an NF's namespace; what it printed."""
-        return self._fabric.run_inside(name, partial(_run, self._argv(name, argv)))
+        """Run a command where an NF's program runs; what it printed."""
+        inside = self._companions.inside(name, self._argv(name, argv))
+        return self._fabric.run_inside(name, partial(_run, inside))
 
 
 def _run(argv: Sequence[str]) -> str:

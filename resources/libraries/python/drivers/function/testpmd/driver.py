@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.function.testpmd.command import PROGRAM,
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.daemons import Daemon
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.limiting import NfGroups
 from resources.libraries.python.drivers.host.messages import set_mac
 from resources.libraries.python.drivers.host.netlink import Request
 from resources.libraries.python.drivers.host.ownership import MachineLock
@@ -40,6 +41,7 @@ class Testpmds:
         plan: Plan,
         fabric: Fabric,
         machine: MachineLock,
+        groups: NfGroups,
         *,
         largest_frame_bytes: int = 1518,
     ) -> None:
@@ -50,12 +52,14 @@ class Testpmds:
             plan: Has their cores.
             fabric: Has their namespaces, which do not forward by themselves; started before `start`.
             machine: The machine's lock, held.
+            groups: Has their containers, if they run in some.
             largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
         """
         self._functions = tuple(functions)
         self._plan = plan
         self._fabric = fabric
         self._machine = machine
+        self._groups = groups
         self._largest_frame_bytes = largest_frame_bytes
         self._owners = tuple(function.name for function in self._functions)
         self._folder: Path | None = None
@@ -92,6 +96,7 @@ class Testpmds:
             ["stdbuf", "-oL", *argv],
             folder / f"{function.name}.log",
             {"RUNTIME_DIRECTORY": str(folder)},
+            entry=self._groups.container(function.name),
         )
         self._daemons[function.name] = daemon
         main = self._plan.cores.cpus(function.name, ThreadRole.MAIN)[0]

@@ -1,12 +1,11 @@
-"""Network functions that are VPPs: each routes IPv4 between its two ports, in a container or as a plain process."""
+"""Network functions that are VPPs: each routes IPv4 between its two ports."""
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from resources.libraries.python.drivers.function.vpp import container
 from resources.libraries.python.drivers.function.vpp.commands import routing
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.limiting import NfGroups
 from resources.libraries.python.drivers.host.messages import set_mac
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
@@ -14,7 +13,6 @@ from resources.libraries.python.drivers.vpp.member import Member, plugins_for
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.site import Site, remove_folder
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.settings import Vpp
@@ -27,13 +25,14 @@ _log = logging.getLogger(__name__)
 class VppRouters:
     """Fulfils `roles.function.NetworkFunctions`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what it stands on
         self,
         functions: Sequence[NfPlan],
         plan: Plan,
         fabric: Fabric,
         machine: MachineLock,
         settings: Vpp,
+        groups: NfGroups,
         *,
         largest_frame_bytes: int = 1518,
     ) -> None:
@@ -45,12 +44,13 @@ class VppRouters:
             fabric: Has their namespaces, which do not forward by themselves; started before `start`.
             machine: The machine's lock, held.
             settings: How VPP is run.
+            groups: Has their containers, if they run in some.
             largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
         """
         self._functions = {function.name: function for function in functions}
         self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
         self._members: dict[str, Member] = {}
-        self._container: container.Container | None = None
+        self._groups = groups
         self._pages: Pages | None = None
 
     def start(self) -> None:
@@ -59,17 +59,12 @@ class VppRouters:
         Raises:
             CsitError: One ended, or refused something; the text has its last words.
             NotReady: One does not answer, or shared memory is not connected.
-            Unsupported: The container engine that is asked for does not answer.
         """
-        settings = self._site.settings
-        self._container = container.choose(settings.engine, settings.image)
-        if self._container is not None:
-            container.remove(self._container, list(self._functions))
         self._pages = self._site.pages(len(self._functions))
         for name in self._functions:
             self._begin(name)
         self._configure(list(self._functions))
-        _log.info("%d VPPs route, in %s", len(self._members), self._runs_in)
+        _log.info("%d VPPs route", len(self._members))
 
     def restart(self, name: str) -> None:
         """Start an NF again that has ended, with the same configuration: its neighbours take it back by themselves.
@@ -87,18 +82,7 @@ class VppRouters:
         interfaces = interfaces_of(self._site.plan, name, self._site.folder)
         member = self._members[name] = Member(self._site, name, f"VPP of {name}", interfaces)
         assert self._pages is not None  # noqa: S101 - chosen in start
-        engine = self._container
-        if engine is None:
-            member.start(self._pages, plugins_for(interfaces))
-            return
-        cores = self._site.plan.cores
-        cpus = (*cores.cpus(name, ThreadRole.MAIN), *cores.cpus(name))
-        shared = [self._site.folder, *([self._site.prefix] if self._site.prefix != Path("/usr") else [])]
-        member.start(
-            self._pages,
-            plugins_for(interfaces),
-            lambda _, argv: container.run_in(engine, name, cpus, shared, argv),
-        )
+        member.start(self._pages, plugins_for(interfaces), self._groups.container(name))
 
     def _configure(self, names: Sequence[str]) -> None:
         """First all ends that listen, then all that connect: one that is early would try again after 3 s."""
@@ -130,14 +114,6 @@ class VppRouters:
             ],
         )
 
-    @property
-    def _runs_in(self) -> str:
-        if self._container is None:
-            return "processes in network namespaces"
-        return (
-            f"containers of {self._container.engine} ({self._container.image or 'of the file system of the machine'})"
-        )
-
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port is received from; empty where the thread is gone."""
         return {port: cpus for member in self._members.values() for port, cpus in member.affinity().items()}
@@ -152,13 +128,13 @@ class VppRouters:
         }
 
     def facts(self) -> Mapping[str, str]:
-        """Version, what they run in, and of each what it did between the last two readings of the counters."""
+        """Version, and of each what it did between the last two readings of the counters."""
         members = list(self._members.values())
         if not members:
             return {}
         first = members[0].facts()
         common = {name: first[name] for name in ("data threads", "waiting", "pages") if name in first}
-        found: dict[str, str] = {"vpp": f"VPP {members[0].instance.version} in {self._runs_in}"} | common
+        found: dict[str, str] = {"vpp": f"VPP {members[0].instance.version}"} | common
         for member in members:
             rows = first if member is members[0] else member.facts()
             for name in ("threads", "work", "errors"):
@@ -180,9 +156,6 @@ class VppRouters:
         """End all of them together. Safe to call at any time and more than once."""
         members, self._members = self._members, {}
         self._end(list(members.values()))
-        if self._container is not None:
-            container.remove(self._container, [member.owner for member in members.values()])
-            self._container = None
 
     def _end(self, members: Sequence[Member]) -> None:
         for member in members:

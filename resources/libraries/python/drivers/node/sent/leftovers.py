@@ -37,6 +37,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
             {"pid": each["pid"], "command": each["command"]} for each in record.get("workers", ()) if _alive(each)
         ],
         "groups": [each for each in record.get("groups", ()) if Path(each).exists()],
+        "containers": [f"{each['engine']['name']} container {each['name']}" for each in record.get("containers", ())],
         "folders": [each for each in record.get("folders", ()) if Path(each).exists()],
         "traces": record.get("traces", ()),
         "settings": record.get("settings", {}),

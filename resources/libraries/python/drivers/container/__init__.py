@@ -1,0 +1,1 @@
+"""Containers of network functions: Podman and Docker."""
