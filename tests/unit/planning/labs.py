@@ -47,10 +47,6 @@ def lab(
             groups.append({"cpus": f"{count}-{2 * count - 1}", "cores": f"0-{count - 1}"})
         access = {"host": f"192.0.2.{len(nodes) + 1}"}
         common: dict[str, Any] = {"access": access, "cpus": groups, "interfaces": interfaces[name]}
-            "access": {"host": f"192.0.2.{len(nodes) + 1}"},
-            "cpus": groups,
-            "interfaces": interfaces[name],
-        }
         if name == "TG":
             nodes[name] = {"type": "TG", "generator": {"driver": generator}, "trex": trex or {}, **common}
         else:

@@ -23,6 +23,7 @@ from resources.libraries.python.drivers.switch.vpp.requirements import missing a
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.planning.media import OVS_WITH_DPDK, vswitch_of
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.roles.generator import TrafficGenerator
 from resources.libraries.python.roles.vswitch import VSwitch
@@ -37,7 +38,12 @@ def _built_in(sending: Sending) -> Callable[[TgNode, Site], TrafficGenerator]:
 _SWITCHES: dict[str, Callable[[DutNode, Site], VSwitch]] = {
     "linux_bridge": lambda _, site: LinuxBridge(site.plan, site.fabric, site.vswitch),
     "ovs": lambda node, site: OpenVSwitch(
-        site.plan, site.fabric, site.lock, ports=node.ovs.ports, largest_frame_bytes=site.largest_frame_bytes
+        site.plan,
+        site.fabric,
+        site.lock,
+        settings=node.ovs,
+        largest_frame_bytes=site.largest_frame_bytes,
+        owner=site.vswitch,
     ),
     "vpp": lambda node, site: VppSwitch(
         site.plan,
@@ -61,7 +67,7 @@ _GENERATORS: dict[str, Callable[[TgNode, Site], TrafficGenerator]] = {
     ),
 }
 _MISSING_FOR_SWITCH: dict[str, Callable[[DutNode], Sequence[Problem]]] = {
-    "ovs": lambda node: tuple(programs.missing(node.ovs.ports)),
+    "ovs": lambda node: tuple(programs.missing("dpdk" if vswitch_of(node) == OVS_WITH_DPDK else node.ovs.ports)),
     "vpp": lambda node: tuple(vpp_switch_missing(node)),
 }
 

@@ -98,6 +98,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         Misfit: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
     """
     user, asked = _user(node)
+    sockets = f"`{_section(node)}: {{ports: {_sockets(node)}}}` for the kernel's sockets"
     if user is None or asked in ("af_packet", "system"):
         return Attachment.KERNEL
     if asked == "af_xdp":
@@ -117,14 +118,10 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         raise Misfit(
             place,
             f"{what}, so it is not known whether {user} can use DPDK: say the kernel's driver (ethtool -i) or "
-            f"`uio_driver: vfio-pci` for DPDK, or `{_section(node)}: {{ports: {_sockets(node)}}}` for the kernel's sockets",
+            f"`uio_driver: vfio-pci` for DPDK, or {sockets}",
         )
     if interface.pci_address is None:
-        raise Misfit(
-            place,
-            f"{user} on DPDK needs a pci_address; add it, or say `{_section(node)}: {{ports: {_sockets(node)}}}` for "
-            "the kernel's sockets",
-        )
+        raise Misfit(place, f"{user} on DPDK needs a pci_address; add it, or say {sockets}")
     if driver in _BIFURCATED:
         return Attachment.BIFURCATED
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK

@@ -57,7 +57,7 @@ class Medium(StrEnum):
     MEMIF = "memif"
     """Shared memory between two user-space programs; end `a` is the master."""
     VHOST_USER = "vhost_user"
-    """Shared memory between a user-space vSwitch (end `a`) and a virtual machine."""
+    """Shared memory between a user-space vSwitch (end `a`) and a virtual machine or a DPDK program."""
     CABLE = "cable"
     """Two physical ports of two machines; both ends have a `nic`."""
 

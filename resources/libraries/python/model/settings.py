@@ -90,8 +90,9 @@ class Ovs(Frozen):
     """How Open vSwitch is made."""
 
     ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
-    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK; `auto` is DPDK for physical NICs that
-    DPDK knows, and for virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK; `auto` is DPDK for physical NICs
+    that DPDK knows, and for virtual ports AF_XDP where it was built with that, else system. A result says which one it
+    was."""
     socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
     """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
 
@@ -102,9 +103,9 @@ class Vpp(Frozen):
     prefix: str = "/usr"
     """Where it is installed: the folder that has `bin/vpp`."""
     ports: Literal["auto", "dpdk", "native", "rdma", "af_xdp", "af_packet"] = "auto"
-    """How the vSwitch takes packets from physical ports: DPDK, VPP's own drivers for PCI devices (virtio, vmxnet3, iavf),
-    its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver for such a
-    NIC where the installation has no DPDK plugin. A result says which one it was."""
+    """How the vSwitch takes packets from physical ports: DPDK, VPP's own drivers for PCI devices (virtio, vmxnet3,
+    iavf), its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver
+    for such a NIC where the installation has no DPDK plugin. A result says which one it was."""
     main_heap_mb: Annotated[int, Field(ge=64)] = 512
     buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
     rx_mode: Literal["auto", "polling", "interrupt", "adaptive"] = "auto"

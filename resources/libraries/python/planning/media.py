@@ -1,23 +1,38 @@
 """What links inside a service are made of, by what is at their ends."""
 
+from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
 
-_WITH_VPP = {
-    NfKind.VPP: Medium.MEMIF,
-    NfKind.QEMU: Medium.VHOST_USER,
-    NfKind.QEMU_VPP: Medium.VHOST_USER,
+OVS_WITH_DPDK = "ovs_dpdk"
+"""Open vSwitch whose physical ports DPDK drives: it shares memory with NFs that are DPDK programs."""
+
+_MEDIA = {
+    "vpp": {
+        NfKind.VPP: Medium.MEMIF,
+        NfKind.QEMU: Medium.VHOST_USER,
+        NfKind.QEMU_VPP: Medium.VHOST_USER,
+    },
+    OVS_WITH_DPDK: {NfKind.TESTPMD: Medium.VHOST_USER},
 }
+"""By what the vSwitch is."""
+
+
+def vswitch_of(dut: DutNode) -> str:
+    """What a DUT's vSwitch is, as far as it decides on media: its driver, and whether Open vSwitch runs on DPDK."""
+    physical = (attachment_of(port, dut) for port in dut.interfaces.values() if port.pci_address is not None)
+    return OVS_WITH_DPDK if dut.vswitch == "ovs" and any(each.is_dpdk for each in physical) else dut.vswitch
 
 
 def to_vswitch(vswitch: str, kind: NfKind) -> Medium:
     """Medium of the links between a vSwitch and an NF: shared memory where both ends know it, else ports of the kernel.
 
     Args:
-        vswitch: Driver of the vSwitch.
+        vswitch: From `vswitch_of`.
         kind: What the NF is.
     """
-    return _WITH_VPP.get(kind, Medium.VETH) if vswitch == "vpp" else Medium.VETH
+    return _MEDIA.get(vswitch, {}).get(kind, Medium.VETH)
 
 
 def between(one: NfKind, other: NfKind) -> Medium:

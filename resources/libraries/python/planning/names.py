@@ -7,7 +7,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.media import to_vswitch
+from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 
 GENERATOR = "generator"
 VSWITCH = "vswitch"
@@ -111,7 +111,7 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
         f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}"
-        f"{_interfaces(topology.dut.vswitch, cell, kinds)}-"
+        f"{_interfaces(vswitch_of(topology.dut), cell, kinds)}-"
         f"{_packages(cell, threads)}-{application}{_shared(cell)}{_taps(cell)}"
     )
 

@@ -1,4 +1,4 @@
-"""NUMA nodes of physical ports: as the file says, compared with and completed by what the nodes themselves say. Pure."""
+"""NUMA nodes of physical ports: as the file says, compared with and completed by what the nodes say. Pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -45,8 +45,8 @@ def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[s
         there = found.get(port)
         if interface.numa_node is not None and there is not None and there != interface.numa_node:
             yield (
-                f"nodes.{name}.interfaces.{port}.numa_node: the file says {interface.numa_node}, the node says {there}; "
-                f"say numa_node: {there}, or use another port"
+                f"nodes.{name}.interfaces.{port}.numa_node: the file says {interface.numa_node}, "
+                f"the node says {there}; say numa_node: {there}, or use another port"
             )
 
 

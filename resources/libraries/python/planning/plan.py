@@ -12,6 +12,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
+from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
@@ -118,7 +119,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
     dut, layouts = topology.dut, layouts_of(topology, layout)
     check(topology, cell.nf_chains)
     core_map = place(topology, cell, layouts)
-    wiring = wire(cell, core_map, kinds(topology, cell), dut.vswitch, edges_of(topology), sources=sources)
+    wiring = wire(cell, core_map, kinds(topology, cell), vswitch_of(dut), edges_of(topology), sources=sources)
     threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     short = shortages(topology, cell, layouts)

@@ -13,7 +13,7 @@ from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import edges_of
-from resources.libraries.python.planning.media import to_vswitch
+from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 from resources.libraries.python.planning.plan import threads_per_nf
 
 _MEDIUM_TAGS = {Medium.MEMIF: "MEMIF", Medium.VHOST_USER: "VHOST", Medium.VETH: "VETH"}
@@ -95,7 +95,7 @@ def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
     vms = cell.service_type is ServiceType.VSC
     kinds = names.known_kinds(topology, cell)
     yield "VM" if vms else "DOCKER"
-    yield from dict.fromkeys(_link(topology.dut.vswitch, kind, vm=vms or kind.is_vm) for kind in kinds)
+    yield from dict.fromkeys(_link(vswitch_of(topology.dut), kind, vm=vms or kind.is_vm) for kind in kinds)
     yield from dict.fromkeys(f"NF_{word.upper()}" for word in names.applications_of(kinds))
     plain = not cell.taps and not cell.shared_nodes and _SIMPLE.issuperset(kinds)
     yield "BASE" if plain else "FEATURE"

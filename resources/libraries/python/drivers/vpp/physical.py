@@ -73,6 +73,6 @@ def kind_of(
     wanted = sorted({PLUGINS[kind] for kind in kinds if kind is not None and kind in PLUGINS})
     lacks = f"lacks the plugin {' or '.join(wanted)}" if wanted else "has no driver of its own"
     raise Unsupported(
-        f"{nic.port} ({nic.pci_address or nic.device}): this VPP {lacks} for a port attached by {nic.attachment}; install "
-        "vpp-plugin-dpdk, or say `vpp: {ports: af_packet}` for the kernel's sockets"
+        f"{nic.port} ({nic.pci_address or nic.device}): this VPP {lacks} for a port attached by {nic.attachment}; "
+        "install vpp-plugin-dpdk, or say `vpp: {ports: af_packet}` for the kernel's sockets"
     )

@@ -1,7 +1,8 @@
 """The command line of one testpmd: pure, from the plan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.plan import NfPlan
@@ -15,6 +16,8 @@ _MBUFS = 16384
 _MEMORY_MB = 128
 """Holds the mbufs of plain frames (36 MB) and what DPDK needs itself."""
 _JUMBO_MEMORY_MB = 320
+_VHOST_RING = 1024
+"""Descriptors of a queue of shared memory, the most that virtio has."""
 _HEADROOM_BYTES = 128
 _ETHERNET_BYTES = 18
 
@@ -30,7 +33,12 @@ class Memif:
 
 
 def command(
-    function: NfPlan, cores: CoreMap, *, largest_frame_bytes: int = _PLAIN_FRAME_BYTES, memif: Memif | None = None
+    function: NfPlan,
+    cores: CoreMap,
+    *,
+    largest_frame_bytes: int = _PLAIN_FRAME_BYTES,
+    memif: Memif | None = None,
+    vhost: Mapping[str, Path] | None = None,
 ) -> list[str]:
     """The argument vector of an NF.
 
@@ -42,15 +50,18 @@ def command(
         cores: Where its threads are.
         largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
         memif: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
+        vhost: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
+            of huge pages.
     """
     data = cores.cpus(function.name)
     main = cores.cpus(function.name, ThreadRole.MAIN)[0]
     plain = largest_frame_bytes <= _PLAIN_FRAME_BYTES
-    devices = _by_memif(function, memif) if memif else _by_af_packet(function, 2048 if plain else 16384)
+    devices = _by_memif(function, memif) if memif else _by_side(function, 2048 if plain else 16384, vhost or {})
     words = [PROGRAM, "-v", f"--lcores={_lcores(main, data)}", "--main-lcore=0"]
-    # No huge pages, which a laptop has not and ports of the kernel do not need; no PCI devices, which are not ours.
-    words += ["--no-huge", "-m", str(_MEMORY_MB if plain else _JUMBO_MEMORY_MB), "--no-pci", "--no-telemetry"]
-    words += ["--no-shconf", f"--file-prefix={function.name}"]
+    # Of shared memory the vSwitch maps all, so it is few and large pages, and no files that would be left. Ports of the
+    # kernel need no huge pages, which a laptop has not. PCI devices are not ours.
+    words += ["--in-memory", "--single-file-segments"] if vhost else ["--no-huge", "--no-shconf"]
+    words += ["-m", str(memory_mb(largest_frame_bytes)), "--no-pci", "--no-telemetry", f"--file-prefix={function.name}"]
     words += [f"--vdev={device}" for device in devices]
     words += ["--", f"--nb-cores={min(2, len(data))}", "--rxq=1", "--txq=1", "--forward-mode=mac"]
     words += [f"--eth-peer=0,{function.left.route.mac}", f"--eth-peer=1,{function.right.route.mac}"]
@@ -62,15 +73,25 @@ def command(
     return words
 
 
+def memory_mb(largest_frame_bytes: int) -> int:
+    """Memory for the packet buffers of an NF."""
+    return _MEMORY_MB if largest_frame_bytes <= _PLAIN_FRAME_BYTES else _JUMBO_MEMORY_MB
+
+
 def _lcores(main: int, data: Sequence[int]) -> str:
     """DPDK's lcore 0 is the main thread, 1 and up the data threads in order: `0@4,1@6,2@7`."""
     return ",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate((main, *data)))
 
 
-def _by_af_packet(function: NfPlan, frame_bytes: int) -> list[str]:
+def _by_side(function: NfPlan, frame_bytes: int, vhost: Mapping[str, Path]) -> list[str]:
     ring = f"qpairs=1,qdisc_bypass=1,blocksz={_BLOCK_BYTES},framesz={frame_bytes},framecnt={_RING_BYTES // frame_bytes}"
     sides = (function.left, function.right)
-    return [f"net_af_packet{port},iface={side.name},{ring}" for port, side in enumerate(sides)]
+    return [
+        f"virtio_user{port},path={vhost[side.name]},server=1,queues=1,queue_size={_VHOST_RING},mac={side.mac}"
+        if side.name in vhost
+        else f"net_af_packet{port},iface={side.name},{ring}"
+        for port, side in enumerate(sides)
+    ]
 
 
 def _by_memif(function: NfPlan, memif: Memif) -> list[str]:

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.function.testpmd import output
-from resources.libraries.python.drivers.function.testpmd.command import PROGRAM, command
-from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.function.testpmd.command import PROGRAM, command, memory_mb
+from resources.libraries.python.drivers.host import huge_pages, threads
 from resources.libraries.python.drivers.host.daemons import Daemon
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.limiting import NfGroups
@@ -18,9 +18,10 @@ from resources.libraries.python.drivers.host.netlink import Request
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.polling import favour, threads_of
 from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan
 
 _FOLDER = "testpmd"
 _READY_S = 30.0
@@ -64,6 +65,12 @@ class Testpmds:
         self._owners = tuple(function.name for function in self._functions)
         self._folder: Path | None = None
         self._daemons: dict[str, Daemon] = {}
+        self._vhost = {
+            link.b.interface: link
+            for link in plan.links
+            if link.medium is Medium.VHOST_USER and link.b.owner in self._owners
+        }
+        """Links of shared memory by the NFs' interfaces."""
         self._lcores: dict[str, int] = {}
         """Thread ids of the lcores by the port that they receive from."""
 
@@ -75,7 +82,13 @@ class Testpmds:
             NotReady: One does not forward in time.
             Unsupported: Its threads cannot be given their place.
         """
+        if self._vhost:
+            each_mb = memory_mb(self._largest_frame_bytes)
+            huge_pages.require("testpmd", each_mb * len(self._functions), self._plan.cores.numa_node)
         self._folder = self._machine.folder(_FOLDER)
+        for socket in self._sockets().values():
+            socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            socket.unlink(missing_ok=True)
         for function in self._functions:
             self._start(function, self._folder)
         within_s = _READY_S + _READY_MORE_S * len(self._functions)
@@ -89,7 +102,9 @@ class Testpmds:
         _log.info("%d testpmd forward", len(self._functions))
 
     def _start(self, function: NfPlan, folder: Path) -> None:
-        argv = command(function, self._plan.cores, largest_frame_bytes=self._largest_frame_bytes)
+        sides = {function.left.name, function.right.name}
+        vhost = {name: socket for name, socket in self._sockets().items() if name in sides}
+        argv = command(function, self._plan.cores, largest_frame_bytes=self._largest_frame_bytes, vhost=vhost)
         daemon = Daemon(
             f"testpmd of {function.name}",
             # Into a file it would print when its buffer is full, and never that it is ready.
@@ -101,6 +116,13 @@ class Testpmds:
         self._daemons[function.name] = daemon
         main = self._plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
         self._fabric.run_inside(function.name, partial(daemon.start, main, self._machine))
+
+    def _sockets(self) -> dict[str, Path]:
+        """Where NFs listen for the vSwitch, by interface."""
+        if not self._vhost:
+            return {}
+        folder = folder_of(self._machine)
+        return {name: socket_of(folder, link) for name, link in self._vhost.items()}
 
     def _find_threads(self, function: NfPlan) -> None:
         daemon = self._daemons[function.name]
@@ -115,7 +137,7 @@ class Testpmds:
         The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
         (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
         """
-        for side in (function.left, function.right):
+        for side in (each for each in (function.left, function.right) if each.name not in self._vhost):
             yield set_mac(side.name, self._fabric.index(side.name), f"{int(side.mac[:2], 16) | 0x06:02x}{side.mac[2:]}")
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -125,13 +147,14 @@ class Testpmds:
         """
         received = self._fabric.affinity(self._owners)
         polled = threads.affinity({name: [lcore] for name, lcore in self._lcores.items()})
-        return {
+        of_kernel = {
             name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
             for name, cpus in received.items()
         }
+        return of_kernel | {name: polled.get(name, frozenset[int]()) for name in self._vhost}
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface, of the kernel: every frame passes it."""
+        """Counters by interface, of the kernel. Of shared memory only the vSwitch's end counts."""
         return self._fabric.counters(self._owners)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
@@ -141,7 +164,8 @@ class Testpmds:
     def facts(self) -> Mapping[str, str]:
         """How frames get in and out, and its version."""
         said = next((daemon.said() for daemon in self._daemons.values()), "")
-        return {"testpmd": f"DPDK {output.version(said)}, mac forwarding, net_af_packet"} if said else {}
+        ports = "virtio-user (vhost-user to the vSwitch)" if self._vhost else "net_af_packet"
+        return {"testpmd": f"DPDK {output.version(said)}, mac forwarding, {ports}"} if said else {}
 
     def problems(self) -> tuple[str, ...]:
         """Those that have ended, ports that have lost their data thread or their carrier."""
@@ -157,6 +181,8 @@ class Testpmds:
         for daemon in daemons.values():
             daemon.wait_end(_END_S)
         if self._folder is not None:
+            for socket in self._sockets().values():
+                socket.unlink(missing_ok=True)
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts, PortFacts, Ports
-from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_of
+from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.attached import how_driven
 

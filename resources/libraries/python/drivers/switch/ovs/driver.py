@@ -7,18 +7,29 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host import huge_pages, threads
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.polling import threads_of
+from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.drivers.switch.ovs import answers, transaction
 from resources.libraries.python.drivers.switch.ovs.daemons import Daemons
-from resources.libraries.python.drivers.switch.ovs.ports import PortKind, check_size, choose
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.switch.ovs.ports import (
+    DPDK,
+    PHYSICAL,
+    VHOST,
+    PortKind,
+    by_port,
+    check_size,
+    choose,
+)
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.settings import Ovs
+from resources.libraries.python.planning.attached import how
 from resources.libraries.python.planning.names import VSWITCH
 
 _FOLDER = "ovs"
@@ -33,7 +44,14 @@ class OpenVSwitch:
     """Fulfils `roles.vswitch.VSwitch`: Open vSwitch's userspace datapath with MAC learning."""
 
     def __init__(
-        self, plan: Plan, fabric: Fabric, machine: MachineLock, *, ports: str = "auto", largest_frame_bytes: int = 1518
+        self,
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        *,
+        settings: Ovs | None = None,
+        largest_frame_bytes: int = 1518,
+        owner: str = VSWITCH,
     ) -> None:
         """Prepare.
 
@@ -41,17 +59,22 @@ class OpenVSwitch:
             plan: Has the segments and the cores.
             fabric: Has the ports; started before `start`.
             machine: The machine's lock, held.
-            ports: How packets are taken from ports: `auto`, or a name of `ports.KINDS`.
+            settings: How Open vSwitch is run.
             largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+            owner: Which of the plan's vSwitches it is.
         """
+        self._settings = settings or Ovs()
+        self._owner = owner
         self._plan = plan
         self._fabric = fabric
         self._machine = machine
-        self._asked = ports
+        self._asked = self._settings.ports
+        self._nics = transaction.physical_ports(plan, owner)
         self._largest_frame_bytes = largest_frame_bytes
         self._daemons: Daemons | None = None
         self._folder: Path | None = None
         self._kind: PortKind | None = None
+        self._kinds: dict[str, PortKind] = {}
         self._version = ""
 
     def start(self) -> None:
@@ -61,23 +84,41 @@ class OpenVSwitch:
             Unsupported: This machine or this Open vSwitch cannot do it.
             CsitError: A daemon ended, or a port could not be set up.
         """
+        plan, owner = self._plan, self._owner
+        memory_mb = self._settings.socket_memory_mb
+        for node in {nic.numa_node or 0 for nic in self._nics}:
+            huge_pages.require("Open vSwitch", memory_mb, node)
         self._folder = self._machine.folder(_FOLDER)
-        self._daemons = Daemons(self._folder, self._asked)
-        main = self._plan.cores.cpus(VSWITCH, ThreadRole.MAIN)[0]
-        settings = transaction.of_daemon(self._plan, self._asked)
-        self._daemons.start(partial(self._fabric.run_inside, VSWITCH), main, self._machine, settings)
+        self._daemons = Daemons(self._folder, DPDK.name if self._nics else self._asked)
+        main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]
+        settings = transaction.of_daemon(plan, self._asked, owner, socket_memory_mb=memory_mb)
+        self._daemons.start(partial(self._fabric.run_inside, owner), main, self._machine, settings)
         self._version = answers.version(self._daemons.ask("version"))
         offered = answers.interface_types(self._daemons.read("get", "Open_vSwitch", ".", "iface_types"))
+        if self._nics and "dpdk" not in offered:
+            raise Unsupported(f"this ovs-vswitchd has no DPDK: it cannot drive {self._nics[0].pci_address}")
         self._kind = choose(self._asked, offered)
-        ports = len(self._plan.ports(VSWITCH))
-        check_size(self._kind, ports, self._largest_frame_bytes, _available_bytes())
+        self._kinds = by_port(plan, owner, self._kind)
+        virtual = sum(kind is self._kind for kind in self._kinds.values())
+        check_size(self._kind, virtual, self._largest_frame_bytes, _available_bytes())
         mtu = max(1500, self._largest_frame_bytes - _ETHERNET_BYTES)
-        self._daemons.configure(transaction.of_plan(self._plan, self._kind, mtu))
+        mine = [segment for segment in plan.segments if self._kinds.keys() >= set(segment.members)]
+        self._daemons.configure(transaction.of_plan(plan, self._kind, mtu, owner, mine, self._sockets()))
         self._check_interfaces()
-        if rules := transaction.rules_of_copies(self._plan):
+        if rules := transaction.rules_of_copies(plan):
             self._daemons.add_rules(transaction.BRIDGE, rules)
         self._place_threads()
-        _log.info("Open vSwitch %s: %d ports, %s", self._version, ports, self._kind.description)
+        _log.info("Open vSwitch %s: %d ports, %s", self._version, len(self._kinds), self._described())
+
+    def _sockets(self) -> dict[str, Path]:
+        """Where the other ends of shared memory listen, by port."""
+        links = [link for link in self._plan.links if link.medium is Medium.VHOST_USER and link.a.owner == self._owner]
+        folder = folder_of(self._machine) if links else Path()
+        return {link.a.interface: socket_of(folder, link) for link in links}
+
+    def _described(self) -> str:
+        """Ways in which packets are taken from ports."""
+        return "; ".join(dict.fromkeys(kind.description for kind in self._kinds.values()))
 
     def _check_interfaces(self) -> None:
         """Raise for a port that could not be set up: ovs-vsctl ends with 0 all the same."""
@@ -90,53 +131,62 @@ class OpenVSwitch:
 
     def _place_threads(self) -> None:
         """Let forwarding threads go before ordinary ones. PMD threads are on their CPUs already, OVS has done that."""
-        if not self._polled:
+        if not self._polled and not self._nics:
             thread = self._running.forwarder.pid
-            threads.pin(thread, self._plan.cores.cpus(VSWITCH)[0])
+            threads.pin(thread, self._plan.cores.cpus(self._owner)[0])
             threads.make_realtime(thread)
-        elif answers.pmd_sleeps(self._version):
+        elif self._sleeps:
             # One that never sleeps would stop the receiving threads of the ports on its CPU.
             for thread in self._pmds().values():
                 threads.make_realtime(thread)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port is received from and forwarded, by two threads; empty where one of them is gone."""
-        received = self._fabric.affinity([VSWITCH])
+        received = self._fabric.affinity([self._owner])
         polled = {} if self._running.problems() else self._polled_on()
-        return {
-            name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
-            for name, cpus in received.items()
-        }
+        found = {}
+        for name in self._kinds:
+            own, kernel = polled.get(name, frozenset[int]()), received.get(name)
+            # A port that DPDK drives has no thread of the kernel.
+            found[name] = own if kernel is None else own | kernel if own and kernel else frozenset[int]()
+        return found
 
     def _polled_on(self) -> dict[str, frozenset[int]]:
         """CPUs on which the threads that forward from each port may really run."""
-        if not self._polled:
-            main = threads.affinity({"main": [self._running.forwarder.pid]})["main"]
-            return dict.fromkeys((port.interface for port in self._plan.ports(VSWITCH)), main)
+        main = threads.affinity({"main": [self._running.forwarder.pid]})["main"]
+        by_main = {name: main for name, kind in self._kinds.items() if not kind.polled}
+        if len(by_main) == len(self._kinds):
+            return by_main
         allowed = {cpu: threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}
         planned = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
-        return {
+        return by_main | {
             port: frozenset[int]().union(*(allowed.get(cpu, frozenset()) for cpu in cpus))
             for port, cpus in planned.items()
         }
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by port, of the kernel: what Open vSwitch takes from and gives to a port passes it."""
-        return self._fabric.counters([VSWITCH])
+        """Counters by port: the kernel's, which all packets of its ports pass, and Open vSwitch's own of the others."""
+        kernel = self._fabric.counters([self._owner])
+        if len(kernel) == len(self._kinds):
+            return kernel
+        own = answers.port_counters(self._running.ask("dpctl/show", "-s", "netdev@ovs-netdev"))
+        return {name: own[name] for name in self._kinds if name in own} | kernel
 
     def facts(self) -> Mapping[str, str]:
         """Version and datapath."""
         if self._kind is None:
             return {}
-        sleeps = self._polled and answers.pmd_sleeps(self._version)
+        polled = self._polled or bool(self._nics)
+        physical = {"physical ports": ", ".join(f"{nic.pci_address} by {how(nic)}" for nic in self._nics)}
         return {
             "vswitch": f"Open vSwitch {self._version}",
-            "datapath": f"userspace, {self._kind.description}",
+            "datapath": f"userspace, {self._described()}",
+            **(physical if self._nics else {}),
             "scheduling": (
                 f"PMD threads at SCHED_FIFO, sleeping up to {transaction.SLEEP_US} us when nothing comes"
-                if sleeps
+                if self._sleeps
                 else "PMD threads that never sleep"
-                if self._polled
+                if polled
                 else "main thread at SCHED_FIFO"
             ),
         }
@@ -145,7 +195,16 @@ class OpenVSwitch:
         """Daemons that have ended, ports that have lost their data thread or their carrier."""
         if self._daemons is None:
             return ("Open vSwitch is not started",)
-        return (*self._daemons.problems(), *self._fabric.problems([VSWITCH]))
+        ended = self._daemons.problems()
+        return (*ended, *(() if ended else self._without_link()), *self._fabric.problems([self._owner]))
+
+    def _without_link(self) -> tuple[str, ...]:
+        """Physical ports and shared memory that have lost their other end."""
+        beyond = {name for name, kind in self._kinds.items() if kind in (PHYSICAL, VHOST)}
+        if not beyond:
+            return ()
+        printed = self._running.read("--format=json", "--columns=name,link_state", "list", "Interface")
+        return tuple(f"{name} has no link" for name in answers.down(printed) if name in beyond)
 
     def stop(self) -> None:
         """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
@@ -162,7 +221,13 @@ class OpenVSwitch:
 
     @property
     def _polled(self) -> bool:
-        return self._kind is not None and self._kind.polled
+        return any(kind.polled for kind in self._kinds.values())
+
+    @property
+    def _sleeps(self) -> bool:
+        """Whether PMD threads sleep when nothing comes."""
+        asked = transaction.sleep_us(self._plan, self._owner) > 0
+        return asked and self._polled and answers.pmd_sleeps(self._version)
 
     @property
     def _running(self) -> Daemons:

@@ -1,9 +1,11 @@
-"""How Open vSwitch takes packets from a port: three ways, one fact sheet each."""
+"""How Open vSwitch takes packets from a port: a fact sheet for each way."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.plan import Medium, Plan, Port
 
 _AF_XDP_PORT_BYTES = 76_000_000
 """Memory that OVS 3.1 takes and touches for each AF_XDP port with one queue: 3,028 MB for 40 ports, measured."""
@@ -38,7 +40,28 @@ AF_XDP = PortKind(
     largest_frame_bytes=_AF_XDP_LARGEST_FRAME_BYTES,
 )
 DPDK = PortKind("dpdk", "DPDK net_af_packet, forwarding by PMD threads", polled=True)
+PHYSICAL = PortKind("physical", "DPDK on physical ports", polled=True)
+VHOST = PortKind("vhost", "DPDK vhost-user (client)", polled=True)
 KINDS = {kind.name: kind for kind in (SYSTEM, AF_XDP, DPDK)}
+"""Ways for virtual ports of the kernel, which a topology may choose from."""
+
+
+def by_port(plan: Plan, owner: str, virtual: PortKind) -> dict[str, PortKind]:
+    """How packets are taken from each port of a vSwitch.
+
+    Args:
+        plan: Has the links.
+        owner: The vSwitch.
+        virtual: For ports of the kernel.
+    """
+    found = {}
+    for link in plan.links:
+        for port in (link.a, link.b):
+            if port.owner == owner:
+                physical = port.nic is not None and port.nic.attachment.is_dpdk
+                shared = link.medium is Medium.VHOST_USER
+                found[port.interface] = PHYSICAL if physical else VHOST if shared else virtual
+    return found
 
 
 def choose(asked: str, offered: Iterable[str]) -> PortKind:
@@ -86,15 +109,17 @@ def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_b
         )
 
 
-def columns(kind: PortKind, interface: str, cpu: int, mtu: int) -> tuple[str, ...]:
+def columns(kind: PortKind, port: Port, cpu: int, mtu: int, socket: Path | None = None) -> tuple[str, ...]:
     """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
 
     Args:
         kind: How packets are taken.
-        interface: Of the kernel; the row has the same name.
+        port: Its row has the name of the interface.
         cpu: Where its receive queue is to be polled.
         mtu: In bytes.
+        socket: Where the other end of shared memory listens.
     """
+    interface = port.interface
     affinity = f"other_config:pmd-rxq-affinity=0:{cpu}"
     if kind is AF_XDP:
         # Not best-effort: a port that silently falls back would not be what the record says.
@@ -106,4 +131,9 @@ def columns(kind: PortKind, interface: str, cpu: int, mtu: int) -> tuple[str, ..
             f"blocksz=65536,framesz={frame},framecnt={_DPDK_RING_FRAMES * 2048 // frame}"
         )
         return ("type=dpdk", f"options:dpdk-devargs={devargs}", f"mtu_request={mtu}", affinity)
+    if kind is PHYSICAL:
+        address = port.nic.pci_address if port.nic is not None else None
+        return ("type=dpdk", f"options:dpdk-devargs={address}", "options:n_rxq=1", f"mtu_request={mtu}", affinity)
+    if kind is VHOST:
+        return ("type=dpdkvhostuserclient", f"options:vhost-server-path={socket}", f"mtu_request={mtu}", affinity)
     return ()

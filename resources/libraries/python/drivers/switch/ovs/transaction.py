@@ -1,9 +1,12 @@
 """The configuration of Open vSwitch: a command for the daemon, one for all that a plan connects, rules for copies."""
 
-from resources.libraries.python.drivers.switch.ovs.ports import DPDK, PortKind, columns
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.switch.ovs.ports import DPDK, PortKind, by_port, columns
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Nic, Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
 
 BRIDGE = "csit"
@@ -23,61 +26,92 @@ def cpu_mask(cpus: tuple[int, ...]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
-def of_daemon(plan: Plan, asked: str) -> list[str]:
+def sleep_us(plan: Plan, owner: str = VSWITCH) -> int:
+    """How long a PMD thread may sleep when nothing comes: never where it polls physical ports on a CPU of its own."""
+    return 0 if physical_ports(plan, owner) and not plan.cores.oversubscribed else SLEEP_US
+
+
+def physical_ports(plan: Plan, owner: str) -> tuple[Nic, ...]:
+    """Physical ports of a vSwitch that DPDK drives."""
+    nics = (port.nic for port in plan.ports(owner))
+    return tuple(nic for nic in nics if nic is not None and nic.attachment.is_dpdk)
+
+
+def of_daemon(plan: Plan, asked: str, owner: str = VSWITCH, *, socket_memory_mb: int = 1024) -> list[str]:
     """Settings that must be there before the forwarding daemon starts.
 
     Args:
         plan: Has the vSwitch's cores.
         asked: The kind of ports as the topology says it.
+        owner: Which vSwitch of the plan it is.
+        socket_memory_mb: Huge pages on the NUMA node of physical ports.
     """
+    sleep, nics = sleep_us(plan, owner), physical_ports(plan, owner)
     settings = [
-        f"pmd-cpu-mask={cpu_mask(plan.cores.cpus(VSWITCH))}",
+        f"pmd-cpu-mask={cpu_mask(plan.cores.cpus(owner))}",
         # The first name is that of OVS 3.1, where it was new; each version passes over the other.
-        f"pmd-maxsleep={SLEEP_US}",
-        f"pmd-sleep-max={SLEEP_US}",
+        f"pmd-maxsleep={sleep}",
+        f"pmd-sleep-max={sleep}",
         f"max-idle={_IDLE_MS}",
         "n-handler-threads=1",
         "n-revalidator-threads=1",
     ]
-    if asked == DPDK.name:
-        settings += [
-            "dpdk-init=true",
-            f"dpdk-lcore-mask={cpu_mask(plan.cores.cpus(VSWITCH, ThreadRole.MAIN))}",
-            # Ports of the kernel gain nothing from huge pages, and a laptop has none.
-            "dpdk-extra=--no-pci --no-huge --legacy-mem -m 1024 --no-telemetry --file-prefix=csit-ovs",
-        ]
+    if nics or asked == DPDK.name:
+        settings += ["dpdk-init=true", f"dpdk-lcore-mask={cpu_mask(plan.cores.cpus(owner, ThreadRole.MAIN))}"]
+    if nics:
+        numa_nodes = {nic.numa_node for nic in nics if nic.numa_node is not None} or {0}
+        memory = ",".join(str(socket_memory_mb if node in numa_nodes else 0) for node in range(max(numa_nodes) + 1))
+        allowed = " ".join(f"-a {address}" for address in dict.fromkeys(nic.pci_address for nic in nics))
+        # In memory: no files in hugetlbfs that a daemon which is killed would leave.
+        extra = f"{allowed} --in-memory --no-telemetry --file-prefix=csit-ovs"
+        # What is asked for is also the most: the plan has counted that much.
+        limits = [f'dpdk-socket-{word}="{memory}"' for word in ("mem", "limit")]
+        settings += [*limits, f"dpdk-extra={extra}"]
+    elif asked == DPDK.name:
+        # Ports of the kernel gain nothing from huge pages, and a laptop has none.
+        settings += ["dpdk-extra=--no-pci --no-huge --legacy-mem -m 1024 --no-telemetry --file-prefix=csit-ovs"]
     return ["set", "Open_vSwitch", ".", *(f"other_config:{setting}" for setting in settings)]
 
 
-def of_plan(plan: Plan, kind: PortKind, mtu: int) -> list[str]:
+def of_plan(  # noqa: PLR0917 - one transaction has all of it
+    plan: Plan,
+    kind: PortKind,
+    mtu: int,
+    owner: str = VSWITCH,
+    segments: Sequence[Segment] | None = None,
+    sockets: Mapping[str, Path] | None = None,
+) -> list[str]:
     """One transaction: a bridge, and every segment of the plan as a VLAN of its own with its two ports.
 
     Ports towards passive NFs are on the VLAN on which nothing is: what they get, `rules_of_copies` says.
 
     Args:
         plan: Has segments, ports and cores.
-        kind: How packets are taken from ports.
+        kind: How packets are taken from virtual ports of the kernel.
         mtu: Of the ports, in bytes.
+        owner: Which vSwitch of the plan it is.
+        segments: That are on it; None for all of the plan.
+        sockets: Where the other ends of shared memory listen, by port.
 
     Raises:
         Unsupported: More segments than VLANs.
     """
-    if len(plan.segments) > _MOST_SEGMENTS:
-        raise Unsupported(
-            f"{len(plan.segments)} L2 segments, but one bridge of Open vSwitch has {_MOST_SEGMENTS} VLANs"
-        )
-    cpus = plan.cores.cpus(VSWITCH)
-    by_interface = {port.interface: cpus[port.data_thread] for port in plan.ports(VSWITCH)}
+    segments = plan.segments if segments is None else segments
+    if len(segments) > _MOST_SEGMENTS:
+        raise Unsupported(f"{len(segments)} L2 segments, but one bridge of Open vSwitch has {_MOST_SEGMENTS} VLANs")
+    cpus, kinds = plan.cores.cpus(owner), by_port(plan, owner, kind)
+    ports = {port.interface: port for port in plan.ports(owner)}
     words = ["add-br", BRIDGE, "--", "set", "Port", BRIDGE, f"tag={_LOCAL_VLAN}"]
     words += ["--", "set", "Bridge", BRIDGE, "datapath_type=netdev", "fail_mode=standalone"]
     words += ["stp_enable=false", "rstp_enable=false", "mcast_snooping_enable=false"]
     words += ["other_config:disable-in-band=true", f"other_config:mac-aging-time={_AGEING_S}"]
-    words += [f"other_config:mac-table-size={max(2048, 4 * len(plan.segments))}"]
-    for vlan, segment in enumerate(plan.segments, 1):
+    words += [f"other_config:mac-table-size={max(2048, 4 * len(segments))}"]
+    for vlan, segment in enumerate(segments, 1):
         tags = dict.fromkeys(segment.members, vlan) | dict.fromkeys(segment.copies, _LOCAL_VLAN)
         for member, tag in tags.items():
             words += ["--", "add-port", BRIDGE, member, f"tag={tag}"]
-            if row := columns(kind, member, by_interface[member], mtu):
+            port, socket = ports[member], (sockets or {}).get(member)
+            if row := columns(kinds[member], port, cpus[port.data_thread], mtu, socket):
                 words += ["--", "set", "Interface", member, *row]
     return words
 

@@ -1,0 +1,52 @@
+"""Huge pages that are free on a NUMA node, and the refusal where DPDK finds too few."""
+
+from pathlib import Path
+
+from resources.libraries.python.errors import Unsupported
+
+NODES = Path("/sys/devices/system/node")
+_ALL = Path("/sys/kernel/mm/hugepages")
+"""Where a kernel without NUMA counts them."""
+SIZES_KB = (2048, 1024 * 1024)
+
+
+def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
+    """Free huge pages of a NUMA node by their size in KB; sizes that the kernel does not have are left out."""
+    return {size: count for size in SIZES_KB if (count := _read(_file(numa_node, size, "free", nodes))) is not None}
+
+
+def require(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
+    """See whether a program of DPDK will find its memory.
+
+    Args:
+        who: That takes it, for a person.
+        needs_mb: In huge pages of any size.
+        numa_node: Of its ports.
+        nodes: Where the kernel counts them; another folder for tests.
+
+    Raises:
+        Unsupported: There is too little; the text has the command that sets more pages aside.
+    """
+    free = free_pages(numa_node, nodes)
+    free_mb = sum(size * count for size, count in free.items()) // 1024
+    if needs_mb <= free_mb:
+        return
+    file = _file(numa_node, SIZES_KB[0], "nr", nodes)
+    pages = (_read(file) or 0) - (free_mb - needs_mb) // 2
+    raise Unsupported(
+        f"{who} on DPDK needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
+        f"echo {pages} > {file}"
+    )
+
+
+def _file(numa_node: int, size_kb: int, what: str, nodes: Path) -> Path:
+    node = nodes / f"node{numa_node}/hugepages"
+    folder = node if node.is_dir() or nodes != NODES else _ALL
+    return folder / f"hugepages-{size_kb}kB" / f"{what}_hugepages"
+
+
+def _read(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
