@@ -25,6 +25,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.attached import attached
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.matrix import candidates
+from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
@@ -166,5 +167,7 @@ def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: 
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
     print_cell(Console(highlight=False, markup=False), row, made, selection.frames)
+    if pages := in_pages(need(testbed, row.cell), node_of(testbed, memory)):
+        typer.echo(f"  huge pages: {pages}")
     for line in assumptions(testbed):
         typer.echo(f"  {line}")

@@ -57,7 +57,7 @@ def topology(tmp_path: Path, discriminator: str = "link", driver: str = "ring") 
         return {f"port{n}": {"link": f"cable{n}", "device": name} for n, name in enumerate(names, 1)}
 
     nodes: dict[str, dict[str, Any]] = {
-        "TG": {"type": "TG", "access": {"host": "tg"}, "generator": {"driver": driver}},
+        "TG": {"type": "TG", "access": {"host": "tg"}, "generator": {"driver": driver}, "trex": {"ports": "af_packet"}},
         "DUT1": {"type": "DUT", "access": {"host": "dut"}, "vswitch": "linux_bridge", "containers": "linux_router"},
     }
     nodes["TG"]["interfaces"], nodes["DUT1"]["interfaces"] = ports(list(CABLES)), ports(list(CABLES.values()))

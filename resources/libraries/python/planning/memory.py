@@ -5,8 +5,9 @@ A cell is planned on one NUMA node, its memory too: memory of another node costs
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
@@ -14,6 +15,7 @@ from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.links import OVS_WITH_DPDK, vswitch_of
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
@@ -49,6 +51,10 @@ USERSPACE_SWITCH_MB = 1280
 """A vSwitch that is a process of its own without huge pages: 1024 MB that it asks DPDK for, and itself."""
 
 
+OVS_OVERHEAD_MB = 256
+"""What Open vSwitch takes beside DPDK's huge pages: both daemons and their libraries; 54 MB more measured."""
+
+
 _NONE = Limits()
 
 
@@ -60,23 +66,51 @@ class Need:
     hugepages_mb: int = 0
     either_mb: int = 0
     """From huge pages where there are enough for all of it, else from ordinary memory."""
+    pages_1gb: int = field(default=0, compare=False)
+    """Of the huge pages, where they are of 1 GB: each program begins in pages of its own."""
 
     def __add__(self, other: "Need") -> "Need":
         return Need(
             self.ordinary_mb + other.ordinary_mb,
             self.hugepages_mb + other.hugepages_mb,
             self.either_mb + other.either_mb,
+            self.pages_1gb + other.pages_1gb,
         )
 
     def times(self, count: int) -> "Need":
         """Of several of a kind."""
-        return Need(self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count)
+        return Need(self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count, self.pages_1gb * count)
 
     def where(self, hugepages_mb: int) -> "Need":
         """The same where there are so many huge pages: decided where the rest comes from."""
         if self.hugepages_mb + self.either_mb <= hugepages_mb:
-            return Need(self.ordinary_mb, self.hugepages_mb + self.either_mb)
-        return Need(self.ordinary_mb + self.either_mb, self.hugepages_mb)
+            return Need(self.ordinary_mb, self.hugepages_mb + self.either_mb, 0, self.pages_1gb)
+        return Need(self.ordinary_mb + self.either_mb, self.hugepages_mb, 0, self.pages_1gb)
+
+    def usable_mb(self, there: MemoryNode) -> int:
+        """Huge pages of a node that can be had for this: of one size, for a program that takes them takes no mixture.
+
+        Pages of 1 GB are counted as what they hold of this, where there is one for each that is begun.
+        """
+        wanted, small = self.hugepages_mb + self.either_mb, 2 * there.hugepages_2mb
+        return max(small, wanted) if self.pages_1gb <= there.hugepages_1gb and wanted else small
+
+
+def in_pages(needs: Need, there: MemoryNode | None) -> str:
+    """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none."""
+    taken_mb = needs.hugepages_mb + needs.either_mb
+    if not taken_mb:
+        return ""
+    small = f"{-(-taken_mb // 2)} of 2 MB"
+    if there is None:
+        return f"{small}, or {needs.pages_1gb} of 1 GB"
+    node = f" on NUMA {there.node}"
+    return f"{small}{node}" if 2 * there.hugepages_2mb >= taken_mb else f"{needs.pages_1gb} of 1 GB{node}"
+
+
+def _huge(mb: int, ordinary_mb: int = 0) -> Need:
+    """A program that cannot do without huge pages."""
+    return Need(ordinary_mb, mb, 0, -(-mb // 1024))
 
 
 def need(topology: Topology, cell: Cell) -> Need:
@@ -105,6 +139,8 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, l
         case _ if kind is not None and kind.is_routed:
             needs = Need(NAMESPACE_MB + (limits.memory_mib or PROGRAM_MB))
         case NfKind.TESTPMD:
+            if vswitch_of(topology.dut) == OVS_WITH_DPDK and service_type is not ServiceType.CSP:
+                return _huge(TESTPMD_POOL_MB, NAMESPACE_MB + TESTPMD_OVERHEAD_MB)
             # Started without huge pages, which ports of the kernel do not need.
             needs = Need(NAMESPACE_MB + TESTPMD_OVERHEAD_MB + TESTPMD_POOL_MB)
         case NfKind.QEMU | NfKind.QEMU_VPP:
@@ -116,26 +152,36 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, l
         case NfKind.VPP:
             needs = Need(NAMESPACE_MB) + _of_vpp(topology)
         case NfKind.SIM if service_type is ServiceType.VSC:
-            needs = Need(NAMESPACE_MB + VM_OVERHEAD_MB, VPP_VM_HUGEPAGES_MB)
+            needs = _huge(VPP_VM_HUGEPAGES_MB, NAMESPACE_MB + VM_OVERHEAD_MB)
         case NfKind.SIM:
-            needs = Need(VPP_HEAP_MB, VPP_HUGEPAGES_MB)
+            needs = _huge(VPP_HUGEPAGES_MB, VPP_HEAP_MB)
     return needs
 
 
 def _of_vswitch(topology: Topology) -> Need:
-    match topology.dut.vswitch:
+    dut = topology.dut
+    match dut.vswitch:
         case "sim":
-            return Need(VPP_HEAP_MB, VPP_HUGEPAGES_MB)
+            return _huge(VPP_HUGEPAGES_MB, VPP_HEAP_MB)
         case "linux_bridge":
             return Need(NAMESPACE_MB)
+        case "vpp" if any(attachment_of(port, dut).is_dpdk for port in dut.interfaces.values() if port.pci_address):
+            # DPDK does not do without huge pages.
+            return _huge(_pool_mb(dut.vpp), NAMESPACE_MB + VPP_OVERHEAD_MB)
         case "vpp":
             return Need(NAMESPACE_MB) + _of_vpp(topology)
+        case "ovs" if vswitch_of(dut) == OVS_WITH_DPDK:
+            return _huge(dut.ovs.socket_memory_mb, NAMESPACE_MB + OVS_OVERHEAD_MB)
         case _:
             return Need(NAMESPACE_MB + USERSPACE_SWITCH_MB)
 
 
 def _of_vpp(topology: Topology) -> Need:
-    return Need(VPP_OVERHEAD_MB, either_mb=_pool_mb(topology.dut.vpp))
+    vpp = topology.dut.vpp
+    buffers_mb = _pool_mb(vpp) - vpp.main_heap_mb
+    # Heap and buffers begin in pages of their own.
+    pages = -(-vpp.main_heap_mb // 1024) - (-buffers_mb // 1024)
+    return Need(VPP_OVERHEAD_MB, either_mb=_pool_mb(vpp), pages_1gb=pages)
 
 
 def _pool_mb(vpp: Vpp) -> int:
@@ -176,10 +222,12 @@ def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Itera
     """Say which memory a cell lacks; nothing where it is not known what the testbed has."""
     if there is None:
         return
-    needs = need(topology, cell).where(there.hugepages_mb)
+    needs = need(topology, cell)
+    usable_mb = needs.usable_mb(there)
+    needs = needs.where(usable_mb)
     rows = (
         (Limit.MEMORY, "memory", needs.ordinary_mb, spare_mb(there)),
-        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, there.hugepages_mb),
+        (Limit.HUGEPAGES, "huge pages", needs.hugepages_mb, usable_mb),
     )
     for limit, what, needed, has in rows:
         if needed > has:

@@ -12,8 +12,8 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
-from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
+from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
 

@@ -19,7 +19,13 @@ def plan_of(tmp_path: Path, duts: int, nodes: int) -> Plan:
     names = ["TG", *(f"DUT{number}" for number in range(1, duts + 1))]
     dut = {"type": "DUT", "cpus": cpus, "vswitch": "linux_bridge", "containers": "linux_router"}
     found = {name: {**dut, "access": {"host": name}} for name in names}
-    found["TG"] = {"type": "TG", "access": {"host": "TG"}, "cpus": cpus, "generator": {"driver": "trex"}}
+    found["TG"] = {
+        "type": "TG",
+        "access": {"host": "TG"},
+        "cpus": cpus,
+        "generator": {"driver": "trex"},
+        "trex": {"ports": "af_packet"},
+    }
     for number, name in enumerate(names):
         ends = (number, (number - 1) % len(names))
         found[name]["interfaces"] = {f"port{end}": {"link": f"cable{end}", "device": f"eth{end}"} for end in ends}

@@ -132,6 +132,14 @@ class Claims:
         """Say that a PCI device has its own driver again."""
         self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
 
+    def claim_huge_files(self, prefix: str) -> None:
+        """Say before it starts that a program keeps memory in files of hugetlbfs that begin with this."""
+        self._change(huge_files=(*self._held().huge_files, prefix))
+
+    def release_huge_files(self, prefix: str) -> None:
+        """Say that those files are gone."""
+        self._change(huge_files=tuple(each for each in self._held().huge_files if each != prefix))
+
     def _held(self) -> Record:
         if self._record is None:
             raise CsitError("the machine lock is not held")

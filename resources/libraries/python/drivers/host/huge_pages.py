@@ -5,6 +5,7 @@ from pathlib import Path
 from resources.libraries.python.errors import Unsupported
 
 NODES = Path("/sys/devices/system/node")
+MOUNTS = Path("/proc/self/mounts")
 _ALL = Path("/sys/kernel/mm/hugepages")
 """Where a kernel without NUMA counts them."""
 SIZES_KB = (2048, 1024 * 1024)
@@ -31,12 +32,35 @@ def require(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Non
     free_mb = sum(size * count for size, count in free.items()) // 1024
     if needs_mb <= free_mb:
         return
+    raise too_few(who, needs_mb, numa_node, nodes)
+
+
+def too_few(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Unsupported:
+    """The error for a program of DPDK that does not find its memory; arguments as for `require`."""
+    free_mb = sum(size * count for size, count in free_pages(numa_node, nodes).items()) // 1024
     file = _file(numa_node, SIZES_KB[0], "nr", nodes)
-    pages = (_read(file) or 0) - (free_mb - needs_mb) // 2
-    raise Unsupported(
+    pages = (_read(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
+    return Unsupported(
         f"{who} on DPDK needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
         f"echo {pages} > {file}"
     )
+
+
+def remove_files(prefix: str, mounts: Path = MOUNTS) -> list[str]:
+    """Remove what a program of DPDK has left in hugetlbfs; say what it was.
+
+    Args:
+        prefix: Its `--file-prefix`.
+        mounts: The kernel's list of mounts; another file for tests.
+    """
+    removed = []
+    for line in mounts.read_text(encoding="utf-8").splitlines():
+        _, folder, kind, *_ = line.split()
+        if kind == "hugetlbfs":
+            for path in sorted(Path(folder).glob(f"{prefix}map_*")):
+                path.unlink(missing_ok=True)
+                removed.append(f"removed huge page file {path}")
+    return removed
 
 
 def _file(numa_node: int, size_kb: int, what: str, nodes: Path) -> Path:

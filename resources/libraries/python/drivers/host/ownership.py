@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.drivers.container import claimed as containers
-from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host import huge_pages, namespaces
 from resources.libraries.python.drivers.host import record as records
 from resources.libraries.python.drivers.host.claims import Claims
 from resources.libraries.python.drivers.host.giving_back import give_back
@@ -86,6 +86,7 @@ class MachineLock(Claims):
             settings=self._inherited.settings if self._inherited else {},
             ports=self._inherited.ports if self._inherited else (),
             bindings=self._inherited.bindings if self._inherited else (),
+            huge_files=self._inherited.huge_files if self._inherited else (),
         )
         self._write()
         return self
@@ -202,6 +203,9 @@ class MachineLock(Claims):
         for name in record.traces:
             removed += [f"removed tracing instance {name}"] if tracefs.remove(name) else []
             self.release_trace(name)
+        for prefix in record.huge_files:
+            removed += huge_pages.remove_files(prefix)
+            self.release_huge_files(prefix)
         for binding in record.bindings:
             removed += binding.restore()
             self.release_binding(binding)

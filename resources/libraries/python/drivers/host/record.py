@@ -37,12 +37,14 @@ class Record(Frozen):
     """Physical ports that are in use, as they were before."""
     bindings: tuple[Binding, ...] = ()
     """PCI devices that have another driver for now."""
+    huge_files: tuple[str, ...] = ()
+    """Prefixes of files in hugetlbfs that programs of DPDK keep their memory in."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
         made = (self.namespaces, self.workers, self.groups, self.containers, self.folders, self.traces)
-        return not any((*made, self.ports, self.bindings))
+        return not any((*made, self.ports, self.bindings, self.huge_files))
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"

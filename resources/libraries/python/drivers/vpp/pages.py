@@ -1,4 +1,4 @@
-"""Which pages VPP's memory is made of: huge ones where enough are free, else pages of 4 KB. Pure."""
+"""Which pages VPP's memory is made of: huge ones of 2 MB or 1 GB where enough are free, else 4 KB. Pure."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,12 @@ class Pages:
     why: str
 
 
-def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int) -> Pages:
+def pool_mb(heap_mb: int, buffers: int) -> int:
+    """Heap and buffers of a VPP."""
+    return heap_mb - (-buffers * _BUFFER_BYTES // 2**20)
+
+
+def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free_1gb: int = 0) -> Pages:
     """Choose for some instances on one NUMA node.
 
     Args:
@@ -23,9 +28,14 @@ def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int) -> P
         buffers: Packet buffers of each.
         instances: How many.
         free_2mb: Huge pages of 2 MB that nobody has taken.
+        free_1gb: Huge pages of 1 GB that nobody has taken.
     """
-    each = -(-heap_mb // _HUGEPAGE_MB) - (-buffers * _BUFFER_BYTES // (_HUGEPAGE_MB * 2**20))
-    needed = each * instances
+    buffers_mb = pool_mb(0, buffers)
+    needed = (-(-heap_mb // _HUGEPAGE_MB) - (-buffers * _BUFFER_BYTES // (_HUGEPAGE_MB * 2**20))) * instances
     if free_2mb >= needed:
         return Pages("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
+    # Heap and buffers begin in pages of their own.
+    large = (-(-heap_mb // 1024) - (-buffers_mb // 1024)) * instances
+    if free_1gb >= large:
+        return Pages("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
     return Pages("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")

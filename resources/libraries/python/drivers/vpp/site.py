@@ -38,8 +38,10 @@ class Site:
     def pages(self, instances: int) -> Pages:
         """Which pages some VPPs get, by what is free now."""
         node = self.plan.cores.numa_node
-        free = sum(each.hugepages_2mb for each in discover_memory() if each.node == node)
-        return choose_pages(self.settings.main_heap_mb, self.settings.buffers_per_numa, instances, free)
+        here = [each for each in discover_memory() if each.node == node]
+        free_2mb, free_1gb = sum(each.hugepages_2mb for each in here), sum(each.hugepages_1gb for each in here)
+        settings = self.settings
+        return choose_pages(settings.main_heap_mb, settings.buffers_per_numa, instances, free_2mb, free_1gb)
 
     def waiting(self) -> Waiting:
         """What threads do when nothing comes."""

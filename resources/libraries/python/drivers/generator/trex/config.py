@@ -10,6 +10,8 @@ from resources.libraries.python.drivers.generator.trex.ports import PortTable, T
 PROGRAM = "_t-rex-64"
 """What the installed script starts in the end. The script would look after drivers and kill routing daemons of other
 runs; NICs are bound before, and nothing here is anybody else's."""
+PREFIX = "csit"
+"""Of its files in hugetlbfs and of its folder below RUNTIME_DIRECTORY."""
 _SMALL_FRAME_BYTES = 1900
 """What a slot of 2048 bytes holds beside the headers of the ring."""
 _RING = (262_144, 2048, 16_384)
@@ -41,7 +43,7 @@ def yaml_of(
         "version": 2,
         "interfaces": interfaces,
         "port_limit": len(table.ports),
-        "prefix": "csit",
+        "prefix": PREFIX,
         "c": 1,
         "port_info": [{"dest_mac": port.destination_mac, "src_mac": port.source_mac} for port in table.ports],
         **({"limit_memory": str(memory_mb)} if memory_mb is not None else {}),

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generator.trex.ports import table_of
 from resources.libraries.python.drivers.generator.trex.results import trial_result
 from resources.libraries.python.drivers.generator.trex.server import Server
 from resources.libraries.python.drivers.generator.trex.wire import Open, Opened, Order, Report
-from resources.libraries.python.drivers.host import messages
+from resources.libraries.python.drivers.host import huge_pages, messages
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -36,6 +36,8 @@ _STRETCH = 1.5
 _STRETCH_S = 0.5
 """Sending may take half as long again and 0.5 s: then it is clear that the load cannot be offered."""
 _LOOPBACK = 1
+DPDK_MB = 1024
+"""What it takes by itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
 
 
@@ -91,6 +93,8 @@ class TrexGenerator:
         # Both sides talk by TCP, inside the generator's namespace.
         self._fabric.change(GENERATOR, [messages.set_up("lo", _LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
+        if self._table.dpdk:
+            huge_pages.require("TRex", self._settings.memory_mb or DPDK_MB, self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,
@@ -98,12 +102,13 @@ class TrexGenerator:
             config.yaml_of(
                 self._table,
                 self._placement,
-                next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node),
+                self._numa_node(),
                 largest_frame_bytes=self._largest_frame_bytes,
                 memory_mb=self._settings.memory_mb,
             ),
             mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
             alone=self._alone(),
+            huge_pages=self._table.dpdk,
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
@@ -204,6 +209,11 @@ class TrexGenerator:
         if client is not None:
             client.stop()
         self._server.stop()
+
+    def _numa_node(self) -> int:
+        """The NUMA node of its ports."""
+        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
+        return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
 
     def _clients_cpu(self) -> int:
         """Where the client looks at counters without disturbing anybody: with the system's own threads."""

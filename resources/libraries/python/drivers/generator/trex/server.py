@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from resources.libraries.python.drivers.generator.trex.config import arguments
+from resources.libraries.python.drivers.generator.trex.config import PREFIX, arguments
 from resources.libraries.python.drivers.host.daemons import Daemon
+from resources.libraries.python.drivers.host.huge_pages import remove_files
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
 
@@ -31,6 +32,7 @@ class Server:
         self._machine = machine
         self._folder: Path | None = None
         self._daemon: Daemon | None = None
+        self._leaves_files = False
 
     def start(
         self,
@@ -40,6 +42,7 @@ class Server:
         *,
         mellanox: bool = False,
         alone: bool = False,
+        huge_pages: bool = False,
     ) -> None:
         """Start it; it answers some seconds later.
 
@@ -49,11 +52,15 @@ class Server:
             configuration: Its configuration file.
             mellanox: Whether ports are NICs by Mellanox.
             alone: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
+            huge_pages: Whether it keeps its memory in files of hugetlbfs, which it leaves there.
 
         Raises:
             CsitError: It cannot be started.
         """
         self._folder = self._machine.folder(_FOLDER)
+        if huge_pages:
+            self._machine.claim_huge_files(PREFIX)
+            self._leaves_files = True
         file = self._folder / "trex_cfg.yaml"
         file.write_text(configuration, encoding="ascii")
         daemon = self._daemon = Daemon(
@@ -94,6 +101,10 @@ class Server:
             self._daemon.tell_to_end()
             self._daemon.wait_end(_END_S)
             self._daemon = None
+        if self._leaves_files:
+            remove_files(PREFIX)
+            self._machine.release_huge_files(PREFIX)
+            self._leaves_files = False
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

@@ -10,7 +10,8 @@ _THREAD = re.compile(r"pmd thread .*core_id (\d+):")
 _QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*\d+")
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*")
 _SLEEPS_FROM = (3, 1)
-_DATAPATH_PORT = re.compile(r"^\s*port \d+: (\S+)")
+_DATAPATH_PORT = re.compile(r"(?:^| )\s*port \d+: (\S+)")
+"""After a port without statistics the next one is on the same line."""
 _RECEIVED = re.compile(r"^\s*RX packets:(\d+) errors:(\S+) dropped:(\S+)")
 _SENT = re.compile(r"^\s*TX packets:(\d+) errors:(\S+) dropped:(\S+)")
 
@@ -62,7 +63,7 @@ def port_counters(shown: str) -> dict[str, InterfaceCounters]:
     found: dict[str, InterfaceCounters] = {}
     name, received = "", (0, 0)
     for line in shown.splitlines():
-        if match := _DATAPATH_PORT.match(line):
+        if match := _DATAPATH_PORT.search(line):
             name = match[1]
         elif name and (match := _RECEIVED.match(line)):
             received = (int(match[1]), sum(int(word) for word in match.groups()[1:] if word.isdigit()))

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Mapping
 
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.huge_pages import too_few
 from resources.libraries.python.drivers.host.nic import facts_of_pci
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.switch.vpp.commands import bridging
 from resources.libraries.python.drivers.vpp.installation import plugins
 from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import Member, plugins_for
+from resources.libraries.python.drivers.vpp.pages import pool_mb
 from resources.libraries.python.drivers.vpp.physical import kind_of
 from resources.libraries.python.drivers.vpp.site import Site, remove_folder
 from resources.libraries.python.errors import CsitError
@@ -61,7 +63,11 @@ class VppSwitch:
         plan = self._site.plan
         interfaces = interfaces_of(plan, self._owner, self._site.folder, self._kind_of)
         self._member = member = Member(self._site, self._owner, "VPP of the vSwitch", interfaces)
-        member.start(self._site.pages(1), plugins_for(interfaces))
+        pages, settings = self._site.pages(1), self._site.settings
+        if pages.size == "4k" and any(each.kind is Kind.DPDK for each in interfaces):
+            needs_mb = pool_mb(settings.main_heap_mb, settings.buffers_per_numa)
+            raise too_few("VPP", needs_mb, plan.cores.numa_node)
+        member.start(pages, plugins_for(interfaces))
         member.wait_ready()
         member.make_interfaces()
         ports = {port for each in interfaces for port, _ in each.ports}
