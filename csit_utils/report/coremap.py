@@ -154,4 +154,4 @@ def _legend(tones: set[str]) -> tuple[tuple[str, str], ...]:
 
 def _affinity(row: Affinity) -> AffinityView:
     actual = ", ".join(map(str, row.actual_cpus)) or "not found"
-    return AffinityView(row.owner, row.interface, row.planned_cpu, actual, row.actual_cpus == (row.planned_cpu,))
+    return AffinityView(row.owner, row.name, row.planned_cpu, actual, row.actual_cpus == (row.planned_cpu,))

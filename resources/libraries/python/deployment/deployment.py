@@ -66,19 +66,22 @@ class Deployment:
         return (*parts.switch.problems(), *parts.functions.problems(), *parts.generator.problems())
 
     def affinity(self) -> tuple[Affinity, ...]:
-        """Planned and real placement of every data thread of the system under test."""
+        """Planned and real placement of the data thread of every receive queue of the system under test."""
         actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}
         rows = []
         for link in self.plan.links:
             for port in (link.a, link.b):
                 if port.interface not in actual:
                     continue
-                rows.append(
+                cpus = self.plan.cores.cpus(port.owner)
+                rows += [
                     Affinity(
                         owner=port.owner,
                         interface=port.interface,
-                        planned_cpu=self.plan.cores.cpus(port.owner)[port.data_thread],
-                        actual_cpus=tuple(sorted(actual[port.interface])),
+                        queue=queue,
+                        planned_cpu=cpus[thread],
+                        actual_cpus=tuple(sorted(actual.get(name, ()))),
                     )
-                )
+                    for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
+                ]
         return tuple(rows)

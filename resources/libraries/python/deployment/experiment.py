@@ -215,10 +215,10 @@ class Experiment:
         return results
 
     def _judge(self) -> None:
-        now = {row.interface: row for row in self.deployment.affinity()}
+        now = {row.name: row for row in self.deployment.affinity()}
         # A thread that was moved at any time was not where it was planned while it was measured.
         self.draft.affinity = tuple(
-            now.get(row.interface, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
+            now.get(row.name, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
         )
         self.draft.facts = self.deployment.facts()  # once more: some parts tell what they did in the last trial
         self.draft.verdict = judge(

@@ -36,12 +36,12 @@ def problems(deployment: Deployment) -> tuple[str, ...]:
 
 def moved(before: Iterable[Affinity], deployment: Deployment) -> tuple[str, ...]:
     """Data threads that do not run any more where they ran at first; where that was, the verdict judges."""
-    then = {row.interface: row.actual_cpus for row in before}
+    then = {row.name: row.actual_cpus for row in before}
     return tuple(
-        f"the data thread of {row.owner} {row.interface} has moved from CPUs {_cpus(then[row.interface])} to "
+        f"the data thread of {row.owner} {row.name} has moved from CPUs {_cpus(then[row.name])} to "
         f"{_cpus(row.actual_cpus)}"
         for row in deployment.affinity()
-        if row.interface in then and then[row.interface] != row.actual_cpus
+        if row.name in then and then[row.name] != row.actual_cpus
     )
 
 

@@ -1,4 +1,4 @@
-"""What is known of NIC models by the names that FD.io CSIT gives them: speed of a port, and packets that one can do."""
+"""What is known of NICs: of models by the names that FD.io CSIT gives them, and of drivers."""
 
 from dataclasses import dataclass
 
@@ -34,3 +34,24 @@ NICS = {
 }
 """Packet rates are the limits that CSIT's own tests keep to (its constants for NICs, one direction). Ports of a cloud
 have the rate that the provider allows, which is below the one in the name."""
+
+_MOST_RX_QUEUES = 64
+"""Receive queues of a port for RSS: what DPDK's drivers of the models above offer at least."""
+_RX_QUEUES = {"virtio": 1, "e1000": 1, "igb": 2, "ixgbe": 16, "vmxnet3": 8, "ena": 8}
+"""By how a driver's name begins: the least that a NIC of that driver has. A virtio port has as many as its host gives
+it, which only the topology can say."""
+
+
+def most_rx_queues(model: str | None, driver: str | None) -> int:
+    """Receive queues that a polled port can have.
+
+    Args:
+        model: CSIT's name of the NIC; None where it is not known.
+        driver: Name of its driver, the kernel's or DPDK's.
+    """
+    if model not in NICS:
+        name = (driver or "").removeprefix("net_")
+        for begin in sorted(_RX_QUEUES, key=len, reverse=True):
+            if name.startswith(begin):
+                return _RX_QUEUES[begin]
+    return _MOST_RX_QUEUES

@@ -119,6 +119,8 @@ class Interface(Frozen):
     """What the port is bound to where a program of user space drives it; None for that of the node, or vfio-pci."""
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     """Line rate in L1 bits per second, one direction; None where there is none (veth)."""
+    rx_queues: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Receive queues that the port can have, such as `queues=` of a virtual one; None for what its model can."""
 
 
 def _first_numa_node(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> int:

@@ -47,6 +47,8 @@ class Nic(Frozen):
     """How the port is driven."""
     uio_driver: str | None = Field(default=None, exclude_if=_is_empty)
     """What it is bound to where its attachment takes it from the kernel; None for vfio-pci."""
+    rx_queues: int | None = Field(default=None, exclude_if=_is_empty)
+    """Receive queues that the port can have where a program polls it; None where it has one."""
 
 
 class Medium(StrEnum):
@@ -83,6 +85,11 @@ class Port(Frozen):
     def queues(self) -> tuple[int, ...]:
         """Index of the owner's data thread for each receive queue, never empty."""
         return self.rx_queues or (self.data_thread,)
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """Name of each receive queue: of the first, or only, one it is that of the interface."""
+        return (self.interface, *(f"{self.interface} queue {number}" for number in range(1, len(self.queues))))
 
 
 class Link(Frozen):

@@ -13,9 +13,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
 
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"
 """Minor: a key was added. Major: a key changed its meaning or went away."""
-SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3"]
+SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3", "1.4"]
 """All that this version reads."""
 
 
@@ -143,13 +143,20 @@ class Environment(Frozen):
 
 
 class Affinity(Frozen):
-    """Planned and real placement of one data thread."""
+    """Planned and real placement of the data thread that polls a receive queue."""
 
     owner: str
     interface: str
+    queue: int = Field(default=0, exclude_if=lambda queue: not queue)
+    """Counts from 0 within the interface."""
     planned_cpu: int
     actual_cpus: tuple[int, ...]
     """Empty when the thread could not be found."""
+
+    @property
+    def name(self) -> str:
+        """Of the receive queue, as the plan has it."""
+        return f"{self.interface} queue {self.queue}" if self.queue else self.interface
 
 
 class DeploymentTimes(Frozen):
@@ -180,7 +187,7 @@ def _is_none(value: object) -> bool:
 class Result(Frozen):
     """One test. `simulated` is true for everything that did not come from real packets."""
 
-    schema_version: SchemaVersion = "1.3"
+    schema_version: SchemaVersion = "1.4"
     test_id: str
     """Robot's long name of the test."""
     test_name: str

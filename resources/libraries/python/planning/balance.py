@@ -1,7 +1,7 @@
 """How evenly receive queues and threads share what they stand on: the part of a plan that decides throughput unseen.
 
-Ports go to data threads round-robin (`planning.wiring`), one receive queue each. Six ports on four threads leave two of
-them with twice the work: the cell then shows the limit of those two.
+Receive queues go to data threads in turn (`planning.queues`). Six queues on four threads leave two of them with twice
+the work: the cell then shows the limit of those two.
 """
 
 from collections import Counter
@@ -12,9 +12,10 @@ from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.planning.cores import sized_nfs
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
+from resources.libraries.python.planning.queues import RxQueues
 
 QUEUES_OF_AN_NF = 2
-"""One for each of its two interfaces; a shared one has two interfaces for each instance."""
+"""One for each of its two interfaces, where none has several; a shared one has two interfaces for each instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Balance:
 
 
 def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
-    """Ports of the vSwitch that have a receive queue.
+    """Ports of the vSwitch that have a receive queue: the number of its queues where every port has one.
 
     Two edges for each instance, or for all of them where they share a cable, and two for each NF of a snake or for the
     ends of each pipeline. Those towards passive NFs receive nothing.
@@ -100,13 +101,14 @@ def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
     return inner + 2 * (1 if one_cable else cell.nf_chains)
 
 
-def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
+def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQueues | None = None) -> Balance:
     """Look at a core map: at the (first) DUT, as a second one has the same service.
 
     Args:
         cell: What is placed.
         cores: Where.
         one_cable: Whether instances share the cables of the testbed.
+        queues: The cell's receive queues; None where every port has one.
     """
     by_cpu: dict[int, list[str]] = {}
     threads: Counter[str] = Counter()
@@ -117,7 +119,7 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
     places = [(instance, 1) for instance in range(1, len(cell.instance_kinds) + 1)]
     spreads = {
         _title(cell, instance, node): Spread(
-            QUEUES_OF_AN_NF * (cell.nf_chains if node in cell.shared_nodes else 1),
+            _queues_of_nf(cell, instance, node, queues),
             threads[nf_name(cell.holder(instance, node), node)],
         )
         for instance, node in places or [(1, node) for node in range(1, cell.nf_nodes + 1)]
@@ -128,7 +130,7 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False) -> Balance:
     apart = [] if cores.oversubscribed else busy
     load = [len(owners) for owners in by_cpu.values()]
     return Balance(
-        vswitch=Spread(vswitch_ports(cell, one_cable=one_cable), threads[VSWITCH]),
+        vswitch=Spread(queues.vswitch_total if queues else vswitch_ports(cell, one_cable=one_cable), threads[VSWITCH]),
         nfs=tuple(spreads.items()),
         sibling_nfs=sum(len(set(chain.from_iterable(owners))) > 1 for owners in apart),
         sibling_data=len(apart),
@@ -154,6 +156,11 @@ def unequal(cell: Cell, cores: CoreMap) -> tuple[str, ...]:
         for size, counts in by_size.items()
         if len(counts) > 1
     )
+
+
+def _queues_of_nf(cell: Cell, instance: int, node: int, queues: RxQueues | None) -> int:
+    each = sum(queues.nf_counts(instance, node)) if queues else QUEUES_OF_AN_NF
+    return each * (cell.nf_chains if node in cell.shared_nodes else 1)
 
 
 def _title(cell: Cell, instance: int, node: int) -> str:

@@ -16,6 +16,7 @@ from resources.libraries.python.model.attachment import attachment_of, uio_drive
 from resources.libraries.python.model.cabling import Socket
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.polling import polled_queues
 
 FIRST_VLAN = 101
 """VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""
@@ -92,6 +93,7 @@ def _nic(topology: Topology, socket: Socket) -> Nic:
         rate_bps=interface.rate_bps,
         attachment=attachment,
         uio_driver=uio_driver(interface, node) if attachment.unbinds else None,
+        rx_queues=polled_queues(node, interface),
     )
 
 

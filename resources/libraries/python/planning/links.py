@@ -1,11 +1,12 @@
 """Links of a cell: what is joined to what, of which medium, served by which data thread."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.plan import Link, Medium, Port
-from resources.libraries.python.planning import media
 from resources.libraries.python.planning.edges import SHARED
+from resources.libraries.python.planning.media import between, to_vswitch
 from resources.libraries.python.planning.names import (
     GENERATOR,
     nf_interface,
@@ -15,6 +16,7 @@ from resources.libraries.python.planning.names import (
     vswitch_name,
     vswitch_tap_interface,
 )
+from resources.libraries.python.planning.queues import Queues, RxQueues
 from resources.libraries.python.planning.service import Service
 
 
@@ -31,7 +33,7 @@ class Links:
         """
         self._service = service
         self._vswitch = vswitch
-        self._rx = _RxPlacement(service, cores)
+        self._rx = RxQueues(service, cores, vswitch)
 
     def all(self) -> Iterator[Link]:
         """All links: those that instances share, then instance by instance in forward direction."""
@@ -65,7 +67,7 @@ class Links:
             owner=owner,
             interface=interface,
             mac=service.generator_mac(instance, port),
-            data_thread=self._rx.generator(instance, port),
+            **_polled(self._rx.at_generator(instance, port)),
             nic=service.edges.nic(instance, cable, end),
             vlan=service.edges.vlan(instance),
         )
@@ -78,7 +80,7 @@ class Links:
             owner=owner,
             interface=interface,
             mac=service.edge_mac(instance, number),
-            data_thread=self._rx.edge(instance, number),
+            **_polled(self._rx.at_edge(instance, number)),
             nic=service.edges.nic(instance, number // 2, number % 2),
             vlan=service.edges.vlan(instance),
         )
@@ -95,11 +97,11 @@ class Links:
                 owner=vswitch,
                 interface=vswitch_interface(instance, node, side),
                 mac=service.crossing_mac(instance, node, side),
-                data_thread=self._rx.crossing(dut, instance, position),
+                **_polled(self._rx.at_crossing(dut, instance, position)),
             )
 
         def crossing(node: int, side: int) -> Link:
-            medium = media.to_vswitch(self._vswitch, service.kind(instance, node))
+            medium = to_vswitch(self._vswitch, service.kind(instance, node))
             return Link(
                 instance=instance, a=inner_port(node, side), b=self._nf_port(instance, node, side), medium=medium
             )
@@ -116,7 +118,7 @@ class Links:
             if node == nodes[-1] or not pipeline:
                 yield crossing(node, 2)
             else:
-                medium = media.between(service.kind(instance, node), service.kind(instance, node + 1))
+                medium = between(service.kind(instance, node), service.kind(instance, node + 1))
                 left, right = self._nf_port(instance, node, 2), self._nf_port(instance, node + 1, 1)
                 yield Link(instance=instance, a=left, b=right, medium=medium)
         for number in service.taps_on(dut):
@@ -131,7 +133,7 @@ class Links:
                 owner=vswitch,
                 interface=vswitch_tap_interface(instance, number),
                 mac=near,
-                data_thread=self._rx.to_tap(dut, instance, number),
+                **_polled(self._rx.to_tap(dut, instance, number)),
             ),
             b=Port(
                 owner=tap_name(instance, number),
@@ -142,52 +144,14 @@ class Links:
         )
 
     def _nf_port(self, instance: int, node: int, side: int) -> Port:
-        name = self._service.name(instance, node)
         return Port(
-            owner=name,
+            owner=self._service.name(instance, node),
             interface=nf_interface(instance, node, side),
             mac=self._service.nf_mac(instance, node, side),
-            data_thread=self._rx.nf(name, instance, node, side),
+            **_polled(self._rx.at_nf(instance, node, side)),
         )
 
 
-class _RxPlacement:
-    """Ports to data threads, round-robin per owner in the order of the service; ports of one NIC have one place."""
-
-    def __init__(self, service: Service, cores: CoreMap) -> None:
-        self._service = service
-        self._cores = cores
-        self._edges = service.edges
-        self._crossings = len(service.crossings(1, 1))
-
-    def edge(self, instance: int, number: int) -> int:
-        """Data thread of the vSwitch's port at an edge."""
-        vswitch = vswitch_name((number + 1) // 2)
-        if self._edges.one_cable:
-            position = (number - 1) % 2
-        else:
-            position = (instance - 1) * (2 + self._crossings) + (0 if number % 2 else 1 + self._crossings)
-        return position % len(self._cores.cpus(vswitch))
-
-    def crossing(self, dut: int, instance: int, position: int) -> int:
-        """Data thread of the vSwitch's port towards an NF; `position` counts from 1 within instance and DUT."""
-        if self._edges.one_cable:
-            position += 1 + (instance - 1) * self._crossings
-        else:
-            position += (instance - 1) * (2 + self._crossings)
-        return position % len(self._cores.cpus(vswitch_name(dut)))
-
-    def to_tap(self, dut: int, instance: int, number: int) -> int:
-        """Data thread of the vSwitch's port towards a passive NF. Nothing ever comes from there: no turn is taken."""
-        return (instance + number) % len(self._cores.cpus(vswitch_name(dut)))
-
-    def nf(self, name: str, instance: int, node: int, side: int) -> int:
-        """Data thread of an NF's side 1 or 2; a shared NF has two sides for each instance."""
-        before = 2 * (instance - 1) if self._service.is_shared(node) else 0
-        return (before + side - 1) % len(self._cores.cpus(name))
-
-    def generator(self, instance: int, port: int) -> int:
-        """Data thread of the generator's port 1 or 2."""
-        alone = not self._edges.ways or self._edges.one_cable
-        position = port - 1 if alone else 2 * (instance - 1) + port - 1
-        return position % max(1, len(self._cores.cpus(GENERATOR)))
+def _polled(queues: Queues) -> dict[str, Any]:
+    """The keys of a port that say which data threads poll it."""
+    return {"data_thread": queues[0], "rx_queues": queues if len(queues) > 1 else ()}

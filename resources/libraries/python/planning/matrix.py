@@ -16,8 +16,10 @@ from resources.libraries.python.planning.machines import Layouts, layouts_of, pl
 from resources.libraries.python.planning.machines import shortages as core_shortages
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
-from resources.libraries.python.planning.plan import no_such_kind
+from resources.libraries.python.planning.plan import kinds, no_such_kind
+from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
+from resources.libraries.python.planning.service import Service
 from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, too_many
 
 
@@ -66,7 +68,7 @@ def candidates(
         memory: The DUT's memory where it was discovered; by default what the topology declares.
     """
     there, layouts = node_of(topology, memory), layouts_of(topology, layout)
-    one_cable = edges_of(topology).one_cable
+    edges = edges_of(topology)
     may_share = shareable(topology, layouts)
     maps: dict[tuple[object, ...], CoreMap] = {}
     for cell in selection.cells():
@@ -78,7 +80,9 @@ def candidates(
         key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes, cell.taps)
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
-        yield Candidate(cell, reasons, maps[key], balance(cell, maps[key], one_cable=one_cable))
+        cores = maps[key]
+        queues = RxQueues(Service(cell, kinds(topology, cell), edges), cores, topology.dut.vswitch)
+        yield Candidate(cell, reasons, cores, balance(cell, cores, one_cable=edges.one_cable, queues=queues))
 
 
 def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:

@@ -8,6 +8,8 @@ from resources.libraries.python.model.plan import Medium
 OVS_WITH_DPDK = "ovs_dpdk"
 """Open vSwitch whose physical ports DPDK drives: it shares memory with NFs that are DPDK programs."""
 
+SHARED_MEMORY = frozenset({Medium.MEMIF, Medium.VHOST_USER})
+"""Media with a receive queue for each thread that polls."""
 _MEDIA = {
     "vpp": {
         NfKind.VPP: Medium.MEMIF,

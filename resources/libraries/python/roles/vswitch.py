@@ -13,7 +13,10 @@ class VSwitch(Protocol):
         """Bring the switch up with all its segments, data threads on their planned cores."""
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """Logical CPUs on which each port's data thread may really run, read back from the system."""
+        """Logical CPUs on which the data thread of each receive queue may really run, read back from the system.
+
+        By the queue's name in the plan, which is that of the port where it has one.
+        """
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface name."""

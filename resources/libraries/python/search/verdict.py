@@ -178,19 +178,19 @@ def _of_location(
 def _of_affinity(rows: Iterable[Affinity], rows_after: Iterable[Affinity]) -> list[Finding]:
     findings: list[Finding] = []
     before = list(rows)
-    kept = {row.interface for row in before if row.actual_cpus == (row.planned_cpu,)}
+    kept = {row.name for row in before if row.actual_cpus == (row.planned_cpu,)}
     for row in before:
-        if row.interface not in kept:
+        if row.name not in kept:
             findings.append(Finding(kind=VerdictKind.AFFINITY_LOST, text=f"{_planned(row)} and {_placed(row)}"))
     for row in rows_after:
-        if row.actual_cpus != (row.planned_cpu,) and row.interface in kept:
+        if row.actual_cpus != (row.planned_cpu,) and row.name in kept:
             line = f"{_planned(row)}, was there after deployment, and after measuring {_placed(row)}"
             findings.append(Finding(kind=VerdictKind.AFFINITY_LOST, text=line))
     return findings
 
 
 def _planned(row: Affinity) -> str:
-    return f"the data thread of {row.owner} {row.interface} is planned on CPU {row.planned_cpu}"
+    return f"the data thread of {row.owner} {row.name} is planned on CPU {row.planned_cpu}"
 
 
 def _placed(row: Affinity) -> str:

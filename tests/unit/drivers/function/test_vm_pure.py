@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,8 @@ def test_the_init_script_is_sound_and_tells_a_guest_all_that_is_planned() -> Non
     assert script.index("insmod /modules/virtio_ring.ko") < script.index("insmod /modules/virtio_net.ko")
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
     function = plan_of().functions[1]
-    words = command_line(function, 9000, (0, 1)).split()
-    for side, vcpu in ((function.left, 0), (function.right, 1)):
+    words = command_line(function, 9000, ((0,), (1, 0))).split()
+    for side, vcpu in ((function.left, "0"), (function.right, "1:0")):
         hop = side.route
         wanted = (side.name, side.mac, side.address, hop.prefix, hop.address, hop.mac, 9000, vcpu)
         assert f"csit.port={','.join(map(str, wanted))}" in words
@@ -123,6 +124,17 @@ def test_the_accelerator_comes_with_its_cpu(accelerator: str, words: tuple[str, 
     argv = arguments("probe", Hardware(accelerator, 128, 1), BOOT, "")
     assert (argv[argv.index("-accel") + 1], argv[argv.index("-cpu") + 1]) == words
     assert "-S" not in argv
+
+
+@pytest.mark.parametrize(("accelerator", "vectors"), [("kvm", ",mq=on,vectors=6,"), ("tcg", ",mq=on,vectors=0,")])
+def test_a_card_that_shares_memory_has_a_pair_of_queues_for_each_data_thread(accelerator: str, vectors: str) -> None:
+    card = Nic("52:54:00:00:01:01", None, 1500, socket=Path("/run/v.sock"), queues=2)
+    argv = arguments("nf", Hardware(accelerator, 128, 2, (card,)), BOOT, "")
+    assert "vhost-user,id=net1,chardev=vhost1,queues=2" in argv
+    assert vectors in argv[argv.index("-device") + 1]
+    alone = arguments("nf", Hardware("kvm", 128, 2, (replace(card, queues=1),)), BOOT, "")
+    assert "vhost-user,id=net1,chardev=vhost1" in alone
+    assert "mq=on" not in alone[alone.index("-device") + 1]
 
 
 def test_with_vhost_the_hosts_kernel_copies_packets() -> None:

@@ -163,12 +163,12 @@ def test_a_bridge_domain_for_each_segment() -> None:
 
 
 def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
-    cable = Interface(Kind.DPDK, "csv1p1", "csv1p1", "02:00:00:00:00:01", 0, (("csv1p1", 101), ("csv2p1", 102)))
+    cable = Interface(Kind.DPDK, "csv1p1", "csv1p1", "02:00:00:00:00:01", (0,), (("csv1p1", 101), ("csv2p1", 102)))
     memif = Interface(
-        Kind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv2x1i1", None),), FOLDER / "x", 1
+        Kind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", (0,), (("csv2x1i1", None),), FOLDER / "x", 1
     )
     assert making([cable], 1518) == ("create sub-interfaces csv1p1 101", "create sub-interfaces csv1p1 102")
-    port = Interface(Kind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", 0, (("csv1p2", 101),))
+    port = Interface(Kind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", (0,), (("csv1p2", 101),))
     made = [command.partition(" ")[2].split()[0] for command in making([cable, port, memif], 1518)]
     assert made[-3:] == ["sub-interfaces"] * 3, "after all others, whose numbers are then those of their hardware"
     assert "sub-interfaces" not in made[:-3]
@@ -183,6 +183,17 @@ def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
         "set interface state csv1p1.101 up",
         "set interface state csv1p1.102 up",
     )
+
+
+def test_shared_memory_has_the_planned_queues_at_both_ends() -> None:
+    smt = layout((cpu, cpu % 8, 0, 0) for cpu in range(16))
+    planned = make_plan(LOCAL_VPP, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), smt)
+    for owner, ends in (("vswitch", "master"), ("nf-1-1", "slave")):
+        made = [line for line in making(interfaces_of(planned, owner, FOLDER), 1518) if "interface memif" in line]
+        assert len(made) == 2
+        assert all(f" {ends} rx-queues 2 tx-queues 2 hw-addr " in line for line in made)
+    single = making(interfaces_of(plan("CSC", 1, 1), "nf-1-1", FOLDER), 1518)
+    assert not any("queues" in line for line in single)
 
 
 def test_an_nf_in_a_pipeline_meets_its_neighbours_over_shared_memory() -> None:
@@ -217,14 +228,20 @@ def test_jumbo_frames_fit_into_the_rings_of_kernel_ports() -> None:
 
 def test_queues_are_moved_to_where_they_are_planned() -> None:
     interfaces = [
-        Interface(Kind.HOST, name, name, "02:00:00:00:00:01", thread, ((name, None),))
+        Interface(Kind.HOST, name, name, "02:00:00:00:00:01", (thread,), ((name, None),))
         for name, thread in (("a", 0), ("b", 1), ("c", 0))
     ]
-    shown = {"a": Queue(1, "polling"), "b": Queue(1, "interrupt")}
+    shown = {"a": (Queue(1, "polling"),), "b": (Queue(1, "interrupt"),)}
     assert list(moves(interfaces, place(0, (2, 3)), "polling", shown)) == [
         "set interface rx-placement b queue 0 worker 1",
         "set interface rx-mode b queue 0 polling",
     ], "c has no queue yet"
+    two = [Interface(Kind.MEMIF, "m", "m", "02:00:00:00:00:01", (1, 0), (("m", None),))]
+    swapped = {"m": (Queue(1, "polling"), Queue(2, "polling"))}
+    assert list(moves(two, place(0, (2, 3)), "polling", swapped)) == [
+        "set interface rx-placement m queue 0 worker 1",
+        "set interface rx-placement m queue 1 worker 0",
+    ]
     assert list(moves(interfaces[:1], place(0, (0,)), "polling", shown)) == [
         "set interface rx-placement a queue 0 main"
     ]

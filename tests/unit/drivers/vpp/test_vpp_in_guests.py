@@ -63,8 +63,8 @@ def test_it_is_told_all_that_a_router_needs_over_the_relay(tmp_path: Path) -> No
     with stand_in(path, answer(), relay=True) as read:
         guest = vpp(path)
         guest.configure(1518)
-        assert guest.thread_of("csn1x1i1") == 1
-        assert guest.thread_of("nope") is None
+        assert guest.threads_of("csn1x1i1") == (1,)
+        assert guest.threads_of("nope") == ()
         assert guest.version == "26.10-rc0"
         guest.close()
     commands = [line.decode() for line in read[2:]]

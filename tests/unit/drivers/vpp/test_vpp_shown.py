@@ -65,17 +65,29 @@ def test_shared_memory_whose_slave_has_not_given_buffers_yet() -> None:
     assert [row.fed for row in shown.memifs(early).values()] == [False, False]
 
 
+def test_a_memif_with_two_rings_is_fed_when_both_are() -> None:
+    ring = "    master-to-slave ring {}:\n      region 0 offset 0\n      head {} tail 0 flags 0x0000\n"
+    name = "interface csn1x1i1\n  flags admin-up connected\n"
+    for heads, fed in (((1024, 0), False), ((1024, 1024), True)):
+        rings = "".join(ring.format(number, head) for number, head in enumerate(heads))
+        assert shown.memifs(name + rings)["csn1x1i1"].fed is fed
+
+
 def test_where_queues_are() -> None:
     assert shown.rx_placement(text("switch-interface-rx-placement")) == dict.fromkeys(
-        ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2"), Queue(1, "interrupt")
+        ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2"), (Queue(1, "interrupt"),)
     )
     two = """Thread 0 (vpp_main):
  node af-packet-input:
     csv1p1 queue 0 (polling)
 Thread 2 (vpp_wk_1):
-    csv1p2 queue 0 (adaptive)
-    csv1p2 queue 1 (polling)"""
-    assert shown.rx_placement(two) == {"csv1p1": Queue(0, "polling"), "csv1p2": Queue(2, "adaptive")}
+    csv1p2 queue 1 (polling)
+Thread 3 (vpp_wk_2):
+    csv1p2 queue 0 (adaptive)"""
+    assert shown.rx_placement(two) == {
+        "csv1p1": (Queue(0, "polling"),),
+        "csv1p2": (Queue(3, "adaptive"), Queue(2, "polling")),
+    }
     assert shown.rx_placement("") == {}
 
 

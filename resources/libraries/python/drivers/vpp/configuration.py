@@ -1,10 +1,10 @@
 """Commands that make the interfaces of a VPP, and where its queues are looked after. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.drivers.vpp.interfaces import Interface, ring
 from resources.libraries.python.drivers.vpp.placement import Placement
-from resources.libraries.python.drivers.vpp.shown import Queue
+from resources.libraries.python.drivers.vpp.shown import RxPlacement
 from resources.libraries.python.drivers.vpp.startup import RxMode
 from resources.libraries.python.drivers.vpp.templates import commands
 
@@ -19,24 +19,21 @@ def default_mode(rx_mode: RxMode) -> str:
     return f"set interface default rx-mode {rx_mode}"
 
 
-def moves(
-    interfaces: Sequence[Interface], placement: Placement, rx_mode: RxMode, shown: Mapping[str, Queue]
-) -> Iterator[str]:
+def moves(interfaces: Sequence[Interface], placement: Placement, rx_mode: RxMode, shown: RxPlacement) -> Iterator[str]:
     """Move receive queues to the workers that are planned for them, and let these wait as they should.
 
     Args:
         interfaces: Of this VPP.
         placement: Its threads.
         rx_mode: How they wait.
-        shown: Where the queues are. An interface without a queue is passed over: shared memory has one only while its
-            other end is there.
+        shown: Where the queues are. One that is not there is passed over: shared memory has queues only while its other
+            end is there.
     """
     for each in interfaces:
-        queue, worker = shown.get(each.name), placement.worker_of(each.data_thread)
-        wanted = 0 if worker is None else worker + 1
-        if queue is None:
-            continue
-        if queue.thread != wanted:
-            yield f"set interface rx-placement {each.name} queue 0 {'main' if worker is None else f'worker {worker}'}"
-        if queue.mode != rx_mode:
-            yield f"set interface rx-mode {each.name} queue 0 {rx_mode}"
+        for number, (data_thread, queue) in enumerate(zip(each.data_threads, shown.get(each.name, ()), strict=False)):
+            worker = placement.worker_of(data_thread)
+            place = f"{each.name} queue {number}"
+            if queue.thread != (0 if worker is None else worker + 1):
+                yield f"set interface rx-placement {place} {'main' if worker is None else f'worker {worker}'}"
+            if queue.mode != rx_mode:
+                yield f"set interface rx-mode {place} {rx_mode}"

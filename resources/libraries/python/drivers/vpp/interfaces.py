@@ -63,8 +63,8 @@ class Interface:
     made_as: str
     """What VPP calls it when it is made."""
     mac: str
-    data_thread: int
-    """The planned data thread that receives from it."""
+    data_threads: tuple[int, ...]
+    """The planned data thread that polls each of its receive queues."""
     ports: tuple[tuple[str, int | None], ...]
     """Planned ports that it carries, each with its VLAN; one without a VLAN is the interface itself."""
     socket: Path | None = None
@@ -72,8 +72,6 @@ class Interface:
     master: bool = False
     """The end of a memif that makes its memory and listens."""
     pci_address: str | None = None
-    queues: int = 1
-    """Receive queues of a physical port."""
 
     def name_of(self, vlan: int | None) -> str:
         """What VPP calls the port of a VLAN."""
@@ -112,7 +110,7 @@ def interfaces_of(
                     Kind.VMXNET3: _after_address("vmxnet3", port),
                 }.get(kind, port.interface),
                 mac=port.mac,
-                data_thread=port.data_thread,
+                data_threads=port.queues,
                 ports=tuple((each.interface, each.vlan) for _, each in ends),
                 socket=socket_of(folder, link) if kind in (Kind.MEMIF, Kind.VHOST) else None,
                 socket_id=count[kind] if kind is Kind.MEMIF else 0,

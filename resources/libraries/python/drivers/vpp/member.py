@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
@@ -77,7 +78,7 @@ class Member:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                Device(each.pci_address, each.name, each.queues)
+                Device(each.pci_address, each.name, len(each.data_threads))
                 for each in self.interfaces
                 if each.kind is Kind.DPDK and each.pci_address is not None
             ),
@@ -119,7 +120,10 @@ class Member:
         what = f"{self._what}: shared memory"
         wait_until(what, lambda: ", ".join(self._not_connected()), _CONNECTED_S, pause_s=0.02)
         if hungry := self._not_fed():
-            self.instance.do(f"set interface rx-mode {name} queue 0 polling" for name in hungry)
+            queues = {each.name: range(len(each.data_threads)) for each in self.interfaces}
+            self.instance.do(
+                f"set interface rx-mode {name} queue {queue} polling" for name in hungry for queue in queues[name]
+            )
             wait_until(f"{what} buffers", lambda: ", ".join(self._not_fed()), _CONNECTED_S, pause_s=0.1)
 
     def _not_fed(self) -> list[str]:
@@ -160,7 +164,7 @@ class Member:
             if number or not self._placement.workers:
                 favour(thread)
 
-    def place_queues(self) -> dict[str, shown.Queue]:
+    def place_queues(self) -> shown.RxPlacement:
         """Move receive queues to their planned workers; return where they are then."""
         queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
         if commands := list(moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
@@ -172,19 +176,21 @@ class Member:
         return queues
 
     def affinity(self) -> dict[str, frozenset[int]]:
-        """CPUs on which each port's receiving threads may really run; empty where one is gone."""
+        """CPUs on which the threads of each receive queue may really run; empty where one is gone."""
         received = self._site.fabric.affinity([self.owner])
         none = frozenset[int]()
-        ports = {port: each for each in self.interfaces for port, _ in each.ports}
+        polled = {port: each for each in self.interfaces for port, _ in each.ports}
+        ports = [port for port in self._site.plan.ports(self.owner) if port.interface in polled]
         if self.instance.problem():
-            return dict.fromkeys(ports, none)
+            return {name: none for port in ports for name in port.queue_names}
         queues, running = self.place_queues(), self.instance.affinity()
         found = {}
-        for port, each in ports.items():
-            queue = queues.get(each.name)
-            cpus = none if queue is None else running.get(queue.thread, none)
-            kernel = received.get(port)
-            found[port] = cpus if kernel is None else (cpus | kernel if cpus and kernel else none)
+        for port in ports:
+            kernel = received.get(port.interface)
+            there = queues.get(polled[port.interface].name, ())
+            for name, queue in zip_longest(port.queue_names, there[: len(port.queues)]):
+                cpus = none if queue is None else running.get(queue.thread, none)
+                found[name] = cpus if kernel is None else (cpus | kernel if cpus and kernel else none)
         return found
 
     def counters(self) -> dict[str, InterfaceCounters]:
@@ -208,7 +214,11 @@ class Member:
         }
         if not self.instance.problem():
             queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
-            found["rx placement"] = ", ".join(f"{name} {_thread(queue)}" for name, queue in sorted(queues.items()))
+            found["rx placement"] = ", ".join(
+                f"{name}{f' queue {number}' if len(row) > 1 else ''} {_thread(queue)}"
+                for name, row in sorted(queues.items())
+                for number, queue in enumerate(row)
+            )
             found["errors"] = shown.losses(self.instance.ask("show errors"))
         if driven := [f"{each.name} by {each.kind}" for each in self.interfaces if each.pci_address]:
             found["physical ports"] = ", ".join(driven)

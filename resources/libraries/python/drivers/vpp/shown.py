@@ -80,7 +80,7 @@ class Shared:
     why: str = ""
     """Why it is not, where VPP says."""
     fed: bool = False
-    """The slave of a memif has put buffers into the ring that the master sends to; before, what is sent is lost."""
+    """The slave of a memif has put buffers into all rings that the master sends to; before, what is sent is lost."""
 
 
 def memifs(text: str) -> dict[str, Shared]:
@@ -88,6 +88,7 @@ def memifs(text: str) -> dict[str, Shared]:
     found: dict[str, Shared] = {}
     name = ""
     to_slave = False
+    fed: dict[str, list[bool]] = {}
     for line in text.splitlines():
         if match := _MEMIF.match(line):
             name = match[1]
@@ -96,11 +97,11 @@ def memifs(text: str) -> dict[str, Shared]:
             found[name] = Shared("connected" in match[1].split(), found[name].why)
         elif name and (match := _RING.match(line)):
             to_slave = match[1] == "master-to-slave"
-        elif name and to_slave and (match := _HEAD.match(line)) and int(match[1]):
-            found[name] = replace(found[name], fed=True)
+        elif name and to_slave and (match := _HEAD.match(line)):
+            fed.setdefault(name, []).append(int(match[1]) > 0)
         elif name and (match := _REASON.match(line)):
             found[name] = replace(found[name], why=match[1])
-    return found
+    return {name: replace(row, fed=all(fed.get(name, [False]))) for name, row in found.items()}
 
 
 def vhosts(text: str) -> dict[str, Shared]:
@@ -125,16 +126,20 @@ class Queue:
     mode: str
 
 
-def rx_placement(text: str) -> dict[str, Queue]:
-    """Read `show interface rx-placement`: the first queue of each interface that has one."""
-    found: dict[str, Queue] = {}
+RxPlacement = Mapping[str, tuple[Queue, ...]]
+"""Receive queues by interface, in order of their numbers."""
+
+
+def rx_placement(text: str) -> dict[str, tuple[Queue, ...]]:
+    """Read `show interface rx-placement`: the queues of each interface that has any."""
+    found: dict[str, dict[int, Queue]] = {}
     thread = 0
     for line in text.splitlines():
         if match := _PLACED_THREAD.match(line):
             thread = int(match[1])
-        elif (match := _PLACED_QUEUE.match(line)) and match[2] == "0":
-            found[match[1]] = Queue(thread, match[3])
-    return found
+        elif match := _PLACED_QUEUE.match(line):
+            found.setdefault(match[1], {})[int(match[2])] = Queue(thread, match[3])
+    return {name: tuple(queues[number] for number in sorted(queues)) for name, queues in found.items()}
 
 
 def threads(text: str) -> dict[int, int]:

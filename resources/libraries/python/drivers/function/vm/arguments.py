@@ -26,6 +26,8 @@ class Nic:
     """Descriptor of /dev/vhost-net, where the host's kernel copies the packets."""
     socket: Path | None = None
     """Where it meets a vSwitch that copies the packets (vhost-user)."""
+    queues: int = 1
+    """Pairs of queues, of one that meets a vSwitch."""
 
 
 def pci_address(number: int) -> str:
@@ -89,9 +91,12 @@ def _nic(number: int, nic: Nic, *, kvm: bool) -> Sequence[str]:
     if nic.socket is not None:
         # A vSwitch does not offer to tell the MTU; the guest's init sets it.
         ends = ["-chardev", f"socket,id=vhost{number},path={nic.socket}"]
-        ends += ["-netdev", f"vhost-user,id=net{number},chardev=vhost{number}"]
-        # In emulation QEMU 7.2 dies (SIGSEGV) when a guest unmasks an MSI-X vector of such a port.
-        more = "" if kvm else ",vectors=0"
+        several = nic.queues > 1
+        ends += ["-netdev", f"vhost-user,id=net{number},chardev=vhost{number}" + f",queues={nic.queues}" * several]
+        # A vector for each queue, one for the configuration and one for the control queue. In emulation QEMU 7.2 dies
+        # (SIGSEGV) when a guest unmasks an MSI-X vector of such a port.
+        vectors = f",vectors={2 * nic.queues + 2}" if several else ""
+        more = ",mq=on" * several + (vectors if kvm else ",vectors=0")
     else:
         ends = ["-netdev", f"tap,id=net{number},fd={nic.tap}{vhost}"]
         more = f",host_mtu={nic.mtu}"

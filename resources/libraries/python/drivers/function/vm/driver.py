@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 
 from resources.libraries.python.drivers.function.vm.accelerator import Choice, choose, try_kvm
@@ -151,6 +152,7 @@ class VirtualMachines:
                     mtu,
                     copiers.get(side.name),
                     self._sockets.get(side.name),
+                    len(self._ports[side.name].queues),
                 )
                 for side in sides
             )
@@ -193,20 +195,26 @@ class VirtualMachines:
             time.sleep(0.02)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's packets may be handled: by its port's data thread and by its vCPU."""
+        """CPUs on which packets of each receive queue may be handled: by its port's data thread and by its vCPU."""
         found: dict[str, frozenset[int]] = {
-            interface: cpus | own if cpus and (own := self._vcpu_affinity(interface)) else frozenset()
+            interface: cpus | own if cpus and (own := self._vcpu_affinity(interface)[interface]) else frozenset()
             for interface, cpus in self._fabric.affinity(self._owners).items()
         }
-        return found | {interface: self._vcpu_affinity(interface) for interface in self._sockets}
+        return found | {
+            name: cpus for interface in self._sockets for name, cpus in self._vcpu_affinity(interface).items()
+        }
 
-    def _vcpu_affinity(self, interface: str) -> frozenset[int]:
+    def _vcpu_affinity(self, interface: str) -> dict[str, frozenset[int]]:
+        """By receive queue of an interface."""
         port = self._ports[interface]
         guest = self._guests.get(port.owner)
         if guest is None or guest.ended():
-            return frozenset()
-        vcpu = self._inside.receives(port)
-        return frozenset() if vcpu is None else guest.affinity(vcpu)
+            return dict.fromkeys(port.queue_names, frozenset())
+        vcpus = self._inside.receives(port)[: len(port.queues)]
+        return {
+            name: frozenset() if vcpu is None else guest.affinity(vcpu)
+            for name, vcpu in zip_longest(port.queue_names, vcpus)
+        }
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface. A port that shares memory with the vSwitch has those that the guest tells, if any."""

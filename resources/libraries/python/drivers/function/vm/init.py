@@ -31,16 +31,16 @@ def render_init(modules: Sequence[str]) -> str:
     return render("guest-init.sh.j2", {"modules": list(modules), "ready": READY, "probe": PROBE})
 
 
-def command_line(function: NfPlan, mtu: int, vcpus: Sequence[int]) -> str:
+def command_line(function: NfPlan, mtu: int, vcpus: Sequence[Sequence[int]]) -> str:
     """The kernel's command line of a guest: all that it is told.
 
     Args:
         function: Has addresses, routes and neighbours of both ports.
         mtu: Of the ports, in bytes.
-        vcpus: The vCPU that receives from the left port, and that of the right one.
+        vcpus: The vCPU that receives from each queue of the left port, and those of the right one.
     """
     sides = zip((function.left, function.right), vcpus, strict=True)
-    return " ".join([*QUIET, *(_port(interface, mtu, vcpu) for interface, vcpu in sides)])
+    return " ".join([*QUIET, *(_port(interface, mtu, queues) for interface, queues in sides)])
 
 
 def probe_command_line() -> str:
@@ -48,7 +48,7 @@ def probe_command_line() -> str:
     return " ".join([*QUIET, PROBE])
 
 
-def _port(interface: NfInterface, mtu: int, vcpu: int) -> str:
-    hop = interface.route
-    words = (interface.name, interface.mac, interface.address, hop.prefix, hop.address, hop.mac, str(mtu), str(vcpu))
+def _port(interface: NfInterface, mtu: int, vcpus: Sequence[int]) -> str:
+    hop, queues = interface.route, ":".join(map(str, vcpus))
+    words = (interface.name, interface.mac, interface.address, hop.prefix, hop.address, hop.mac, str(mtu), queues)
     return f"csit.port={','.join(words)}"

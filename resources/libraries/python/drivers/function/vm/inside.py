@@ -44,8 +44,8 @@ class Inside(Protocol):
             CsitError: One refuses, or has ended.
         """
 
-    def receives(self, port: Port) -> int | None:
-        """Number of the vCPU that receives from a port; None where nothing does."""
+    def receives(self, port: Port) -> Sequence[int]:
+        """Number of the vCPU that receives from each queue of a port; fewer where nothing does."""
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Of interfaces that only the guests see."""
@@ -87,7 +87,7 @@ class Router:
 
     def command_line(self, function: NfPlan, mtu: int) -> str:
         """Has addresses, routes and neighbours."""
-        threads = {port.interface: port.data_thread for port in self._plan.ports(function.name)}
+        threads = {port.interface: port.queues for port in self._plan.ports(function.name)}
         return command_line(function, mtu, [threads[side.name] for side in (function.left, function.right)])
 
     def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
@@ -100,9 +100,9 @@ class Router:
         for guest in guests.values():
             guest.make_realtime(emulator=emulator)
 
-    def receives(self, port: Port) -> int | None:
-        """The vCPU of the port's data thread."""
-        return port.data_thread
+    def receives(self, port: Port) -> Sequence[int]:
+        """The vCPUs of the port's data threads."""
+        return port.queues
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """None: nobody outside of the guest knows them."""

@@ -31,7 +31,7 @@ def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[Interface, ...]:
             name=side.name,
             made_as=_made_as(pci_address(number)),
             mac=side.mac,
-            data_thread=ports[side.name].data_thread,
+            data_threads=ports[side.name].queues,
             ports=((side.name, None),),
             pci_address=pci_address(number),
         )

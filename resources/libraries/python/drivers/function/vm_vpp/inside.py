@@ -121,9 +121,9 @@ class VppInside:
             guests[name].favour(workers, emulator=emulator)
         _log.info("%d VPPs route in virtual machines", len(self._vpps))
 
-    def receives(self, port: Port) -> int | None:
-        """The vCPU of the thread that VPP says receives from a port."""
-        return self._vpps[port.owner].thread_of(port.interface)
+    def receives(self, port: Port) -> Sequence[int]:
+        """The vCPUs of the threads that VPP says poll the queues of a port."""
+        return self._vpps[port.owner].threads_of(port.interface)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """What the VPPs count; of one that does not answer, nothing."""

@@ -66,13 +66,12 @@ class GuestVpp:
     def _place_queues(self) -> None:
         self._do(*moves(self._interfaces, self._placement, self._waiting.rx_mode, self._queues()))
 
-    def _queues(self) -> dict[str, shown.Queue]:
+    def _queues(self) -> shown.RxPlacement:
         return shown.rx_placement(self._ask("show interface rx-placement"))
 
-    def thread_of(self, interface: str) -> int | None:
-        """Number of the thread that receives from an interface, and so of its vCPU; None where there is none."""
-        queue = self._queues().get(interface)
-        return None if queue is None else queue.thread
+    def threads_of(self, interface: str) -> tuple[int, ...]:
+        """Number of the thread that polls each receive queue of an interface, and so of its vCPU."""
+        return tuple(queue.thread for queue in self._queues().get(interface, ()))
 
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by interface. What the threads did since the last reading is kept for the facts."""

@@ -1,0 +1,19 @@
+"""Which physical ports a vSwitch or generator polls by a driver of its own, and the receive queues they can have."""
+
+from resources.libraries.python.model.attachment import Attachment, attachment_of
+from resources.libraries.python.model.nics import most_rx_queues
+from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+
+_WITH_ONE_QUEUE = (Attachment.KERNEL, Attachment.AF_XDP)
+
+
+def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
+    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one.
+
+    Args:
+        node: Of the port.
+        interface: The port.
+    """
+    if interface.pci_address is None or attachment_of(interface, node) in _WITH_ONE_QUEUE:
+        return None
+    return interface.rx_queues or most_rx_queues(interface.model, interface.driver)

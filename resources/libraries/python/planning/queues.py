@@ -1,0 +1,156 @@
+"""Receive queues: how many a port has, and which data thread polls each.
+
+A physical port that the vSwitch polls has one for each of its data threads, as far as the NIC goes; RSS spreads flows
+over them. A link of shared memory has, in each direction, as many as the end with fewer data threads has of those: a
+thread sends into one queue, so more would stay empty, and a queue needs a thread to poll it. A port of the kernel has
+one. (`docs/adr/0103-receive-queues.md`)
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.planning.media import SHARED_MEMORY, between, to_vswitch
+from resources.libraries.python.planning.names import GENERATOR, vswitch_name
+from resources.libraries.python.planning.service import Service
+
+Queues = tuple[int, ...]
+"""Index of the owner's data thread for each receive queue of a port."""
+_Place = tuple[str, int, int]
+
+
+class RxQueues:
+    """The receive queues of a cell.
+
+    Those of a vSwitch go to its data threads in turn, in the order of the service; ports of one NIC have one place.
+    Those of an NF are dealt in blocks, first queues first, as DPDK's testpmd deals them to its cores.
+    """
+
+    def __init__(self, service: Service, cores: CoreMap, vswitch: str) -> None:
+        """Prepare.
+
+        Args:
+            service: What has the ports.
+            cores: Has the data threads.
+            vswitch: Driver of the vSwitches.
+        """
+        self._service = service
+        self._edges = service.edges
+        self._vswitch = vswitch
+        self._threads = Counter(thread.owner for thread in cores.threads if thread.role is ThreadRole.DATA)
+        self._first: dict[int, Mapping[_Place, int]] = {}
+
+    def at_edge(self, instance: int, number: int) -> Queues:
+        """Of the vSwitch's port at an edge, 1 to 4 along the service."""
+        dut = (number + 1) // 2
+        place = ("edge", 0 if self._edges.one_cable else instance, number)
+        return self._in_turn(dut, place, self._edge_count(instance, number))
+
+    def at_crossing(self, dut: int, instance: int, position: int) -> Queues:
+        """Of the vSwitch's port towards an NF; `position` counts from 1 within instance and DUT."""
+        return self._in_turn(dut, ("crossing", instance, position), self._crossing_count(dut, instance, position))
+
+    def to_tap(self, dut: int, instance: int, number: int) -> Queues:
+        """Of the vSwitch's port towards a passive NF. Nothing ever comes from there: no turn is taken."""
+        return ((instance + number) % self._threads[vswitch_name(dut)],)
+
+    def at_nf(self, instance: int, node: int, side: int) -> Queues:
+        """Of an NF's side 1 or 2; a shared NF has two sides for each instance, with a queue each."""
+        threads = self._threads[self._service.name(instance, node)]
+        counts = self.nf_counts(instance, node)
+        if max(counts) == 1:
+            before = 2 * (instance - 1) if self._service.is_shared(node) else 0
+            return ((before + side - 1) % threads,)
+        order = [(queue, each) for queue in range(max(counts)) for each in (1, 2) if queue < counts[each - 1]]
+        return tuple(_block(index, len(order), threads) for index, (_, each) in enumerate(order) if each == side)
+
+    def at_generator(self, instance: int, port: int) -> Queues:
+        """Of the generator's port 1 or 2."""
+        alone = not self._edges.ways or self._edges.one_cable
+        position = port - 1 if alone else 2 * (instance - 1) + port - 1
+        return (position % max(1, self._threads[GENERATOR]),)
+
+    def nf_counts(self, instance: int, node: int) -> tuple[int, int]:
+        """Receive queues of an NF's two sides."""
+        nodes = self._service.nodes_on((node - 1) // self._service.cell.nf_nodes + 1)
+        towards = self._towards_vswitch(instance, node)
+        if not self._service.cell.service_type.is_pipeline:
+            return towards, towards
+        left = towards if node == nodes[0] else self._between(instance, node - 1)
+        right = towards if node == nodes[-1] else self._between(instance, node)
+        return left, right
+
+    @cached_property
+    def vswitch_total(self) -> int:
+        """Receive queues of the (first) vSwitch; those towards passive NFs, which receive nothing, are left out."""
+        return sum(count for _, count in self._row(1))
+
+    def _edge_count(self, instance: int, number: int) -> int:
+        nic = self._edges.nic(instance, number // 2, number % 2)
+        most = (nic.rx_queues if nic else None) or 1
+        return min(most, self._threads[vswitch_name((number + 1) // 2)])
+
+    def _crossing_count(self, dut: int, instance: int, position: int) -> int:
+        nodes = self._service.nodes_on(dut)
+        if not nodes:
+            return 1  # a cable in the place of NFs
+        pipeline = self._service.cell.service_type.is_pipeline
+        node = (nodes[0], nodes[-1])[position - 1] if pipeline else nodes[(position - 1) // 2]
+        return self._towards_vswitch(instance, node)
+
+    def _towards_vswitch(self, instance: int, node: int) -> int:
+        service = self._service
+        vswitch = vswitch_name((node - 1) // service.cell.nf_nodes + 1)
+        if to_vswitch(self._vswitch, service.kind(instance, node)) not in SHARED_MEMORY:
+            return 1
+        return self._fewest(vswitch, service.name(instance, node))
+
+    def _between(self, instance: int, node: int) -> int:
+        """Queues of each direction between an NF of a pipeline and the next one."""
+        service = self._service
+        if between(service.kind(instance, node), service.kind(instance, node + 1)) not in SHARED_MEMORY:
+            return 1
+        return self._fewest(service.name(instance, node), service.name(instance, node + 1))
+
+    def _fewest(self, *owners: str) -> int:
+        return max(1, min(self._threads[owner] for owner in owners))
+
+    def _in_turn(self, dut: int, place: _Place, count: int) -> Queues:
+        if dut not in self._first:
+            first, total = {}, 0
+            for each, queues in self._row(dut):
+                first[each] = total
+                total += queues
+            self._first[dut] = first
+        threads = self._threads[vswitch_name(dut)]
+        return tuple((self._first[dut][place] + queue) % threads for queue in range(count))
+
+    def _row(self, dut: int) -> list[tuple[_Place, int]]:
+        """Ports of a vSwitch in the order in which they take turns, with the number of their queues."""
+        left, right = 2 * dut - 1, 2 * dut
+        crossings = range(1, len(self._service.crossings(1, dut)) + 1)
+
+        def edge(instance: int, number: int) -> tuple[_Place, int]:
+            return ("edge", instance, number), self._edge_count(instance, number)
+
+        def inner(instance: int) -> list[tuple[_Place, int]]:
+            return [(("crossing", instance, at), self._crossing_count(dut, instance, at)) for at in crossings]
+
+        instances = self._service.instances
+        if self._edges.one_cable:
+            return [edge(0, left), edge(0, right), *(row for each in instances for row in inner(each))]
+        return [row for each in instances for row in (edge(each, left), *inner(each), edge(each, right))]
+
+
+def _block(index: int, total: int, threads: int) -> int:
+    """The thread that one of some queues is dealt to: blocks of equal size, the last ones larger by one.
+
+    DPDK's testpmd deals its streams to its cores so (`rss_fwd_config_setup` of `app/test-pmd/config.c`).
+    """
+    used = min(total, threads)
+    size, larger = divmod(total, used)
+    small = used - larger
+    if index < small * size:
+        return index // size
+    return small + (index - small * size) // (size + 1)
