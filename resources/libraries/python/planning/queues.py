@@ -24,7 +24,8 @@ class RxQueues:
     """The receive queues of a cell.
 
     Those of a vSwitch go to its data threads in turn, in the order of the service; ports of one NIC have one place.
-    Those of an NF are dealt in blocks, first queues first, as DPDK's testpmd deals them to its cores.
+    Those of an NF are dealt in blocks, first queues first, as DPDK's testpmd deals them to its cores; in turn where its
+    two sides have different numbers.
     """
 
     def __init__(self, service: Service, cores: CoreMap, vswitch: str) -> None:
@@ -62,8 +63,10 @@ class RxQueues:
         if max(counts) == 1:
             before = 2 * (instance - 1) if self._service.is_shared(node) else 0
             return ((before + side - 1) % threads,)
-        order = [(queue, each) for queue in range(max(counts)) for each in (1, 2) if queue < counts[each - 1]]
-        return tuple(_block(index, len(order), threads) for index, (_, each) in enumerate(order) if each == side)
+        if counts[0] != counts[1]:  # at an end of a pipeline
+            first = counts[0] if side == 2 else 0
+            return tuple((first + queue) % threads for queue in range(counts[side - 1]))
+        return tuple(_block(2 * queue + side - 1, 2 * counts[0], threads) for queue in range(counts[0]))
 
     def at_generator(self, instance: int, port: int) -> Queues:
         """Of the generator's port 1 or 2."""

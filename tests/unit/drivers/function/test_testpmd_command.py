@@ -97,8 +97,29 @@ def test_shared_memory_links() -> None:
     assert value(words, "--forward-mode") == "mac"
 
 
+def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
+    """Testpmd deals P0Q0, P1Q0, P0Q1, P1Q1 to its lcores: with four of them, one for each."""
+    plan = plan_of(NfSize.TWO)
+    function = plan.functions[0]
+    data = plan.cores.cpus(function.name)
+    planned = ((0, 2), (1, 3))
+    ports = [
+        port.model_copy(update={"rx_queues": queues, "data_thread": queues[0]})
+        for port, queues in zip(plan.ports(function.name), planned, strict=True)
+    ]
+    words = command(function, plan.cores, ports=ports)
+    assert (value(words, "--rxq"), value(words, "--txq"), value(words, "--nb-cores")) == ("2", "2", "4")
+    cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
+    polled = [ports[stream % 2].queues[stream // 2] for stream in range(4)]
+    assert cpus == [data[thread] for thread in polled]
+    both = [port.model_copy(update={"rx_queues": (0, 1), "data_thread": 0}) for port in ports]
+    words = command(function, plan_of(NfSize.ONE).cores, ports=both)
+    cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
+    assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_of(NfSize.ONE).cores.cpus(function.name)))
+
+
 def test_what_it_prints() -> None:
-    assert receiving_lcores(STARTED) == {0: 1, 1: 2}
+    assert receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
     assert version(STARTED) == "22.11.11"
     assert version("") == "unknown version"
     assert not_ready(STARTED) == "it does not forward yet"

@@ -25,8 +25,8 @@ pmd thread numa_id 0 core_id 12:
 """
 
 
-def test_ports_are_read_with_all_cpus_that_poll_them() -> None:
-    assert polling_cpus(RXQ_SHOW) == {"csv1p1": {1}, "csv1x1i1": {1, 12}, "csv1p2": {12}}
+def test_ports_are_read_with_the_cpu_that_polls_each_queue() -> None:
+    assert polling_cpus(RXQ_SHOW) == {"csv1p1": {0: 1}, "csv1x1i1": {0: 1, 1: 12}, "csv1p2": {0: 12}}
 
 
 def test_no_pmd_thread_polls_nothing() -> None:

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.switch.ovs.ports import AF_XDP, DPDK, SYSTEM, PortKind, check_size, choose
+from resources.libraries.python.drivers.switch.ovs.ports import (
+    AF_XDP,
+    DPDK,
+    SYSTEM,
+    PortKind,
+    check_size,
+    choose,
+    columns,
+)
 from resources.libraries.python.drivers.switch.ovs.transaction import cpu_mask, of_daemon, of_plan, rules_of_copies
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
@@ -64,6 +72,12 @@ def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind
         assert rows[port.interface][-1] == f"other_config:pmd-rxq-affinity=0:{cpus[port.data_thread]}"
     if kind is DPDK:
         assert "iface=csv1p1," in rows["csv1p1"][1]
+
+
+def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
+    one, two = columns(DPDK, "p1", [3], 1500)[-1], columns(DPDK, "p1", [3, 5], 1500)[-1]
+    assert (one, two) == ("other_config:pmd-rxq-affinity=0:3", "other_config:pmd-rxq-affinity=0:3,1:5")
+    assert "options:n_rxq=2" in columns(AF_XDP, "p1", [3, 5], 1500)
 
 
 def test_system_ports_have_no_row_of_their_own() -> None:

@@ -27,11 +27,11 @@ def moves(interfaces: Sequence[Interface], placement: Placement, rx_mode: RxMode
         placement: Its threads.
         rx_mode: How they wait.
         shown: Where the queues are. One that is not there is passed over: shared memory has queues only while its other
-            end is there.
+            end is there. A virtual NIC may have more of them than are planned; those take turns on the same workers.
     """
     for each in interfaces:
-        for number, (data_thread, queue) in enumerate(zip(each.data_threads, shown.get(each.name, ()), strict=False)):
-            worker = placement.worker_of(data_thread)
+        for number, queue in enumerate(shown.get(each.name, ())):
+            worker = placement.worker_of(each.data_threads[number % each.queues])
             place = f"{each.name} queue {number}"
             if queue.thread != (0 if worker is None else worker + 1):
                 yield f"set interface rx-placement {place} {'main' if worker is None else f'worker {worker}'}"

@@ -73,6 +73,11 @@ class Interface:
     """The end of a memif that makes its memory and listens."""
     pci_address: str | None = None
 
+    @property
+    def queues(self) -> int:
+        """Receive queues."""
+        return len(self.data_threads)
+
     def name_of(self, vlan: int | None) -> str:
         """What VPP calls the port of a VLAN."""
         return self.name if vlan is None else f"{self.name}.{vlan}"

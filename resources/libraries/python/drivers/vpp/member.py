@@ -78,7 +78,7 @@ class Member:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                Device(each.pci_address, each.name, len(each.data_threads))
+                Device(each.pci_address, each.name, each.queues)
                 for each in self.interfaces
                 if each.kind is Kind.DPDK and each.pci_address is not None
             ),
@@ -120,7 +120,7 @@ class Member:
         what = f"{self._what}: shared memory"
         wait_until(what, lambda: ", ".join(self._not_connected()), _CONNECTED_S, pause_s=0.02)
         if hungry := self._not_fed():
-            queues = {each.name: range(len(each.data_threads)) for each in self.interfaces}
+            queues = {each.name: range(each.queues) for each in self.interfaces}
             self.instance.do(
                 f"set interface rx-mode {name} queue {queue} polling" for name in hungry for queue in queues[name]
             )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.plan import NfPlan, Port
 
 PROGRAM = "dpdk-testpmd"
 _PLAIN_FRAME_BYTES = 1518
@@ -36,6 +36,7 @@ def command(
     function: NfPlan,
     cores: CoreMap,
     *,
+    ports: Sequence[Port] = (),
     largest_frame_bytes: int = _PLAIN_FRAME_BYTES,
     memif: Memif | None = None,
     vhost: Mapping[str, Path] | None = None,
@@ -48,6 +49,7 @@ def command(
     Args:
         function: Interfaces and next hops.
         cores: Where its threads are.
+        ports: Its ports, left first, with their receive queues; none where each has one.
         largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
         memif: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
         vhost: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
@@ -56,14 +58,16 @@ def command(
     data = cores.cpus(function.name)
     main = cores.cpus(function.name, ThreadRole.MAIN)[0]
     plain = largest_frame_bytes <= _PLAIN_FRAME_BYTES
-    devices = _by_memif(function, memif) if memif else _by_side(function, 2048 if plain else 16384, vhost or {})
-    words = [PROGRAM, "-v", f"--lcores={_lcores(main, data)}", "--main-lcore=0"]
+    queues = min((len(port.queues) for port in ports), default=1)
+    devices = _by_memif(function, memif) if memif else _by_side(function, 2048 if plain else 16384, vhost or {}, queues)
+    words = [PROGRAM, "-v", f"--lcores={_lcores(main, _by_stream(data, ports))}", "--main-lcore=0"]
     # Of shared memory the vSwitch maps all, so it is few and large pages, and no files that would be left. Ports of the
     # kernel need no huge pages, which a laptop has not. PCI devices are not ours.
     words += ["--in-memory", "--single-file-segments"] if vhost else ["--no-huge", "--no-shconf"]
     words += ["-m", str(memory_mb(largest_frame_bytes)), "--no-pci", "--no-telemetry", f"--file-prefix={function.name}"]
     words += [f"--vdev={device}" for device in devices]
-    words += ["--", f"--nb-cores={min(2, len(data))}", "--rxq=1", "--txq=1", "--forward-mode=mac"]
+    words += ["--", f"--nb-cores={min(2 * queues, len(data))}", f"--rxq={queues}", f"--txq={queues}"]
+    words += ["--forward-mode=mac"]
     words += [f"--eth-peer=0,{function.left.route.mac}", f"--eth-peer=1,{function.right.route.mac}"]
     words += [f"--total-num-mbufs={_MBUFS}", "--no-mlockall"]
     if not plain:
@@ -78,16 +82,28 @@ def memory_mb(largest_frame_bytes: int) -> int:
     return _MEMORY_MB if largest_frame_bytes <= _PLAIN_FRAME_BYTES else _JUMBO_MEMORY_MB
 
 
+def _by_stream(data: Sequence[int], ports: Sequence[Port]) -> Sequence[int]:
+    """CPUs of data threads in the order in which testpmd gives its streams to lcores.
+
+    A stream is a queue of a port, and those of all first queues come first: so that lcore 1 is the thread that is
+    planned for the first one, and so on. Threads without a queue are last.
+    """
+    streams = [
+        port.queues[queue] for queue in range(max((len(port.queues) for port in ports), default=0)) for port in ports
+    ]
+    return [data[thread] for thread in dict.fromkeys((*streams, *range(len(data))))]
+
+
 def _lcores(main: int, data: Sequence[int]) -> str:
     """DPDK's lcore 0 is the main thread, 1 and up the data threads in order: `0@4,1@6,2@7`."""
     return ",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate((main, *data)))
 
 
-def _by_side(function: NfPlan, frame_bytes: int, vhost: Mapping[str, Path]) -> list[str]:
+def _by_side(function: NfPlan, frame_bytes: int, vhost: Mapping[str, Path], queues: int) -> list[str]:
     ring = f"qpairs=1,qdisc_bypass=1,blocksz={_BLOCK_BYTES},framesz={frame_bytes},framecnt={_RING_BYTES // frame_bytes}"
     sides = (function.left, function.right)
     return [
-        f"virtio_user{port},path={vhost[side.name]},server=1,queues=1,queue_size={_VHOST_RING},mac={side.mac}"
+        f"virtio_user{port},path={vhost[side.name]},server=1,queues={queues},queue_size={_VHOST_RING},mac={side.mac}"
         if side.name in vhost
         else f"net_af_packet{port},iface={side.name},{ring}"
         for port, side in enumerate(sides)

@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
 
 _FOLDER = "testpmd"
 _READY_S = 30.0
@@ -72,7 +72,7 @@ class Testpmds:
         }
         """Links of shared memory by the NFs' interfaces."""
         self._lcores: dict[str, int] = {}
-        """Thread ids of the lcores by the port that they receive from."""
+        """Thread ids of the lcores by the receive queue that they poll."""
 
     def start(self) -> None:
         """Start all of them together, and wait until each says that it forwards.
@@ -104,7 +104,13 @@ class Testpmds:
     def _start(self, function: NfPlan, folder: Path) -> None:
         sides = {function.left.name, function.right.name}
         vhost = {name: socket for name, socket in self._sockets().items() if name in sides}
-        argv = command(function, self._plan.cores, largest_frame_bytes=self._largest_frame_bytes, vhost=vhost)
+        argv = command(
+            function,
+            self._plan.cores,
+            ports=self._ports(function),
+            largest_frame_bytes=self._largest_frame_bytes,
+            vhost=vhost,
+        )
         daemon = Daemon(
             f"testpmd of {function.name}",
             # Into a file it would print when its buffer is full, and never that it is ready.
@@ -127,9 +133,15 @@ class Testpmds:
     def _find_threads(self, function: NfPlan) -> None:
         daemon = self._daemons[function.name]
         running = threads_of(daemon.pid, _LCORE)
-        for port, lcore in output.receiving_lcores(daemon.said()).items():
+        ports = self._ports(function)
+        for (port, queue), lcore in output.receiving_lcores(daemon.said()).items():
             if lcore in running:
-                self._lcores[(function.left, function.right)[port].name] = running[lcore]
+                self._lcores[ports[port].queue_names[queue]] = running[lcore]
+
+    def _ports(self, function: NfPlan) -> tuple[Port, Port]:
+        """The left and the right one."""
+        ports = {port.interface: port for port in self._plan.ports(function.name)}
+        return ports[function.left.name], ports[function.right.name]
 
     def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
         """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
@@ -151,7 +163,8 @@ class Testpmds:
             name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
             for name, cpus in received.items()
         }
-        return of_kernel | {name: polled.get(name, frozenset[int]()) for name in self._vhost}
+        shared = (port for owner in self._owners for port in self._plan.ports(owner) if port.interface in self._vhost)
+        return of_kernel | {name: polled.get(name, frozenset[int]()) for port in shared for name in port.queue_names}
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface, of the kernel. Of shared memory only the vSwitch's end counts."""

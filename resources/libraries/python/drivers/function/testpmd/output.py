@@ -4,7 +4,7 @@ import re
 
 _READY = "Press enter to exit"
 _LCORE = re.compile(r"^Logical Core (\d+) .*forwards packets", re.MULTILINE)
-_STREAM = re.compile(r"^\s+RX P=(\d+)/Q=")
+_STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
 _VERSION = re.compile(r"(\d+\.\d+\S*)")
 
 
@@ -15,15 +15,15 @@ def not_ready(said: str) -> str:
     return "it does not forward yet"
 
 
-def receiving_lcores(said: str) -> dict[int, int]:
-    """Which lcore receives from each port, by port number."""
-    found: dict[int, int] = {}
+def receiving_lcores(said: str) -> dict[tuple[int, int], int]:
+    """Which lcore receives from each queue, by numbers of port and queue."""
+    found: dict[tuple[int, int], int] = {}
     lcore: int | None = None
     for line in said.splitlines():
         if match := _LCORE.match(line):
             lcore = int(match[1])
         elif (match := _STREAM.match(line)) and lcore is not None:
-            found[int(match[1])] = lcore
+            found[int(match[1]), int(match[2])] = lcore
     return found
 
 

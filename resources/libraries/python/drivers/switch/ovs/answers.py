@@ -7,7 +7,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 
 _THREAD = re.compile(r"pmd thread .*core_id (\d+):")
-_QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*\d+")
+_QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*(\d+)")
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*")
 _SLEEPS_FROM = (3, 1)
 _DATAPATH_PORT = re.compile(r"(?:^| )\s*port \d+: (\S+)")
@@ -16,16 +16,16 @@ _RECEIVED = re.compile(r"^\s*RX packets:(\d+) errors:(\S+) dropped:(\S+)")
 _SENT = re.compile(r"^\s*TX packets:(\d+) errors:(\S+) dropped:(\S+)")
 
 
-def polling_cpus(shown: str) -> dict[str, frozenset[int]]:
-    """Read `dpif-netdev/pmd-rxq-show`: on which CPUs each port's queues are polled."""
+def polling_cpus(shown: str) -> dict[str, dict[int, int]]:
+    """Read `dpif-netdev/pmd-rxq-show`: on which CPU each queue of each port is polled."""
     cpu: int | None = None
-    found: dict[str, set[int]] = {}
+    found: dict[str, dict[int, int]] = {}
     for line in shown.splitlines():
         if match := _THREAD.search(line):
             cpu = int(match[1])
         elif (match := _QUEUE.search(line)) and cpu is not None:
-            found.setdefault(match[1], set()).add(cpu)
-    return {port: frozenset(cpus) for port, cpus in found.items()}
+            found.setdefault(match[1], {})[int(match[2])] = cpu
+    return found
 
 
 def version(said: str) -> str:

@@ -141,28 +141,35 @@ class OpenVSwitch:
                 threads.make_realtime(thread)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each port is received from and forwarded, by two threads; empty where one of them is gone."""
+        """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""
         received = self._fabric.affinity([self._owner])
         polled = {} if self._running.problems() else self._polled_on()
         found = {}
-        for name in self._kinds:
-            own, kernel = polled.get(name, frozenset[int]()), received.get(name)
-            # A port that DPDK drives has no thread of the kernel.
-            found[name] = own if kernel is None else own | kernel if own and kernel else frozenset[int]()
+        for port in self._plan.ports(self._owner):
+            kernel = received.get(port.interface)
+            for name in port.queue_names if port.interface in self._kinds else ():
+                own = polled.get(name, frozenset[int]())
+                # A port that DPDK drives has no thread of the kernel.
+                found[name] = own if kernel is None else own | kernel if own and kernel else frozenset[int]()
         return found
 
     def _polled_on(self) -> dict[str, frozenset[int]]:
-        """CPUs on which the threads that forward from each port may really run."""
+        """CPUs on which the threads that forward from each receive queue may really run."""
+        ports = [port for port in self._plan.ports(self._owner) if port.interface in self._kinds]
         main = threads.affinity({"main": [self._running.forwarder.pid]})["main"]
-        by_main = {name: main for name, kind in self._kinds.items() if not kind.polled}
-        if len(by_main) == len(self._kinds):
+        by_main = {
+            name: main for port in ports if not self._kinds[port.interface].polled for name in port.queue_names
+        }
+        if len(by_main) == len(ports):
             return by_main
         allowed = {cpu: threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}
-        planned = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
-        return by_main | {
-            port: frozenset[int]().union(*(allowed.get(cpu, frozenset()) for cpu in cpus))
-            for port, cpus in planned.items()
+        shown = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
+        by_pmd = {
+            name: allowed.get(shown.get(port.interface, {}).get(queue, -1), frozenset())
+            for port in ports
+            for queue, name in enumerate(port.queue_names)
         }
+        return by_pmd | by_main
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by port: the kernel's, which all packets of its ports pass, and Open vSwitch's own of the others."""

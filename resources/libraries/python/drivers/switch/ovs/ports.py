@@ -1,6 +1,6 @@
 """How Open vSwitch takes packets from a port: a fact sheet for each way."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,21 +109,23 @@ def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_b
         )
 
 
-def columns(kind: PortKind, port: Port, cpu: int, mtu: int, socket: Path | None = None) -> tuple[str, ...]:
+def columns(
+    kind: PortKind, port: Port, cpus: Sequence[int], mtu: int, socket: Path | None = None
+) -> tuple[str, ...]:
     """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
 
     Args:
         kind: How packets are taken.
         port: Its row has the name of the interface.
-        cpu: Where its receive queue is to be polled.
+        cpus: Where each of its receive queues is to be polled.
         mtu: In bytes.
         socket: Where the other end of shared memory listens.
     """
     interface = port.interface
-    affinity = f"other_config:pmd-rxq-affinity=0:{cpu}"
+    affinity = "other_config:pmd-rxq-affinity=" + ",".join(f"{queue}:{cpu}" for queue, cpu in enumerate(cpus))
     if kind is AF_XDP:
         # Not best-effort: a port that silently falls back would not be what the record says.
-        return ("type=afxdp", "options:xdp-mode=native", "options:n_rxq=1", affinity)
+        return ("type=afxdp", "options:xdp-mode=native", f"options:n_rxq={len(cpus)}", affinity)
     if kind is DPDK:
         frame = 2048 if mtu <= 1500 else 16384
         devargs = (
@@ -133,7 +135,8 @@ def columns(kind: PortKind, port: Port, cpu: int, mtu: int, socket: Path | None 
         return ("type=dpdk", f"options:dpdk-devargs={devargs}", f"mtu_request={mtu}", affinity)
     if kind is PHYSICAL:
         address = port.nic.pci_address if port.nic is not None else None
-        return ("type=dpdk", f"options:dpdk-devargs={address}", "options:n_rxq=1", f"mtu_request={mtu}", affinity)
+        queues = f"options:n_rxq={len(cpus)}"
+        return ("type=dpdk", f"options:dpdk-devargs={address}", queues, f"mtu_request={mtu}", affinity)
     if kind is VHOST:
         return ("type=dpdkvhostuserclient", f"options:vhost-server-path={socket}", f"mtu_request={mtu}", affinity)
     return ()

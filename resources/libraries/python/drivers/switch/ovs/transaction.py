@@ -111,7 +111,7 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
         for member, tag in tags.items():
             words += ["--", "add-port", BRIDGE, member, f"tag={tag}"]
             port, socket = ports[member], (sockets or {}).get(member)
-            if row := columns(kinds[member], port, cpus[port.data_thread], mtu, socket):
+            if row := columns(kinds[member], port, [cpus[thread] for thread in port.queues], mtu, socket):
                 words += ["--", "set", "Interface", member, *row]
     return words
 
