@@ -16,6 +16,7 @@ from resources.libraries.python.planning.attached import how
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.matrix import Candidate
 from resources.libraries.python.planning.reasons import Limit
+from resources.libraries.python.planning.sending import too_few_senders
 
 LETTERS = {
     Limit.CORES: "C",
@@ -157,6 +158,8 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         if highest := max_rate(plan, frame):
             flow, both = rate(highest.flow_pps), rate(highest.aggregate_pps)
             console.print(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
+        if short := too_few_senders(plan, frame):
+            console.print(f"  {short}")
     for name, physical in _machines(plan):
         console.print(_core_table(name, physical, cores.on(name)))
     for table in (

@@ -38,6 +38,7 @@ def test_each_machine_is_planned_on_its_own_cpus() -> None:
     assert [(thread.owner, thread.role, thread.cpu) for thread in tg] == [
         ("system", ThreadRole.SYSTEM, 0),
         ("generator", ThreadRole.MAIN, 2),
+        ("generator", ThreadRole.MAIN, 3),  # TRex on polled ports receives by a thread of its own
         ("generator", ThreadRole.DATA, 1),
     ]
     assert cores.cpus("vswitch") == (2,)

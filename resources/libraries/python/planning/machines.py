@@ -1,7 +1,8 @@
 """Cores of a testbed of several machines: each planned on its own processor, with the same rules.
 
 A DUT is planned as if it were alone. The generator's own machine has one system core, and one physical core for each
-of the generator's data threads; where a core is left, its control thread has that one, else the system core.
+of the generator's data threads; where cores are left, its control thread has one of them, else the system core, and
+the receiving thread of a generator that polls its ports another one.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.cores import allocate, impossible, lack
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.polling import polled_queues
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 Layouts = CpuLayout | Mapping[str, CpuLayout]
@@ -103,10 +105,10 @@ def _generators_own(topology: Topology, layout: CpuLayout) -> CoreMap:
     if not cores or (not fits and not topology.dut.oversubscribe):
         raise PlanError(f"{topology.tg_name}: the generator {_lack(tg, layout)}")
     data = cores[1:needed] if fits else [cores[-1 - index % len(cores)] for index in range(tg.generator.cores)]
-    main = cores[needed] if fits and needed < len(cores) else cores[0]
+    mains = cores[needed : needed + _mains(tg)] or cores[:1]
     threads = (
         Thread(owner="system", role=ThreadRole.SYSTEM, index=0, cpu=cores[0][0]),
-        Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=0, cpu=main[0]),
+        *(Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=index, cpu=core[0]) for index, core in enumerate(mains)),
         *(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=index, cpu=core[0]) for index, core in enumerate(data)),
     )
     used = {thread.cpu for thread in threads}
@@ -119,6 +121,11 @@ def _generators_own(topology: Topology, layout: CpuLayout) -> CoreMap:
         cores_there=len(cores),
         oversubscribed=not fits,
     )
+
+
+def _mains(tg: TgNode) -> int:
+    """Threads of the generator that do not send: one that polls its ports has one more, which receives."""
+    return 1 + any(polled_queues(tg, interface) is not None for interface in tg.interfaces.values())
 
 
 def _lack(tg: TgNode, layout: CpuLayout) -> str:

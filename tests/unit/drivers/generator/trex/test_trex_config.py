@@ -27,7 +27,7 @@ from tests.unit.planning.labs import lab
 
 def configuration(asked: Plan, *, largest: int = 1518, settings: Trex | None = None) -> dict[str, object]:
     table = table_of(asked, settings or Trex())
-    placement = cores.place(asked, len(table.ports) // 2, dpdk=table.dpdk)
+    placement = cores.place(asked, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
     text = config.yaml_of(table, placement, 0, largest_frame_bytes=largest, memory_mb=(settings or Trex()).memory_mb)
     # One line for each value: what the server's old parser surely reads.
     assert all(line[:2] in ("- ", "  ") and ": " in line for line in text.splitlines())
@@ -42,12 +42,15 @@ def with_threads(asked: Plan, *cpus: int, main: tuple[int, ...] = ()) -> Plan:
     return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine, *control)})})
 
 
-def on_nics(asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK) -> Plan:
+def on_nics(
+    asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK, queues: int | None = None
+) -> Plan:
     """The plan with a NIC at each of the generator's ports; where it is shared all instances have the same two."""
 
     def nic(index: int) -> Nic:
         slot = index % 2 if shared else index
-        return Nic(port=f"port{slot + 1}", pci_address=f"0000:18:00.{slot}", numa_node=0, attachment=attachment)
+        address = f"0000:18:00.{slot}"
+        return Nic(port=f"port{slot + 1}", pci_address=address, numa_node=0, attachment=attachment, rx_queues=queues)
 
     links, index = [], 0
     for link in asked.links:
@@ -102,6 +105,52 @@ def test_threads_have_a_cpu_each_where_there_are_enough() -> None:
         "dual_if": [{"socket": 0, "threads": [9]}, {"socket": 0, "threads": [10]}],
     }
     assert "low_end" not in entry
+
+
+@pytest.mark.parametrize(
+    ("rows", "queues", "cpus", "threads"),
+    [
+        (1, 64, 7, [[3, 4, 5, 6, 7]]),
+        (2, 64, 7, [[3, 4], [5, 6]]),  # the same number for both: one CPU is left
+        (1, 2, 7, [[3, 4]]),
+        (1, None, 7, [[3]]),
+        (2, 64, 4, [[3], [4]]),
+    ],
+)
+def test_sending_threads_are_as_many_for_each_pair_as_cpus_and_queues_allow(
+    rows: int, queues: int | None, cpus: int, threads: list[list[int]]
+) -> None:
+    entry = configuration(with_threads(on_nics(plan(rows=rows), queues=queues), *range(1, cpus + 1)))
+    assert entry["c"] == len(threads[0])
+    assert entry["platform"] == {
+        "master_thread_id": 1,
+        "latency_thread_id": 2,
+        "dual_if": [{"socket": 0, "threads": row} for row in threads],
+    }
+
+
+def test_software_mode_sends_from_one_cpu_for_each_pair() -> None:
+    """An AF_PACKET port of TRex has one queue."""
+    entry = configuration(with_threads(plan(), 1, 2, 3, 4, 5))
+    assert (entry["c"], entry["platform"]["dual_if"]) == (1, [{"socket": 0, "threads": [3]}])  # type: ignore[index]
+
+
+def test_as_many_cores_send_as_the_topology_says() -> None:
+    """Control and receiving have cores beside them where the machine has any left."""
+    topology = lab(discriminator="mac", tg_cores=16)
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"cores": 4})})
+    asked = make_plan(
+        topology.model_copy(update={"nodes": {**topology.nodes, "TG": tg}}),
+        Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1),
+        {},
+    )
+    entry = configuration(asked)
+    assert entry["c"] == 4
+    assert entry["platform"] == {
+        "master_thread_id": 5,
+        "latency_thread_id": 6,
+        "dual_if": [{"socket": 0, "threads": [1, 2, 3, 4]}],
+    }
 
 
 def test_dpdk_by_pci_address_and_memory() -> None:

@@ -44,7 +44,7 @@ def yaml_of(
         "interfaces": interfaces,
         "port_limit": len(table.ports),
         "prefix": PREFIX,
-        "c": 1,
+        "c": len(placement.sending[0]),
         "port_info": [{"dest_mac": port.destination_mac, "src_mac": port.source_mac} for port in table.ports],
         **({"limit_memory": str(memory_mb)} if memory_mb is not None else {}),
         **_threads(placement, numa_node),
@@ -64,7 +64,7 @@ def _software(number: int, port: TrexPort, ports: int, largest_frame_bytes: int)
 def _threads(placement: Placement, numa_node: int) -> Mapping[str, object]:
     if placement.shared:
         return {"low_end": True, "low_end_core": placement.control}
-    pairs = [{"socket": max(0, numa_node), "threads": [cpu]} for cpu in placement.sending]
+    pairs = [{"socket": max(0, numa_node), "threads": list(cpus)} for cpus in placement.sending]
     return {
         "platform": {
             "master_thread_id": placement.control,

@@ -65,7 +65,8 @@ class TrexGenerator:
         self._settings = settings
         self._largest_frame_bytes = largest_frame_bytes
         self._table = table_of(plan, settings)
-        self._placement = place(plan, len(self._table.ports) // 2, dpdk=self._table.dpdk)
+        table = self._table
+        self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
         self._server = Server(Path(settings.directory), machine)
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
         self._far_ends = [
@@ -217,7 +218,8 @@ class TrexGenerator:
 
     def _clients_cpu(self) -> int:
         """Where the client looks at counters without disturbing anybody: with the system's own threads."""
-        mine = {self._placement.control, self._placement.receiving, *self._placement.sending}
+        placement = self._placement
+        mine = {placement.control, placement.receiving, *(cpu for row in placement.sending for cpu in row)}
         system = [thread for thread in self._plan.cores.threads if thread.owner == SYSTEM]
         here = [thread.cpu for thread in system if thread.machine == self._plan.machines.get(GENERATOR)]
         return next(iter([cpu for cpu in here if cpu not in mine] or [self._placement.control]))

@@ -31,6 +31,8 @@ class PortTable:
     """By the plan's name of an interface; several have the same where VLANs share a cable."""
     dpdk: bool
     """Whether they are taken by DPDK drivers; else by AF_PACKET sockets."""
+    queues: int = 1
+    """That each of them can have, to send and to receive."""
 
 
 def table_of(plan: Plan, settings: Trex) -> PortTable:
@@ -57,7 +59,8 @@ def table_of(plan: Plan, settings: Trex) -> PortTable:
             "set trex: {ports: af_packet}"
         )
     ports = tuple(_port(plan, port, number) for port in rows.values())
-    return PortTable(ports, number, dpdk=bool(by_dpdk))
+    queues = min((port.nic.rx_queues if port.nic else None) or 1 for port in rows.values())
+    return PortTable(ports, number, dpdk=bool(by_dpdk), queues=queues)
 
 
 def _port(plan: Plan, port: Port, number: dict[str, int]) -> TrexPort:

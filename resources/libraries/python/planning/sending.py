@@ -1,0 +1,62 @@
+"""Threads of a generator that polls its ports: how many send for each pair of ports, and whether they can send a load.
+
+TRex has one thread that answers requests, one that receives, and the same number of sending threads for each pair of
+ports, which share the streams of both (its manual, "Platform section configuration", `-c`).
+"""
+
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.planning.names import GENERATOR
+
+OTHER_THREADS = 2
+"""Control and receiving."""
+CORE_PPS = (10e6, 22e6)
+"""Packets per second from a core: TRex's manual of its stateless mode says 10 to 22 million."""
+_PORTS_OF_A_PAIR = 2
+
+
+def senders_per_pair(cpus: int, pairs: int, queues: int) -> int:
+    """Sending threads of each pair of ports.
+
+    Args:
+        cpus: That the generator has, each for one thread.
+        pairs: Pairs of ports.
+        queues: That a port can have: each sending thread needs one of its own.
+
+    Returns:
+        At least 1; then it is the caller's affair whether there are enough CPUs.
+    """
+    return max(1, min((cpus - OTHER_THREADS) // pairs, queues))
+
+
+def generator_cpus(plan: Plan) -> tuple[int, ...]:
+    """CPUs of a plan's generator, each once: those of its main threads first."""
+    cores = plan.cores
+    return tuple(dict.fromkeys((*cores.cpus(GENERATOR, ThreadRole.MAIN), *cores.cpus(GENERATOR))))
+
+
+def too_few_senders(plan: Plan, frame: Frame) -> str | None:
+    """Say that a generator's cores may not be able to fill the cables; None where they can, or nothing is known.
+
+    Args:
+        plan: Has the generator's CPUs and ports.
+        frame: Whose highest rate is to be sent.
+    """
+    nics = {port.nic.port: port.nic for port in plan.ports(GENERATOR) if port.nic is not None}
+    highest = max_rate(plan, frame)
+    if highest is None or not nics or any(nic.rx_queues is None for nic in nics.values()):
+        return None
+    pairs = max(1, len(nics) // _PORTS_OF_A_PAIR)
+    senders = senders_per_pair(len(generator_cpus(plan)), pairs, min(nic.rx_queues or 1 for nic in nics.values()))
+    each_pps = highest.aggregate_pps / pairs / senders
+    least, most = CORE_PPS
+    if each_pps <= least:
+        return None
+    can = "may not be able to" if each_pps <= most else "cannot"
+    return (
+        f"{frame.name}: the generator's cores {can} send the highest load: {highest.aggregate_pps / 1e6:.1f} Mpps from "
+        f"{senders} for each of {pairs} pairs of ports are {each_pps / 1e6:.1f} Mpps each, and TRex sends "
+        f"{least / 1e6:.0f} to {most / 1e6:.0f} Mpps from a core; raise nodes.TG.generator.cores"
+    )
