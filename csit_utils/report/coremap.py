@@ -39,10 +39,12 @@ class CpuView:
 
 @dataclass(frozen=True)
 class AffinityView:
-    """One data thread's place."""
+    """The place of the data thread that polls a receive queue."""
 
     owner: str
-    interface: str
+    queue: str
+    thread: int
+    """Index of the data thread within its owner."""
     planned: int
     actual: str
     kept: bool
@@ -89,7 +91,9 @@ def core_map(result: Result) -> CoreMapView | None:
         *(_machine(each.machine, each, cores.on(each.machine)) for each in cores.elsewhere),
     )
     tones = {view.tone for machine in machines for cpu in machine.cpus for view in cpu.threads}
-    affinity = tuple(map(_affinity, result.affinity))
+    ports = (port for link in result.plan.links for port in (link.a, link.b))
+    threads = {name: index for port in ports for name, index in zip(port.queue_names, port.queues, strict=True)}
+    affinity = tuple(_affinity(row, threads.get(row.name, 0)) for row in result.affinity)
     kept = sum(row.kept for row in affinity)
     text = f"{kept} of {len(affinity)} data threads were where they were planned" if affinity else ""
     return CoreMapView(machines, _legend(tones), affinity, text)
@@ -152,6 +156,6 @@ def _legend(tones: set[str]) -> tuple[tuple[str, str], ...]:
     return (*named, *shared, *((tone, f"NFs of instance {int(tone[2:]) + 1}") for tone in nfs))
 
 
-def _affinity(row: Affinity) -> AffinityView:
+def _affinity(row: Affinity, thread: int) -> AffinityView:
     actual = ", ".join(map(str, row.actual_cpus)) or "not found"
-    return AffinityView(row.owner, row.name, row.planned_cpu, actual, row.actual_cpus == (row.planned_cpu,))
+    return AffinityView(row.owner, row.name, thread, row.planned_cpu, actual, row.actual_cpus == (row.planned_cpu,))

@@ -8,6 +8,7 @@ from csit_utils.report.plan_time import Times
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.balance import Spread
 from resources.libraries.python.planning.matrix import Candidate, core_usage
+from resources.libraries.python.planning.spreading import spread_warnings
 
 
 def cell_object(row: Candidate) -> dict[str, Any]:
@@ -31,6 +32,11 @@ def cell_object(row: Candidate) -> dict[str, Any]:
         "cores_needed": cores.cores_needed if cores else None,
         "cores_there": cores.cores_there if cores else None,
         "cores": [thread.model_dump(mode="json") for thread in cores.threads] if cores else None,
+        "queues": [
+            {"port": port.name, "owner": port.owner, "data_threads": list(port.queues), "cpus": list(port.cpus)}
+            for port in row.ports
+        ],
+        "queue_warnings": list(spread_warnings(row.ports)),
         "balance": None
         if even is None
         else {

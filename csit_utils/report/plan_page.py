@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from csit_utils.report import units
-from csit_utils.report.plan_terminal import LETTERS, MEANINGS, examples, mark, name_of, shared, uneven
+from csit_utils.report.plan_terminal import LETTERS, MEANINGS, examples, mark, name_of, shared, uneven, unspread
 from csit_utils.report.plan_time import Times
 from csit_utils.report.templating import html_templates, own_file
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
@@ -18,6 +18,7 @@ from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import Candidate, core_usage
 from resources.libraries.python.planning.memory import node_of, spare_mb
+from resources.libraries.python.planning.spreading import spread_warnings
 
 _ROLES = {ThreadRole.SYSTEM: "s", ThreadRole.MAIN: "m", ThreadRole.DATA: "d"}
 
@@ -73,6 +74,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
         lists=[
             ("Why cells do not fit", examples(rows)),
             ("Uneven queues and threads", uneven(rows)),
+            ("Receive queues that get no share", unspread(rows)),
             ("Shared physical cores", shared(rows)),
         ],
         times=times,
@@ -131,7 +133,8 @@ def key_of(row: Candidate) -> str:
 def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
     """Everything that the script shows, each text and core map once.
 
-    A cell is [name, cores by the slides' counting, reasons, uneven, siblings, core map or -1]; a core map is
+    A cell is [name, cores by the slides' counting, reasons, uneven, siblings, core map or -1, receive queues of
+    physical ports]; a core map is
     [NUMA node, cores needed, cores there, physical cores as `0,28|1,29`, threads as `owner:role cpus ...`], and for
     every further machine its name and the same five.
     """
@@ -143,9 +146,10 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
             name_of(row),
             core_usage(row.cell),
             [texts(reason.text) for reason in row.reasons],
-            [texts(text) for text in even.uneven()] if even else [],
+            [texts(text) for text in (*even.uneven(), *spread_warnings(row.ports))] if even else [],
             [texts(text) for text in even.siblings()] if even else [],
             maps(_encoded(row.cores)) if row.cores else -1,
+            [texts(str(port)) for port in row.ports],
         ]
     return {"cells": cells, "texts": list(texts.numbers), "maps": [text.split("\n") for text in maps.numbers]}
 

@@ -15,8 +15,10 @@ from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.attached import how
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.matrix import Candidate
+from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.planning.sending import too_few_senders
+from resources.libraries.python.planning.spreading import spread_warnings
 
 LETTERS = {
     Limit.CORES: "C",
@@ -52,7 +54,13 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
         console.print(f"Not enough: {letters}.")
     fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
     console.print(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
-    for heading, found in (("Why not", examples(rows)), ("Uneven", uneven(rows)), ("Shared", shared(rows))):
+    lists = (
+        ("Why not", examples(rows)),
+        ("Uneven", uneven(rows)),
+        ("Queues", unspread(rows)),
+        ("Shared", shared(rows)),
+    )
+    for heading, found in lists:
         for example, count in found:
             console.print(f"  {heading}: {example}" + (f" (and {count - 1} cells like it)" if count > 1 else ""))
     _print_times(console, times)
@@ -125,6 +133,11 @@ def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
 
 
+def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for flows that do not reach every data thread of a vSwitch."""
+    return _grouped((row, text) for row in rows for text in spread_warnings(row.ports))
+
+
 def _grouped(said: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     kinds: dict[str, list[str]] = {}
     for row, text in said:
@@ -147,7 +160,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         console.print(f"  {reason.text}")
     if plan is None or row.balance is None:
         return
-    for text in (*row.balance.uneven(), *row.balance.siblings()):
+    for text in (*row.balance.uneven(), *spread_warnings(row.ports), *row.balance.siblings()):
         console.print(f"  {text}")
     cores = plan.cores
     console.print(
@@ -165,6 +178,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
     for table in (
         _segment_table(plan),
         _link_table(plan),
+        _queue_table(plan),
         _function_table(plan),
         _flow_table(plan),
     ):
@@ -206,20 +220,35 @@ def _segment_table(plan: Plan) -> Table:
 
 
 def _link_table(plan: Plan) -> Table:
-    table = _table("Links", "from", "data thread", "to", "data thread")
+    table = _table("Links", "from", "to", "medium")
     for link in plan.links:
-        a, b = link.a, link.b
-        table.add_row(_end(plan, a), str(a.data_thread), _end(plan, b), str(b.data_thread))
+        table.add_row(_end(plan, link.a), _end(plan, link.b), link.medium)
+    return table
+
+
+def _queue_table(plan: Plan) -> Table:
+    """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
+    table = _table("Receive queues", "port", "queue", "data thread", "CPU")
+    for port in (end for link in plan.links for end in (link.a, link.b)):
+        if port.owner == GENERATOR:
+            continue
+        cpus = plan.cores.cpus(port.owner)
+        for queue, thread in enumerate(port.queues):
+            name = "" if queue else f"{port.owner} {port.interface}{_place(plan, port)}"
+            table.add_row(name, str(queue), str(thread), str(cpus[thread]))
     return table
 
 
 def _end(plan: Plan, port: Port) -> str:
     """A port, and of a cable which port of which node that is."""
+    return f"{port.owner} {port.interface} {port.mac}{_place(plan, port)}"
+
+
+def _place(plan: Plan, port: Port) -> str:
     if port.nic is None:
-        return f"{port.owner} {port.interface} {port.mac}"
-    place = f"{plan.machines[port.owner]}.{port.nic.port}"
+        return ""
     vlan = f" VLAN {port.vlan}" if port.vlan is not None else ""
-    return f"{port.owner} {port.interface} {port.mac} at {place}{vlan} by {how(port.nic)}"
+    return f" at {plan.machines[port.owner]}.{port.nic.port}{vlan} by {how(port.nic)}"
 
 
 def _function_table(plan: Plan) -> Table:

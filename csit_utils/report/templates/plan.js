@@ -68,13 +68,14 @@
     return grid;
   }
   function show(button) {
-    const [name, slides, reasons, uneven, siblings, number] = data.cells[button.dataset.k];
+    const [name, slides, reasons, uneven, siblings, number, queues] = data.cells[button.dataset.k];
     const state = ["fits", "over", "none"].find((word) => button.classList.contains(word));
     const words = { fits: "fits", over: "runs oversubscribed", none: "does not fit" };
     const parts = [make("h3", "", name), make("span", `state ${state}`, words[state])];
     if (reasons.length) parts.push(make("h4", "", state === "over" ? "Why it is oversubscribed" : "Why it does not fit"), list(reasons));
     if (uneven.length) parts.push(make("h4", "", "Uneven"), list(uneven));
     if (siblings.length) parts.push(make("h4", "", "Shared cores"), list(siblings));
+    if (queues.length) parts.push(make("h4", "", "Receive queues of physical ports"), list(queues));
     if (number >= 0) {
       const lines = data.maps[number];
       const machines = [["", ...lines.slice(0, 5)]];

@@ -117,6 +117,7 @@ def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         "12 receive queues on 8 data threads, 1 to 2 per thread",
         "CPU 36: nf-2-1 data 0",  # the sibling of CPU 8
         "csv1x1i2 - csv1x2i1",  # the segment between the NFs
+        "Receive queues",
         "10.2.0.1 and 253 more",
     ):
         assert fact in said

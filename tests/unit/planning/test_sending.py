@@ -37,7 +37,7 @@ def test_cpus_are_shared_evenly(cpus: int, pairs: int, queues: int, senders: int
 def test_two_ports_of_100_gb_with_small_frames_are_too_much_for_eight_cores() -> None:
     said = too_few_senders(planned(8), frame("64B"))
     assert said is not None
-    assert "297.6 Mpps from 8 for each of 1 pairs of ports are 37.2 Mpps each" in said
+    assert "297.6 Mpps from 8 sending cores is 37.2 Mpps each" in said
     assert "cannot send" in said
     assert "may not be able to send" in str(too_few_senders(planned(16), frame("64B")))
 
@@ -48,7 +48,7 @@ def test_large_frames_or_slow_ports_are_no_trouble() -> None:
 
 
 def test_a_port_with_one_queue_has_one_sender() -> None:
-    assert "from 1 for each" in str(too_few_senders(planned(8, rx_queues=1), frame("64B")))
+    assert "from 1 sending core is" in str(too_few_senders(planned(8, rx_queues=1), frame("64B")))
 
 
 def test_nothing_is_said_of_generators_that_do_not_poll() -> None:

@@ -20,7 +20,8 @@ from resources.libraries.python.planning.plan import kinds, no_such_kind
 from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import Service
-from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, too_many
+from resources.libraries.python.planning.spreading import EdgePort, edge_ports
+from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Candidate:
     """None when it cannot be run."""
     balance: Balance | None
     """Of queues and threads; None when it cannot be run."""
+    ports: tuple[EdgePort, ...] = ()
+    """Physical ports of the vSwitches of a lab, with their receive queues."""
 
     @property
     def fits(self) -> bool:
@@ -81,8 +84,11 @@ def candidates(
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         cores = maps[key]
-        queues = RxQueues(Service(cell, kinds(topology, cell), edges), cores, topology.dut.vswitch)
-        yield Candidate(cell, reasons, cores, balance(cell, cores, one_cable=edges.one_cable, queues=queues))
+        service = Service(cell, kinds(topology, cell), edges)
+        queues = RxQueues(service, cores, topology.dut.vswitch)
+        ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
+        even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
+        yield Candidate(cell, reasons, cores, even, ports)
 
 
 def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:

@@ -14,7 +14,10 @@ from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.media import vswitch_of
+from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import sentence
+from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.spreading import edge_ports, spread_warnings
 from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
 
 
@@ -119,7 +122,10 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
     dut, layouts = topology.dut, layouts_of(topology, layout)
     check(topology, cell.nf_chains)
     core_map = place(topology, cell, layouts)
-    wiring = wire(cell, core_map, kinds(topology, cell), vswitch_of(dut), edges_of(topology), sources=sources)
+    edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
+    wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources)
+    service = Service(cell, of_kinds, edges)
+    ports = edge_ports(service, RxQueues(service, core_map, vswitch), core_map, list(topology.duts), sources)
     threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     short = shortages(topology, cell, layouts)
@@ -137,8 +143,9 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
         flows=wiring.flows,
         paths=wiring.paths,
         warnings=(
-            *([f"oversubscribed: {sentence(short)}"] if core_map.oversubscribed else []),
+            *((f"oversubscribed: {sentence(short)}",) if core_map.oversubscribed else ()),
             *unequal(cell, core_map),
+            *spread_warnings(ports),
         ),
         machines=_machines(topology, cell, wiring),
     )
