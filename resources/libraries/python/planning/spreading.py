@@ -1,7 +1,7 @@
-"""Whether the flows of a cell reach every data thread of the vSwitches: queues of physical ports, and what RSS can spread.
+"""Whether flows reach every data thread of the vSwitches: queues of physical ports, and what RSS can spread.
 
-RSS hashes addresses, and ports where a protocol has them. Packets of a flow differ in their source address only, so a
-port has as many hashes as sources come to it. Few hashes on many queues are uneven by chance.
+RSS hashes addresses, and ports where a protocol has them. Packets of a flow differ in their source address only, so
+a port has as many hashes as sources come to it. Few hashes on many queues are uneven by chance.
 """
 
 from collections.abc import Iterator, Sequence
