@@ -34,7 +34,10 @@ def robot(context: typer.Context) -> None:
     if folder is not None:
         options["outputdir"] = str(folder)
     options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
-    modifiers = [*options.pop("prerunmodifier", ()), RowsBeforeFilter(options.get("variable", []))]
+    modifiers = [
+        *options.pop("prerunmodifier", ()),
+        RowsBeforeFilter(options.get("variable", []), options.get("include", [])),
+    ]
     raise typer.Exit(framework.execute(*sources, prerunmodifier=modifiers, **options))
 
 

@@ -20,5 +20,13 @@ Test Tags           1R1C    1R2C    1R3C    1R4C    1R5C    1R6C    1R7C    1R8C
 ...                 8R1C    8R2C    8R3C    8R4C    8R5C    8R6C    8R7C    8R8C    8R9C    8R10C
 ...                 9R1C    9R2C    9R3C    9R4C    9R5C    9R6C    9R7C    9R8C    9R9C    9R10C
 ...                 10R1C    10R2C    10R3C    10R4C    10R5C    10R6C    10R7C    10R8C    10R9C    10R10C
-...                 PERFTEST    NF_DENSITY    LOCAL_ENV    SIM_ENV    1C    2C    4C    NF_0.5C    NF_1C
-...                 NF_2C    64B    128B    256B    512B    1024B    1518B    9000B    IMIX
+...                 PERFTEST    NF_DENSITY    LOCAL_ENV    SIM_ENV    LAB_ENV    HW_ENV    VM_ENV    1C    2C    4C
+...                 1T1C    2T1C    2T2C    4T2C    4T4C    8T4C    NF_0.5C    NF_1C    NF_2C    SOAK
+...                 64B    128B    256B    512B    1024B    1518B    9000B    IMIX
+...                 2_NODE_SINGLE_LINK_TOPO    3_NODE_SINGLE_LINK_TOPO    ETH    DOT1Q    L2BDMACLRN    L2BDMACSTAT
+...                 BASE    FEATURE    DOCKER    VM    MEMIF    VHOST    VETH    TAP    RXQ_SIZE_0    TXQ_SIZE_0
+...                 NF_VPPIP4    NF_TESTPMD    NF_LNXIP4    NF_LNXFW    NF_LNXNAT    NF_SIMIP4
+...                 DRV_VFIO_PCI    DRV_AVF    drv_rdma_core    drv_mlx5_core    DRV_AF_XDP    DRV_AF_PACKET
+...                 NIC_Intel-X710    NIC_Intel-XL710    NIC_Intel-XXV710    NIC_Intel-E810XXV    NIC_Intel-E810CQ
+...                 NIC_Intel-E822CQ    NIC_Intel-E823C    NIC_Mellanox-CX556A    NIC_Mellanox-CX6DX
+...                 NIC_Mellanox-CX7VEAT    NIC_Cavium-A063-50G    NIC_Cavium-A063-100G

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,13 @@ DEFAULTS = {
 }
 """Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
 
+_NAMED_BY_TAGS = {
+    "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
+    "NF_SIZES": (r"NF(0\.5|1|2)C", "{}c"),
+    "VSWITCH": (r"([124])C", "{}"),
+    "FRAMES": (r"(\d+B|IMIX)", "{}"),
+}
+"""Choices that tags of rows stand for: the tag without `_`, and the word of the choice."""
 _PROJECT = Path(__file__).parents[4]
 Lookup = Callable[[str], object]
 """Value of a variable by name, None where it is not set."""
@@ -162,4 +170,20 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
 
 
 def _value(lookup: Lookup, name: str) -> str:
-    return str(lookup(name) or DEFAULTS[name])
+    """A choice by variable, else as tags to be included name it, else the default.
+
+    So `--include 2CANDIMIX` selects rows of that vSwitch size and frame, which the defaults do not have. Patterns with
+    wildcards name nothing: they select among the defaults.
+    """
+    return str(lookup(name) or _named_by_tags(lookup, name) or DEFAULTS[name])
+
+
+def _named_by_tags(lookup: Lookup, name: str) -> str:
+    """What `--include` names of a choice, such as `1,2`; empty for nothing."""
+    if name not in _NAMED_BY_TAGS:
+        return ""
+    tag, word = _NAMED_BY_TAGS[name]
+    patterns = [pattern.split("NOT")[0] for pattern in getattr(lookup("OPTIONS"), "include", None) or ()]
+    tags = [re.sub(r"[\s_]", "", each).upper() for pattern in patterns for each in re.split(r"AND|OR", pattern)]
+    matches = (re.fullmatch(tag, each) for each in tags)
+    return ",".join(dict.fromkeys(word.format(*match.groups()) for match in matches if match))

@@ -7,19 +7,29 @@ rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), w
 `--rerunfailed` and both kinds of tag patterns at once.
 """
 
+import re
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from robot.api import SuiteVisitor
 from robot.model import TagPatterns
 from robot.running import TestSuite
+from robot.utils import normalize
 
 from resources.libraries.python.deployment.worlds import layout_of, located, memory_of
-from resources.libraries.python.keywords.choices import Lookup, chosen_topology, resumed, suite_choice
+from resources.libraries.python.keywords.choices import (
+    Lookup,
+    chosen_profile,
+    chosen_topology,
+    resumed,
+    suite_choice,
+)
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
-from resources.libraries.python.recording.marker import NOTHING_FITS
+from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED
 from resources.libraries.python.recording.resume import key_of
+from resources.libraries.python.search.profiles import SOAK_GOAL
 
 _ARGUMENTS = 6
 PLACEHOLDER = "Place Of The Rows"
@@ -41,7 +51,9 @@ def rows_for(lookup: Lookup) -> Rows | None:
     if choice is None:
         return None
     topology = located(chosen_topology(lookup))
-    return make_rows(topology, layout_of(topology), choice.selection, choice.test_type, memory_of(topology))
+    soak = any(goal.name == SOAK_GOAL for goal in chosen_profile(lookup).goals)
+    layout, memory = layout_of(topology), memory_of(topology)
+    return make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
 
 
 def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
@@ -71,10 +83,11 @@ def cell_of(  # noqa: PLR0917 - as a row has them
 def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
     """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template.
 
-    Where all that is asked for cannot run, one test takes their place that fails and says why.
+    Where all that is asked for cannot run, one test takes their place that fails and says why. So it is where this is
+    the last suite of a run without any test, which Robot would call a success.
     """
     placeholder = suite.tests[0]
-    wanted, unwanted = TagPatterns(include), TagPatterns(exclude)
+    wanted, unwanted = _Patterns(include), _Patterns(exclude)
 
     def chosen(tags: Sequence[str]) -> bool:
         return (not include or wanted.match(tags)) and not unwanted.match(tags)
@@ -85,11 +98,51 @@ def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude:
             test = placeholder.deepcopy(name=row.name, tags=row.tags)
             test.body[0].args = row.arguments
             suite.tests.append(test)
+
+    def failing(name: str, tags: Sequence[str], text: str) -> None:
+        test = placeholder.deepcopy(name=name, tags=tags)
+        test.body[0].config(name="Fail", args=[text])
+        suite.tests.append(test)
+
     refused = [each for each in made.refused if chosen(each.tags)]
     if refused and not suite.tests:
-        test = placeholder.deepcopy(name=NOTHING_FITS, tags=refused[0].tags)
-        test.body[0].config(name="Fail", args=[_refusals(refused)])
-        suite.tests.append(test)
+        failing(NOTHING_FITS, refused[0].tags, _refusals(refused))
+    elif not _whole(suite).test_count:
+        failing(NOTHING_SELECTED, (), _nothing(len(made.rows), include, exclude))
+
+
+class _Patterns:
+    """Robot's patterns of tags, those that are plain words joined by AND as sets.
+
+    Job specifications have hundreds of these. Robot compares each word of each with each tag: minutes for 84 of them.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        plain = [pattern for pattern in patterns if re.fullmatch(r"[\w .+-]+", re.sub("OR|NOT", "*", pattern))]
+        self._sets = [frozenset(map(_normalized, pattern.split("AND"))) for pattern in plain]
+        self._others = TagPatterns([pattern for pattern in patterns if pattern not in plain])
+
+    def match(self, tags: Sequence[str]) -> bool:
+        """Whether any of them matches."""
+        words = frozenset(map(_normalized, tags))
+        return any(each <= words for each in self._sets) or bool(self._others.match(tags))
+
+
+def _normalized(tag: str) -> str:
+    return str(normalize(tag, ignore="_"))
+
+
+def _whole(suite: TestSuite) -> TestSuite:
+    """All suites of the run."""
+    return suite if suite.parent is None else _whole(suite.parent)
+
+
+def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:
+    options = [("--include", pattern) for pattern in include] + [("--exclude", pattern) for pattern in exclude]
+    given = " ".join(f"{option} {pattern}" for option, pattern in options)
+    if not given:
+        return "the run selects no test: no cell fits the chosen CELLS, NF_SIZES and NF_KINDS"
+    return f"the run selects no test: none of the {rows} rows of the last suite passes {given}, and none before it"
 
 
 def _refusals(refused: Sequence[Refused]) -> str:
@@ -102,16 +155,18 @@ class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not type
 
     Args:
         variables: Of the command line, as `NAME:value`.
+        include: Patterns of tags of the command line; Robot applies them afterwards.
     """
 
-    def __init__(self, variables: Sequence[str]) -> None:
+    def __init__(self, variables: Sequence[str], include: Sequence[str] = ()) -> None:
         self._variables = dict(variable.split(":", 1) for variable in variables if ":" in variable)
+        self._options = SimpleNamespace(include=include)
 
     def start_suite(self, suite: TestSuite) -> None:
         """Make the rows of one suite."""
         if not has_placeholders(suite):
             return
         own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
-        made = rows_for(resumed({**own, **self._variables}.get))
+        made = rows_for(resumed({**own, **self._variables, "OPTIONS": self._options}.get))
         if made is not None:
-            put_rows(suite, made)
+            put_rows(suite, made, self._options.include)

@@ -80,7 +80,7 @@ def make_rows(
     )
 
 
-def _refused(  # noqa: PLR0917 - as `_row` has them
+def _refused(
     topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
 ) -> Refused:
     cell = candidate.cell
@@ -91,9 +91,7 @@ def _refused(  # noqa: PLR0917 - as `_row` has them
     )
 
 
-def _row(  # noqa: PLR0917 - what a test is made of
-    topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType, *, soak: bool
-) -> Row:
+def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType, *, soak: bool) -> Row:
     threads = threads_per_nf(cell, layout, topology.dut.numa_node)
     suite = names.suite_id(topology, cell, threads)
     return Row(

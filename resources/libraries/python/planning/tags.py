@@ -4,6 +4,7 @@ Those of a cell alone are `names.tags`. Here are those that also depend on the t
 is there only where it is true: MEMIF where links are memif, NIC_ and DRV_ where there are NICs.
 """
 
+import re
 from collections.abc import Iterator
 
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
@@ -17,8 +18,8 @@ from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 from resources.libraries.python.planning.plan import threads_per_nf
 
 _MEDIUM_TAGS = {Medium.MEMIF: "MEMIF", Medium.VHOST_USER: "VHOST", Medium.VETH: "VETH"}
-_VIRTUAL = ("virtual", "virtio", "e1000", "82540em", "82574l", "vmxnet3")
-"""Beginnings of models of NICs that are emulated, without the name of their maker."""
+_VIRTUAL = r"(\w+-)?(virtual|virtio|e1000|82540em|82574l|vmxnet3)"
+"""Models of NICs that are emulated, with or without the name of a maker."""
 _SIMPLE = frozenset({NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.QEMU, NfKind.VPP, NfKind.QEMU_VPP, NfKind.SIM})
 """NFs that forward and do nothing else."""
 _DRIVER_ALIASES = {"iavf": "avf", "rdma": "rdma_core"}
@@ -66,8 +67,8 @@ def _testbed(topology: Topology) -> Iterator[str]:
     yield f"{len(topology.nodes)}_NODE_SINGLE_LINK_TOPO"
     if topology.world is World.LAB:
         nic = edges_of(topology).nic(1, 0, 1)
-        virtual = nic is not None and _short(nic.model or "").startswith(_VIRTUAL)
-        yield "VM_ENV" if virtual else "HW_ENV"
+        model = (nic.model if nic is not None else None) or ""
+        yield "VM_ENV" if re.match(_VIRTUAL, model, re.IGNORECASE) else "HW_ENV"
 
 
 def _short(model: str) -> str:
