@@ -251,3 +251,23 @@ def test_the_laptops_command_resumes_and_writes_its_report(tmp_path: Path) -> No
     assert (folder / "density.html").exists()
     assert second.stdout.splitlines()[-5:] == told[-5:]
     assert [each["event"] for each in events(folder)][3:] == ["started", "resumed", "started", "finished", "ended"]
+
+
+def test_suite_files_of_one_call_are_one_run_that_is_resumed_as_one(tmp_path: Path) -> None:
+    sources = [DENSITY / "csc-mrr.robot", DENSITY / "csp-mrr.robot"]
+    options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c")
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    done = run_robot(whole, *options, sources=sources)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kinds = [each["event"] for each in events(whole)]
+    assert (kinds.count("run"), kinds.count("finished")) == (1, 4)
+    assert [path.name for path in whole.glob("journal*")] == ["journal.jsonl"]
+    # As if the machine had lost power in the second file.
+    shutil.copytree(whole, torn)
+    journal = (torn / "journal.jsonl").read_bytes()
+    last = journal.rindex(b'"event":"finished"')
+    (torn / "journal.jsonl").write_bytes(journal[: last + 500])
+    resumed = run_robot(torn, *options, "-v", f"RESUME:{torn}", sources=sources)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert finished(torn) == 4  # the fourth is measured again, nothing else
+    assert dataset(torn) == dataset(whole)

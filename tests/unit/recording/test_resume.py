@@ -207,3 +207,16 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
     with pytest.raises(ConfigError, match="nothing was begun in this run"):
         past_of(tmp_path)
+
+
+def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_path: Path) -> None:
+    begin(tmp_path).close()
+    other = CHOICES.model_copy(update={"variables": {**CHOICES.variables, "FRAMES": "IMIX"}})
+    run = Run.go_on(tmp_path, other, ENVIRONMENT, "boot-1")
+    row = result()
+    run.started(row.asked)
+    run.ended(row, "PASS")
+    run.close()
+    assert len(past_of(tmp_path).done) == 1
+    with pytest.raises(ConfigError, match="suites of one run are on one testbed"):
+        Run.go_on(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")

@@ -97,7 +97,9 @@ class CharacterizationKeeper:
         same = resumed is not None and resumed.resolve() == folder.resolve()
         again = folder.resolve() in _BEGUN_HERE
         chosen = characterization_choices(lookup, topology)
-        if again or (same and (folder / CHARACTERIZATION_JOURNAL).is_file()):
+        if again:
+            run = Run.go_on(folder, chosen, environment, boot_id(), file=CHARACTERIZATION_JOURNAL)
+        elif same and (folder / CHARACTERIZATION_JOURNAL).is_file():
             run = Run.resume(
                 folder, chosen, environment, topology.world, boot_id(), file=CHARACTERIZATION_JOURNAL
             )  # fmt: skip
@@ -106,7 +108,7 @@ class CharacterizationKeeper:
         self._held.callback(run.close)
         self._goes_on = same
         _BEGUN_HERE.add(folder.resolve())
-        for line in () if again else run.remarks:
+        for line in run.remarks:
             logger.warn(line)
 
     def close(self) -> None:

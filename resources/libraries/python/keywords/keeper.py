@@ -42,6 +42,8 @@ class Keeper:
     def __init__(self, progress: ConsoleProgress) -> None:
         self._progress = progress
         self._folder: Path | None = None
+        self._begun_in: Path | None = None
+        """The folder of the run that an earlier suite has begun or resumed: each suite file opens the testbed anew."""
         self._run_or_none: Run | None = None
         self._reserve: Reserve | None = None
         self._cut_short = False
@@ -60,18 +62,21 @@ class Keeper:
         self._folder = folder
 
     def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
-        """Begin the journal of a run, or go on with it.
+        """Begin the journal of a run, or go on with it; suites of one Robot run share it.
 
         Raises:
             CsitError: The run is going on elsewhere, or was begun with other choices.
         """
         folder = self._prepared()
         chosen = choices(lookup, topology)
-        if resumed_folder(lookup) is None or has_only_characterizations(folder):
+        if self._begun_in == folder:
+            run = Run.go_on(folder, chosen, environment, boot_id())
+        elif resumed_folder(lookup) is None or has_only_characterizations(folder):
             run = Run.begin(folder, chosen, environment, command(lookup), boot_id())
         else:
             run = Run.resume(folder, chosen, environment, topology.world, boot_id())
         self._held.callback(run.close)
+        self._begun_in = folder
         for line in run.remarks:
             logger.warn(line)
         self._reserve = Reserve(folder)

@@ -58,7 +58,7 @@ class RunBegun(Event):
 
 
 class RunResumed(Event):
-    """The run goes on in another process; one of characterizations also in its next suite."""
+    """The run goes on in another process, or in its next suite that opens the testbed."""
 
     event: Literal["resumed"] = "resumed"
     boot_id: str | None

@@ -138,6 +138,29 @@ class Run:
         )
         return run
 
+    @classmethod
+    def go_on(
+        cls, folder: Path, choices: Choices, environment: Environment, boot_id: str | None, *, file: str = JOURNAL_FILE
+    ) -> Self:
+        """Go on with a run that this process has begun or resumed: another of its suites opens the testbed.
+
+        A suite may choose other cells or frames than the one before.
+
+        Raises:
+            ConfigError: It is of another testbed, whose tests would have the same names in the journal.
+        """
+        past = past_of(folder, file)
+        then = past.header.choices
+        if then.topology_digest != choices.topology_digest:
+            raise ConfigError(
+                f"suites of one run are on one testbed: {then.topology} for the first, {choices.topology} for this one; "
+                "give each a run and a folder (-d) of its own"
+            )
+        run = cls(Journal(past.path), past)
+        run._held.enter_context(run._journal)
+        run._write(lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment))
+        return run
+
     @property
     def past(self) -> Past:
         """All that has happened until now."""
