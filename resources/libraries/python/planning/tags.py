@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.plan import Medium, Nic
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import edges_of
@@ -22,8 +22,8 @@ _VIRTUAL = r"(\w+-)?(virtual|virtio|e1000|82540em|82574l|vmxnet3)"
 """Models of NICs that are emulated, with or without the name of a maker."""
 _SIMPLE = frozenset({NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.QEMU, NfKind.VPP, NfKind.QEMU_VPP, NfKind.SIM})
 """NFs that forward and do nothing else."""
-_DRIVER_ALIASES = {"iavf": "avf", "rdma": "rdma_core"}
-"""Drivers of ports whose name is not that of CSIT's tag."""
+_DRIVER_ALIASES = {"iavf": "avf", "rdma": "rdma-core"}
+"""Drivers of ports that CSIT calls otherwise."""
 
 
 def row_tags(  # noqa: PLR0917 - what a test is made of
@@ -71,7 +71,12 @@ def _testbed(topology: Topology) -> Iterator[str]:
         yield "VM_ENV" if re.match(_VIRTUAL, model, re.IGNORECASE) else "HW_ENV"
 
 
-def _short(model: str) -> str:
+def nic_driver(nic: Nic) -> str | None:
+    """How the vSwitch takes a port, in CSIT's words: `vfio-pci`, `avf`; None where the topology does not say."""
+    return _DRIVER_ALIASES.get(nic.driver, nic.driver) if nic.driver else None
+
+
+def short_model(model: str) -> str:
     """A NIC model without its maker, as CSIT's job specifications write it: `xxv710`."""
     return model.split("-", 1)[-1].lower()
 
@@ -83,10 +88,9 @@ def _nic(topology: Topology) -> Iterator[str]:
         return
     if nic.model:
         yield f"NIC_{nic.model}"
-        yield _short(nic.model).upper()
-    if nic.driver:
-        word = nic.driver.lower().replace("-", "_")
-        yield f"DRV_{_DRIVER_ALIASES.get(word, word).upper()}"
+        yield short_model(nic.model).upper()
+    if driver := nic_driver(nic):
+        yield f"DRV_{driver.upper().replace('-', '_')}"
     yield "RXQ_SIZE_0"  # descriptors of a queue: the driver's own default, and so is what a test asks for
     yield "TXQ_SIZE_0"
 

@@ -153,7 +153,7 @@ class Run:
         then = past.header.choices
         if then.topology_digest != choices.topology_digest:
             raise ConfigError(
-                f"suites of one run are on one testbed: {then.topology} for the first, {choices.topology} for this one; "
+                f"suites of one run are on one testbed: {then.topology} for the first, {choices.topology} for this; "
                 "give each a run and a folder (-d) of its own"
             )
         run = cls(Journal(past.path), past)

@@ -1,0 +1,301 @@
+"""`export --uti`: files that FD.io CSIT's ETL finds and its dashboard takes apart, with CSIT's units."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csit_utils.analysis.latency import merge, rescaled
+from csit_utils.commands.export import export
+from csit_utils.dataset.foreign import read_foreign
+from csit_utils.dataset.items import Foreign
+from csit_utils.report.uti import info_file
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
+from resources.libraries.python.model.goal import Goal, GoalResult
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.csit_utils import builders
+from tests.unit.planning.test_tags import csit_lab
+
+RATE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["rate"],
+    "properties": {
+        name: {
+            "type": "object",
+            "required": ["value", "unit"],
+            "properties": {"value": {"type": "number", "minimum": 0}, "unit": {"const": unit}},
+        }
+        for name, unit in (("rate", "pps"), ("bandwidth", "bps"))
+    },
+}
+BOUNDS = {
+    "type": "object",
+    "required": ["lower"],
+    "additionalProperties": False,
+    "properties": {"lower": RATE, "upper": RATE},
+}
+NUMBERS = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["avg", "hdrh", "max", "min", "unit"],
+    "properties": {
+        "min": {"type": "integer", "minimum": 0},
+        "avg": {"type": "integer", "minimum": 0},
+        "max": {"type": "integer", "minimum": 1},
+        "hdrh": {"type": "string"},
+        "unit": {"const": "us"},
+    },
+}
+LOADS = ["pdr_0", "pdr_10", "pdr_50", "pdr_90"]
+LATENCY = {
+    "type": "object",
+    "required": LOADS,
+    "additionalProperties": False,
+    "properties": dict.fromkeys(LOADS, NUMBERS),
+}
+TEXTS = ["dut_type", "dut_version", "test_id", "test_name_long", "test_name_short", "tg_type", "tg_version"]
+TEST = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": [
+        *TEXTS, "duration", "end_time", "hosts", "telemetry", "message", "passed", "result", "start_time", "tags",
+        "test_documentation", "test_type", "version",
+    ],
+    "properties": {
+        **{name: {"type": "string", "minLength": 1} for name in TEXTS},
+        "duration": {"type": "number", "minimum": 0},
+        "start_time": {"type": "string", "format": "date-time"},
+        "end_time": {"type": "string", "format": "date-time"},
+        "hosts": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "telemetry": {"type": "array", "items": {"type": "string"}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "message": {"type": "string"},
+        "passed": {"type": "boolean"},
+        "test_documentation": {"type": "string"},
+        "test_type": {"enum": ["mrr", "ndrpdr", "soak"]},
+        "version": {"const": "1.5.1"},
+        "result": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": required,
+                    "properties": {"type": {"const": kind}, **properties},
+                }
+                for kind, required, properties in (
+                    ("unknown", ["type"], {}),
+                    ("mrr", ["type", "receive_rate"], {"receive_rate": {"type": "object", "required": ["rate"]}}),
+                    ("soak", ["type", "critical_rate"], {"critical_rate": BOUNDS}),
+                    (
+                        "ndrpdr",
+                        ["type", "ndr", "pdr"],
+                        {"ndr": BOUNDS, "pdr": BOUNDS, "latency_forward": LATENCY, "latency_reverse": LATENCY},
+                    ),
+                )
+            ]
+        },
+    },
+    "oneOf": [
+        {"properties": {"passed": {"const": True}, "message": {"const": ""}}},
+        {"properties": {"passed": {"const": False}, "message": {"minLength": 1}}},
+    ],
+}  # fmt: skip
+"""What we understand CSIT's model 1.5.1 to ask of the types that are written; their file itself is not copied here."""
+SOAK = Goal(name="SOAK", loss_ratio=1e-7)
+
+
+def content(result: Result) -> dict[str, Any]:
+    """What is written of a record, as it is read back; it keeps the model."""
+    made = info_file(result)
+    assert made is not None
+    read: dict[str, Any] = json.loads(json.dumps(made.content))
+    jsonschema.Draft202012Validator(TEST, format_checker=jsonschema.FormatChecker()).validate(read)
+    return read
+
+
+def on_a_lab(**keys: str) -> Result:
+    """A record of two chains of one NF on a testbed as CSIT has them."""
+    topology = csit_lab(**keys)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+    made = make_plan(topology, cell, topology.dut.layout)
+    drivers = {"vswitch": "vpp", "generator": "trex"}
+    facts = {"vswitch": {"vswitch": "VPP 26.02"}, "generator": {"generator": "TRex 3.08"}}
+    nodes = {"TG": builders.ENVIRONMENT.model_copy(update={"hostname": "tg-1"})}
+    environment = builders.ENVIRONMENT.model_copy(update={"nodes": nodes})
+    return builders.result(ServiceType.CSC, 2, 1).model_copy(
+        update={"plan": made, "drivers": drivers, "facts": facts, "environment": environment, "simulated": False}
+    )
+
+
+def test_names_of_a_lab_are_those_that_the_dashboard_takes_apart() -> None:
+    read = content(on_a_lab())
+    area = "tests.vpp.perf.nfv_density.dcr_memif.chain"
+    suite = "avf-eth-l2bd-2ch-4mif-2dcr2t-vppip4"
+    assert read["test_id"] == f"{area}.2n-25ge2p1xxv710-{suite}-ndrpdr.64b-1c-{suite}-ndrpdr"
+    assert (read["test_name_long"], read["test_name_short"]) == (f"xxv710-64b-2t1c-{suite}", suite)
+    assert (read["dut_type"], read["dut_version"]) == ("vpp", "VPP 26.02")
+    assert (read["tg_type"], read["tg_version"], read["hosts"]) == ("trex", "TRex 3.08", ["bench-1", "tg-1"])
+
+
+def test_csits_default_driver_is_not_in_names() -> None:
+    read = content(on_a_lab(model="Intel-E810CQ", driver="vfio-pci"))
+    assert ".2n-100ge2p1e810cq-eth-l2bd-2ch" in read["test_id"]
+    assert read["test_name_short"] == "eth-l2bd-2ch-4mif-2dcr2t-vppip4"
+
+
+def test_rates_are_what_was_forwarded_and_latency_is_in_microseconds() -> None:
+    record = builders.result(ServiceType.CSC, 2, 1)
+    read = content(record)["result"]
+    assert record.ndr is not None
+    assert read["ndr"]["lower"]["rate"]["value"] == record.ndr.throughput_pps
+    assert read["ndr"]["lower"]["bandwidth"]["value"] == pytest.approx(read["ndr"]["lower"]["rate"]["value"] * 84 * 8)
+    at = next(each for each in record.latency if each.label == "PDR50")
+    flows = [flow for flow in at.flows if flow.direction == "forward"]
+    written = read["latency_forward"]["pdr_50"]
+    assert written["min"] == round(min(flow.min_ns or 0 for flow in flows) / 1000)
+    assert written["max"] == round(max(flow.max_ns or 0 for flow in flows) / 1000)
+    histogram = HdrHistogram.decode(written["hdrh"])
+    assert histogram.get_total_count() == sum(flow.received for flow in flows)
+    whole = merge(flow.histogram for flow in flows if flow.histogram)
+    assert whole is not None
+    median_us = whole.get_value_at_percentile(50) / 1000
+    assert histogram.get_value_at_percentile(50) == pytest.approx(median_us, rel=0.01, abs=1)
+
+
+def test_our_own_reader_of_csits_files_reads_the_same_figures() -> None:
+    record = builders.result(ServiceType.CSC, 2, 1)
+    items = read_foreign(json.dumps(content(record)).encode(), "x.info.json")
+    assert items is not None
+    (item,) = items
+    assert isinstance(item, Foreign), item
+    assert record.pdr is not None
+    assert item.row.pdr_lower_pps == record.pdr.throughput_pps
+    assert (item.row.frame, item.row.started_at) == ("64B", record.started_at.replace("Z", ".000+00:00"))
+
+
+def test_mrr_has_the_deviation_of_the_values() -> None:
+    record = builders.mrr_result(ServiceType.CSP, 1, 2)
+    assert record.mrr is not None
+    rate = content(record)["result"]["receive_rate"]["rate"]
+    assert rate["values"] == list(record.mrr.receive_rates_pps)
+    mean = sum(rate["values"]) / len(rate["values"])
+    assert rate["stdev"] ** 2 == pytest.approx(sum((each - mean) ** 2 for each in rate["values"]) / len(rate["values"]))
+
+
+def test_soak_has_both_bounds() -> None:
+    found = GoalResult(goal=SOAK, lower_pps=1e6, upper_pps=1.1e6, throughput_pps=None, complete=True)
+    record = builders.result(ServiceType.CSC, 1, 1).model_copy(update={"soak": found, "ndr": None, "pdr": None})
+    read = content(record)
+    assert read["test_type"] == "soak"
+    assert read["test_id"].endswith("-soak")
+    assert read["result"]["critical_rate"]["upper"]["rate"] == {"value": 1.1e6, "unit": "pps"}
+
+
+def test_a_search_without_a_lower_bound_is_no_passed_test_of_csit() -> None:
+    record = builders.result(ServiceType.CSC, 1, 1)
+    assert record.ndr is not None
+    none = record.ndr.model_copy(update={"lower_pps": None, "throughput_pps": None})
+    read = content(record.model_copy(update={"ndr": none}))
+    assert (read["passed"], read["result"]) == (False, {"type": "unknown"})
+    assert read["message"] == "NDR: no load was low enough"
+
+
+def test_what_could_not_be_planned_and_what_is_simulated_says_so() -> None:
+    failed = content(builders.does_not_fit(ServiceType.CSC, 10, 10))
+    assert not failed["passed"]
+    record = builders.result(ServiceType.VSC, 1, 1).model_copy(update={"simulated": True})
+    read = content(record)
+    assert read["hosts"] == ["simulated"]
+    assert ".vm_vhost.chain.2n-simulated-" in read["test_id"]
+
+
+def test_latency_tests_have_no_place() -> None:
+    record = builders.result(ServiceType.CSC, 1, 1)
+    assert info_file(record.model_copy(update={"asked": record.asked.model_copy(update={"test_type": TestType.LATENCY})})) is None  # fmt: skip # noqa: E501
+
+
+@given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=2))
+@settings(max_examples=50)
+def test_no_name_leaves_the_folder(name: str, drivers: list[str]) -> None:
+    record = builders.result(ServiceType.CSC, 1, 1)
+    assert record.plan is not None
+    asked = record.asked.model_copy(update={"frame": Frame(name=name, parts=(FramePart(frame_bytes=64),))})
+    changes = {
+        "asked": asked,
+        "plan": record.plan.model_copy(update={"suite_id": name}),
+        "drivers": dict(zip(["vswitch", "generator"], drivers, strict=False)),
+    }
+    made = info_file(record.model_copy(update=changes))
+    assert made is not None
+    assert all(part and "/" not in part and part not in {".", ".."} and "\0" not in part for part in made.path)
+
+
+@given(st.lists(st.integers(0, 50_000_000_000), min_size=1, max_size=50))
+def test_microseconds_keep_every_sample(values_ns: list[int]) -> None:
+    nanoseconds = HdrHistogram(1, 60_000_000_000, 3)
+    for value in values_ns:
+        nanoseconds.record_value(value)
+    made = rescaled(nanoseconds, lambda value: round(value / 1000), 60_000_000)
+    assert made is not None
+    assert made.get_total_count() == len(values_ns)
+    assert made.get_max_value() == pytest.approx(max(values_ns) / 1000, rel=0.003, abs=1)
+
+
+def written(folder: Path, *records: Result) -> list[Path]:
+    """Files of records, one each."""
+    paths = [folder / f"{number}.json" for number, _ in enumerate(records)]
+    for path, record in zip(paths, records, strict=True):
+        path.write_text(record.model_dump_json(), encoding="utf-8")
+    return paths
+
+
+def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
+    inputs = written(tmp_path, builders.result(ServiceType.CSC, 1, 1), builders.mrr_result(ServiceType.CSC, 1, 1))
+    out = tmp_path / "uti"
+    export(inputs, uti=True, output=out, job="csit-vpp-perf-{type}-daily-master-2n-lab", build=7, compress=True)
+    for kind in ("mrr", "ndrpdr"):
+        build = out / f"csit-vpp-perf-{kind}-daily-master-2n-lab" / "7" / "tests"
+        tests = [path for path in build.rglob("*.info.json.gz") if path.name != "suite.info.json.gz"]
+        assert len(tests) == 1
+        read = json.loads(gzip.decompress(tests[0].read_bytes()))
+        assert read["test_type"] == kind
+        assert tests[0].relative_to(build.parent).parts[:-1] == tuple(read["test_id"].split(".")[:-1])
+        whole = json.loads(gzip.decompress((build / "suite.info.json.gz").read_bytes()))
+        assert (whole["suite_id"], whole["start_time"], whole["duration"]) == (
+            "tests",
+            read["start_time"],
+            read["duration"],
+        )
+    assert not list(out.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"uti": False}, "say in which form"),
+        ({"job": "nightly"}, "CSIT's ETL does not find such a name"),
+        ({"job": "csit-vpp-perf-../../x"}, "CSIT's ETL does not find such a name"),
+        ({"job": "csit-vpp-perf-mrr-daily-master-2n-lab"}, r"tests of mrr and ndrpdr in one job; write {type}"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, options: dict[str, Any], expected: str) -> None:
+    inputs = written(tmp_path, builders.result(ServiceType.CSC, 1, 1), builders.mrr_result(ServiceType.CSC, 1, 1))
+    given_options = {"uti": True, "output": tmp_path / "uti", "job": None, "build": 1, "compress": False, **options}
+    with pytest.raises(ConfigError, match=expected):
+        export(inputs, **given_options)
+
+
+def test_two_runs_of_a_test_are_not_written_over_each_other(tmp_path: Path) -> None:
+    record = builders.result(ServiceType.CSC, 1, 1)
+    again = record.model_copy(update={"started_at": "2026-11-21T10:00:00Z"})
+    with pytest.raises(ConfigError, match="more than once"):
+        export(written(tmp_path, record, again), uti=True, output=tmp_path / "uti", job=None, build=1, compress=False)
