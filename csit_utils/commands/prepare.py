@@ -64,12 +64,12 @@ def prepare(
             return
         tell = functools.partial(typer.echo, err=True)
         token, done = preparing.apply(machines, proposals, reason, lease_s, wait_s=wait_s, tell=tell)
-    for each in done:
-        _print_done(each)
+    for prepared in done:
+        _print_done(prepared)
     if token:
         typer.echo(f"reserved for {lease}; ./csit release {topology} puts all back", err=True)
         typer.echo(f"{TOKEN_VARIABLE}={token}")
-    if any(each.short for each in done):
+    if any(prepared.short for prepared in done):
         raise typer.Exit(1)
 
 

@@ -50,7 +50,7 @@ def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> 
     done = [(path, old, new) for path, old, new in said["changed"]]
     wrong = [(path, value[path], new) for path, _, new in done if new != value[path]]
     stopped = ["irqbalance: stopped (it moves interrupts while packets are measured)"] if said["irqbalance"] else []
-    failed = ["irqbalance could not be stopped"] if wanted.stop_irqbalance and not said["irqbalance"] else []
+    failed = ["irqbalance could not be stopped"] if said["irqbalance"] is False else []
     return Tuned(
         tuple(changes(done, wanted.settings)),
         (*_refused(said["refused"]), *failed),
@@ -70,7 +70,8 @@ def restore(connection: Connection, python: str) -> Tuned:
     if said["restarted"]:
         notes.append("it has restarted since it was prepared, and has the settings of its start")
     done = changes((path, old, new) for path, old, new in said["restored"])
-    return Tuned(tuple(done), _refused(said["failed_paths"]), notes=tuple(notes))
+    failed = ["irqbalance could not be started again"] if said["irqbalance"] is False else []
+    return Tuned(tuple(done), (*_refused(said["failed_paths"]), *failed), notes=tuple(notes))
 
 
 def _refused(rows: Collection[tuple[str, str]]) -> tuple[str, ...]:

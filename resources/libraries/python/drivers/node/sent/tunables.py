@@ -54,7 +54,8 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     Returns:
         Of look `files`, the text of each setting that there is. Of apply `changed`, a list of [path, old, new], and
         `refused`, of [path, why]. Of restore `restored`, as `changed`, `failed_paths`, as `refused`, and `restarted`.
-        Of both `irqbalance`, whether it was stopped or started. Or `failed` with a sentence.
+        Of both `irqbalance`, whether it was stopped or started; None where there was nothing to do. Or `failed` with a
+        sentence.
     """
     root, directory = Path(arguments.get("root") or "/"), Path(arguments.get("directory") or DIRECTORY)
     if arguments["do"] == "look":
@@ -91,7 +92,7 @@ def _apply(root: Path, directory: Path, asked: dict[str, Any]) -> dict[str, Any]
     if todo or daemon:
         _save(directory, record)
     # First: it moves interrupts while it runs.
-    stopped = daemon is not None and _stop(daemon)
+    stopped = _stop(daemon) if daemon else None
     changed, refused = [], []
     for path, old, value in todo:
         problem = _write(root, path, value)
@@ -105,7 +106,7 @@ def _apply(root: Path, directory: Path, asked: dict[str, Any]) -> dict[str, Any]
 
 def _restore(root: Path, directory: Path, _: dict[str, Any]) -> dict[str, Any]:
     record = _load(directory)
-    said: dict[str, Any] = {"restored": [], "failed_paths": [], "irqbalance": False, "restarted": False}
+    said: dict[str, Any] = {"restored": [], "failed_paths": [], "irqbalance": None, "restarted": False}
     if record is None:
         return said
     if record["boot_id"] != _read(root / "proc/sys/kernel/random/boot_id"):
@@ -180,7 +181,8 @@ def _save(directory: Path, record: dict[str, Any]) -> None:
 
 def _processes(root: Path) -> Iterator[int]:
     for path in (root / "proc").glob("[0-9]*/comm"):
-        if _read(path) == _DAEMON:
+        # One that has ended and was not waited for has no command line any more.
+        if _read(path) == _DAEMON and _read(path.with_name("cmdline")):
             yield int(path.parent.name)
 
 
