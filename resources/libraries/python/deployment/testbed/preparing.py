@@ -28,6 +28,8 @@ class Proposal:
     changes: tuple[Change, ...]
     busy: str
     """Why nothing can be changed now; empty where it can."""
+    prepared: bool
+    """It was prepared before, and its settings of before that are on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def _propose(topology: Topology, place: Place, cells: Collection[Cell]) -> Propo
         busy = f"a run is alive there{f', pid {left.owner.pid} of {left.owner.user}' if left.owner else ''}"
     elif left.settings:
         busy = "a run that was killed has left settings changed; ./csit cleanup TOPOLOGY --yes puts them back"
-    return Proposal(place.name, wanted, tuple(changes(rows, wanted.settings)), busy)
+    return Proposal(place.name, wanted, tuple(changes(rows, wanted.settings)), busy, prepared=left.prepared is not None)
 
 
 def apply(
@@ -74,7 +76,8 @@ def apply(
 ) -> tuple[str | None, list[Prepared]]:
     """Change what was proposed, under a reservation: the one in the environment, or one that is taken now.
 
-    All machines or none: where one fails, the others are as they were, and a reservation taken for this is given back.
+    All machines or none: where one fails, the others are put back, and a reservation taken for this is given back. A
+    machine that was prepared before stays so.
 
     Args:
         machines: Of the testbed.
@@ -105,7 +108,8 @@ def apply(
         done = []
         for each in proposals:
             place = machines.places[each.machine]
-            undo.callback(restore, place)
+            if not each.prepared:
+                undo.callback(restore, place)
             tuned = tuning.apply(place.connection, place.python, each.wanted, claim.owner)
             said = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
             done.append(Prepared(each, said, tuned.short))

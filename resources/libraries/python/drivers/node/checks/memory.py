@@ -27,7 +27,8 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     # Those that somebody has taken stay taken: as many have to come on top.
     there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
     pages = sum(each.total for each in there if each.size_kb == 2048) - (here - wanted) // 2
-    mend = f"echo {pages} > /sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"
+    path = f"/sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"
+    mend = f"./csit prepare TOPOLOGY, or echo {pages} > {path}"
     if needed > here:
         text = f"{why} needs {needed} MB on NUMA {node.numa_node}, {here} MB are free there"
         yield problem(place, "huge pages", text, mend)

@@ -90,7 +90,10 @@ def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Findi
     isolated = listed(cpu.isolated)
     exposed = [each for each in planned if each not in isolated]
     arguments = f"isolcpus={ranges(planned)} nohz_full={ranges(planned)} rcu_nocbs={ranges(planned)}"
-    mend = f"boot with {arguments} (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub)"
+    mend = (
+        f"boot with {arguments} (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub); "
+        "./csit prepare TOPOLOGY --dry-run prints the line"
+    )
     if exposed:
         text = f"{len(exposed)} of {len(planned)} CPUs that plans use are not isolated: {ranges(exposed)}"
         yield wish(place, "isolation", f"{text}; other work gets on them", mend)
