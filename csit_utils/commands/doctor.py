@@ -25,7 +25,7 @@ def doctor(
 
     Ends with 1 when there is a problem, which makes runs fail or their figures wrong. What could only be better
     is a wish: runs go on without it. Nodes of a lab are asked side by side; one that cannot be reached is one line,
-    and the others are looked at all the same.
+    and the others are looked at all the same. What can be set at run time, ./csit prepare sets.
 
     \b
     ./csit doctor                                          this machine
