@@ -23,7 +23,7 @@ def cleanup(
 
     Namespaces, processes, ports that were moved or have another driver, kernel settings: by what such a run wrote down
     before it made them, so nothing of anybody else's is touched. Runtimes of agents go when unused for 30 days. Refuses
-    while a run is alive, or while somebody else has the reservation. Settings that ./csit prepare changed are put back
+    while a run is alive, or while another user has the reservation. Settings that ./csit prepare changed are put back
     when the reservation of that time has ended.
 
     \b

@@ -62,8 +62,8 @@ def prepare(
             for each in proposals:
                 _print_proposal(each)
             return
-        tell = functools.partial(typer.echo, err=True)
-        token, done = preparing.apply(machines, proposals, reason, lease_s, wait_s=wait_s, tell=tell)
+        report = functools.partial(typer.echo, err=True)
+        token, done = preparing.apply(machines, proposals, reason, lease_s, wait_s=wait_s, report=report)
     for prepared in done:
         _print_done(prepared)
     if token:
@@ -98,12 +98,12 @@ def _print_proposal(proposal: Proposal) -> None:
 
 def _print_done(done: Prepared) -> None:
     name, wanted = done.proposal.machine, done.proposal.wanted
-    for line in (*done.said, *wanted.unavailable):
+    for line in (*done.lines, *wanted.unavailable):
         typer.echo(f"{name}: {line}", err=True)
     for line in done.short:
-        mend = "memory is fragmented or in use: prepare it right after a restart, or set them in the boot loader"
-        typer.echo(f"{name}: {line}; {mend}", err=True)
-    if not done.said:
+        advice = "memory is fragmented or in use: prepare it right after a restart, or set them in the boot loader"
+        typer.echo(f"{name}: {line}; {advice}", err=True)
+    if not done.lines:
         typer.echo(f"{name}: every setting is as it should be", err=True)
     if wanted.boot:
         typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}", err=True)

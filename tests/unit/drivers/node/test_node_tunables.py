@@ -118,7 +118,7 @@ def test_after_a_restart_nothing_is_put_back(machine: Machine) -> None:
     assert machine.now()[SWAPPINESS] == "40", "what was there before the restart is no longer of interest"
 
 
-def test_what_the_kernel_refuses_is_told_and_the_rest_is_done(
+def test_what_the_kernel_refuses_is_reported_and_the_rest_is_done(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = tunables._write

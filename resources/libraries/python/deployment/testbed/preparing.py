@@ -16,7 +16,7 @@ from resources.libraries.python.errors import InUse
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.topology import Topology
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Prepared:
     """What came of preparing a machine."""
 
     proposal: Proposal
-    said: tuple[str, ...]
+    lines: tuple[str, ...]
     """What was changed, and what the kernel refused; a sentence each."""
     short: tuple[str, ...]
     """Settings that got less than asked for, a sentence each."""
@@ -72,7 +72,7 @@ def _propose(topology: Topology, place: Place, cells: Collection[Cell]) -> Propo
 
 
 def apply(
-    machines: Machines, proposals: Collection[Proposal], reason: str, lease_s: float, *, wait_s: float, tell: Tell
+    machines: Machines, proposals: Collection[Proposal], reason: str, lease_s: float, *, wait_s: float, report: Report
 ) -> tuple[str | None, list[Prepared]]:
     """Change what was proposed, under a reservation: the one in the environment, or one that is taken now.
 
@@ -85,22 +85,22 @@ def apply(
         reason: Why, for others to read.
         lease_s: For how long a new reservation is.
         wait_s: How long to wait for others.
-        tell: Is told whom this waits for.
+        report: Gets a line about each holder this waits for.
 
     Returns:
         The token of a reservation that was taken, which belongs into the environment variable CSIT_RESERVATION; and
         what came of it.
 
     Raises:
-        InUse: Somebody else has a machine, or a run is alive there.
+        InUse: A machine is reserved by another user, or a run is alive there.
         CsitError: A machine cannot be asked or changed.
     """
     claim = Claim(machines.topology.metadata.name, reason, lease_s, heartbeat=False)
     with ExitStack() as undo:
         joined = _join(machines)
         if not joined:
-            for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, tell):
-                tell(sentence)
+            for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+                report(sentence)
             undo.callback(reservation.release, machines.reservable, claim.token)
         for each in proposals:
             if each.busy:
@@ -111,8 +111,8 @@ def apply(
             if not each.prepared:
                 undo.callback(restore, place)
             tuned = tuning.apply(place.connection, place.python, each.wanted, claim.owner)
-            said = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
-            done.append(Prepared(each, said, tuned.short))
+            lines = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
+            done.append(Prepared(each, lines, tuned.short))
         undo.pop_all()
     return (None if joined else claim.token), done
 

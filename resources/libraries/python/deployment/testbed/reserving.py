@@ -61,7 +61,7 @@ def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) 
     Args:
         topology: The testbed.
         token: Of the reservation; None for the one in the environment.
-        tell: Is told what is put back.
+        tell: Gets a line for each setting that is put back.
 
     Returns:
         A sentence for each machine that was not ours.
@@ -83,7 +83,7 @@ def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) 
 
 
 def break_open(topology: Topology, tell: Tell = lambda _: None) -> dict[str, Holder | None]:
-    """Take a testbed away from whoever has it, and put its settings back; returns from whom, by machine."""
+    """Take a testbed away from its holder and put its settings back; returns the holder, by machine."""
     with Machines(topology) as machines:
         broken = reservation.break_open(machines.reservable)
         failed = _put_back(machines, lambda _: True, tell)

@@ -88,10 +88,7 @@ def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
 
 @contextmanager
 def _reserved(machines: Machines) -> Iterator[bool]:
-    """Nobody else comes meanwhile: by the reservation that there is, or by one for the time that this takes.
-
-    Yields whether it is the former.
-    """
+    """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
     rows = standings(machines)
     refuse_strangers(rows)
     if all(row.ours for row in rows):

@@ -77,4 +77,4 @@ def restore(connection: Connection, python: str) -> Tuned:
 def _refused(rows: Collection[tuple[str, str]]) -> tuple[str, ...]:
     """One sentence for settings of a kind that are refused for one reason."""
     kinds = changes((path, "", why) for path, why in rows)
-    return tuple(f"{each.subject} stay{'' if len(each.numbers) > 1 else 's'} as it was: {each.new}" for each in kinds)
+    return tuple(f"{each.subject}: left unchanged: {each.new}" for each in kinds)
