@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import sqrt
 from statistics import median
 
 from csit_utils.analysis.alike import resolution_pps
 from csit_utils.analysis.density import asks_for
-from csit_utils.analysis.grouping import Measure, Metric, Series, System, bounds, series_of, system_of
+from csit_utils.analysis.grouping import Measure, Metric, Series, System, bounds, error_pps, series_of, system_of
 from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.dataset.rows import TestRow
 
@@ -79,8 +78,7 @@ def figure(row: TestRow, metric: Metric) -> Figure | None:
     found = bounds(row, metric)
     if found is None or found.lower is None:
         return None
-    error = (row.mrr_stdev_pps or 0.0) / sqrt(row.mrr_trials or 1) if metric is Metric.MRR else 0.0
-    return Figure(row, found.lower, found.upper, error)
+    return Figure(row, found.lower, found.upper, error_pps(row, metric))
 
 
 def figures(rows: Iterable[TestRow]) -> dict[Cell, list[Figure]]:

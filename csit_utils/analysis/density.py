@@ -3,10 +3,20 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import hypot, sqrt
+from math import hypot
 from statistics import fmean, stdev
 
-from csit_utils.analysis.grouping import Bounds, Measure, Metric, Series, belongs, bounds, series_of, systems_by_source
+from csit_utils.analysis.grouping import (
+    Bounds,
+    Measure,
+    Metric,
+    Series,
+    belongs,
+    bounds,
+    error_pps,
+    series_of,
+    systems_by_source,
+)
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.rows import TestRow
 
@@ -129,14 +139,14 @@ def _cell(rows: list[TestRow], metric: Metric, refused: RefusedCell | None) -> M
         fmean(lowers),
         fmean(uppers) if len(uppers) == len(measured) else None,
         stdev(lowers) if len(lowers) > 1 else None,
-        _noise(runs) if metric is Metric.MRR else 0.0,
+        _noise(runs, metric),
         **marks,  # type: ignore[arg-type]
     )
 
 
-def _noise(runs: tuple[TestRow, ...]) -> float:
+def _noise(runs: tuple[TestRow, ...], metric: Metric) -> float:
     """Standard error of the mean over all runs, from the scatter inside each of them."""
-    errors = [(row.mrr_stdev_pps or 0.0) / sqrt(row.mrr_trials or 1) for row in runs]
+    errors = [error_pps(row, metric) for row in runs]
     return hypot(*errors) / len(errors)
 
 
@@ -148,6 +158,9 @@ def asks_for(row: TestRow, metric: Metric | Measure) -> bool:
     """Whether a test was to find this metric. Soaks are searched by the tests that otherwise search NDR and PDR."""
     if metric is Metric.SOAK:
         return row.test_type in (None, "NDRPDR")
+    if metric is Metric.ORR:
+        # Not measured where the highest load of a search is that of MRR.
+        return row.test_type in (None, "MRR") and row.orr_pps is not None
     return row.test_type is None or metric.value in row.test_type
 
 

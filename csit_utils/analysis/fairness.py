@@ -14,8 +14,8 @@ def itemized(result: Result) -> tuple[Itemized, ...]:
     if result.itemized:
         return result.itemized
     goals = (itemize_goal(found, result.trials) for found in (result.ndr, result.pdr, result.soak) if found)
-    mrr = itemize("MRR", (trial for trial in result.trials if trial.trial.purpose == "mrr"))
-    return tuple(found for found in (*goals, mrr) if found is not None)
+    rate = itemize("MRR" if result.mrr else "ORR", (each for each in result.trials if each.trial.purpose == "mrr"))
+    return tuple(found for found in (*goals, rate) if found is not None)
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Fairness:
     """How equally the instances of a test are served at one of its loads. Rates are of both directions together."""
 
     number: str
-    """NDR, PDR, SOAK, MRR, or overload."""
+    """NDR, PDR, SOAK, MRR, ORR, or overload."""
     load_pps: float
     index: float | None
     """Jain's index; None for a single instance."""

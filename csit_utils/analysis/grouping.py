@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import sqrt
 from typing import NamedTuple
 
 from csit_utils.dataset.rows import OWN, TestRow
@@ -15,6 +16,11 @@ class Metric(StrEnum):
     PDR = "PDR"
     SOAK = "SOAK"
     MRR = "MRR"
+    ORR = "ORR"
+
+
+RECEIVE_RATES = (Metric.MRR, Metric.ORR)
+"""Means of several trials at one load; the others are bounds of a search."""
 
 
 class Measure(StrEnum):
@@ -127,7 +133,8 @@ def bounds(row: TestRow, metric: Metric) -> Bounds | None:
             row.soak_lowest_tried_pps,
         )
     else:
-        lower, upper, complete, tried = row.mrr_pps, row.mrr_pps, True, None
+        rate_pps = row.mrr_pps if metric is Metric.MRR else row.orr_pps
+        lower, upper, complete, tried = rate_pps, rate_pps, True, None
     if lower is None:
         upper = tried if upper is None else upper
     if lower is None and upper is None:
@@ -135,6 +142,19 @@ def bounds(row: TestRow, metric: Metric) -> Bounds | None:
     if complete is None and upper is None:
         upper = lower
     return Bounds(lower, upper, complete is not False)
+
+
+def trials_of(row: TestRow, metric: Metric) -> int | None:
+    """Trials that a receive rate is the mean of."""
+    return row.mrr_trials if metric is Metric.MRR else row.orr_trials if metric is Metric.ORR else None
+
+
+def error_pps(row: TestRow, metric: Metric) -> float:
+    """Standard error of a mean of trials; 0 for bounds of a search, which tell their own."""
+    if metric not in RECEIVE_RATES:
+        return 0.0
+    stdev_pps = row.mrr_stdev_pps if metric is Metric.MRR else row.orr_stdev_pps
+    return (stdev_pps or 0.0) / sqrt(trials_of(row, metric) or 1)
 
 
 def per_core(row: TestRow, metric: Metric) -> float | None:

@@ -8,7 +8,7 @@ from csit_utils.analysis.density import CellState, Matrix, MatrixCell
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.verdicts import verdict_of_runs
 
-_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR)
+_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
 _HAVE_FIGURES = (CellState.VALUE, CellState.AT_LEAST)
 _LIMITS = ("vswitch-bound", "nf-bound", "generator-bound")
 
@@ -35,7 +35,7 @@ class Headline:
 
     @property
     def metric(self) -> Metric:
-        """The one that says most: PDR, else NDR, soak rate, MRR."""
+        """The one that says most: PDR, else NDR, soak rate, MRR, ORR."""
         return next(metric for metric in _BEST_FIRST if metric in self.matrices)
 
     @property

@@ -26,7 +26,7 @@ from scipy.special import stdtr, stdtrit
 from csit_utils.analysis.alike import without_bounds
 from csit_utils.analysis.cells import Cell, Figure, resolution
 from csit_utils.analysis.change import CONFIDENCE, Method, Side
-from csit_utils.analysis.grouping import Measure, Metric
+from csit_utils.analysis.grouping import RECEIVE_RATES, Measure, Metric, trials_of
 
 
 class Judgement(NamedTuple):
@@ -62,9 +62,9 @@ def _interval(found: Figure, metric: Metric | Measure) -> tuple[float, float]:
         lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
         return lowest, inf if found.upper_pps is None else found.upper_pps
     if found.error_pps > 0:
-        reach = float(stdtrit(max(1, (found.row.mrr_trials or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
+        reach = float(stdtrit(max(1, (trials_of(found.row, metric) or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
         return found.value_pps - reach, found.value_pps + reach
-    if metric is not Metric.MRR and found.upper_pps == found.value_pps:
+    if metric not in RECEIVE_RATES and found.upper_pps == found.value_pps:
         return without_bounds(found.row, metric, found.value_pps)
     return found.value_pps, inf if found.upper_pps is None else found.upper_pps
 

@@ -24,6 +24,7 @@ def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
         Metric.PDR: row.pdr_verdict,
         Metric.SOAK: row.soak_verdict,
         Metric.MRR: row.mrr_verdict,
+        Metric.ORR: row.orr_verdict,
     }[metric]
     return tuple((own or row.verdicts).split())
 

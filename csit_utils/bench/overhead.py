@@ -73,7 +73,7 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
         try:
             clock, generator = experiment.deployment.parts.clock, experiment.deployment.parts.generator
             begin = clock()
-            generator.maximum_pps(Trial(load_pps=0.0, duration_s=0.3, frame=asked.frame, purpose="calibration"))
+            generator.highest_loads(Trial(load_pps=0.0, duration_s=0.3, frame=asked.frame, purpose="calibration"))
             once_s = clock() - begin
             begin = clock()
             experiment.search(["NDR", "PDR"])

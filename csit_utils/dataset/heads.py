@@ -5,7 +5,7 @@ import msgspec
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import VERSIONS, other_version
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.result import Result, was_lowered
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -28,8 +28,8 @@ class GoalResultHead(_Part, frozen=True):
     lowest_tried_pps: float | None = None
 
 
-class MrrHead(_Part, frozen=True):
-    """Of an MRR."""
+class ReceiveRateHead(_Part, frozen=True):
+    """Of an MRR or ORR."""
 
     offered_pps: float | None
     receive_rates_pps: tuple[float | None, ...]
@@ -101,7 +101,8 @@ class Head(_Part, frozen=True):
     pdr: GoalResultHead | None = None
     soak: GoalResultHead | None = None
     search: SearchHead | None = None
-    mrr: MrrHead | None = None
+    mrr: ReceiveRateHead | None = None
+    orr: ReceiveRateHead | None = None
     deployment: TimesHead | None = None
     broken: tuple[str, ...] = ()
     quarantined: str | None = None
@@ -158,7 +159,22 @@ def packed_head(text: bytes | str) -> PackedHead:
         raise ReadError(str(error)) from error
     if head.schema_version not in VERSIONS:
         raise ReadError(str(other_version({"schema_version": head.schema_version})))
-    return head
+    return _by_their_name(head)
+
+
+def _by_their_name(head: PackedHead) -> PackedHead:
+    """What an older record calls MRR, under what it was; see `Result`."""
+    found = head.mrr
+    if found is None or not was_lowered(
+        head.schema_version, found.offered_pps or 0.0, found.mean_pps or 0.0, simulated=head.simulated
+    ):
+        return head
+    findings = tuple(
+        FindingHead(each.kind, tuple("ORR" if number == "MRR" else number for number in each.numbers))
+        for each in head.verdict.findings
+    )
+    verdict = msgspec.structs.replace(head.verdict, findings=findings)
+    return msgspec.structs.replace(head, mrr=None, orr=found, verdict=verdict)
 
 
 def _without_packed(text: bytes) -> bytes:

@@ -17,7 +17,7 @@ from csit_utils.dataset.layout import TESTS, Layout
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-METRICS = {"NDR": "ndr_lower_pps", "PDR": "pdr_lower_pps", "SOAK": "soak_lower_pps", "MRR": "mrr_pps"}
+METRICS = {"NDR": "ndr_lower_pps", "PDR": "pdr_lower_pps", "SOAK": "soak_lower_pps", "MRR": "mrr_pps", "ORR": "orr_pps"}
 """Name to column."""
 CELL = (
     "origin", "simulated", "testbed", "service_type", "nf_chains", "nf_nodes", "nf_size", "vs_dtc", "frame", "goals",

@@ -101,12 +101,20 @@ class TestRow:
     mrr_l1_bps: float | None = None
     mrr_l2_bps: float | None = None
     mrr_pps_per_core: float | None = None
+    orr_offered_pps: float | None = None
+    orr_pps: float | None = None
+    orr_stdev_pps: float | None = None
+    orr_trials: int | None = None
+    orr_l1_bps: float | None = None
+    orr_l2_bps: float | None = None
+    orr_pps_per_core: float | None = None
     verdicts: str = ""
     """Of the test; each number has its own below."""
     ndr_verdict: str = ""
     pdr_verdict: str = ""
     soak_verdict: str = ""
     mrr_verdict: str = ""
+    orr_verdict: str = ""
     latency_verdict: str = ""
     evidence: str = ""
     search_algorithm: str | None = None
@@ -162,7 +170,7 @@ class InstanceRow:
     anchor: str
     test_name: str
     number: str
-    """NDR, PDR, SOAK, MRR, or overload."""
+    """NDR, PDR, SOAK, MRR, ORR, or overload."""
     load_pps: float
     trials: int
     instance: int

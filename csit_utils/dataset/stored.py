@@ -28,7 +28,7 @@ from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.result import Environment, LatencyAtLoad, Mrr, Result, Verdict
+from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Result, Verdict
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.recording.packed import NotUnpacked, unpack
 
@@ -38,7 +38,8 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "ndr": TypeAdapter(GoalResult | None),
     "pdr": TypeAdapter(GoalResult | None),
     "soak": TypeAdapter(GoalResult | None),
-    "mrr": TypeAdapter(Mrr | None),
+    "mrr": TypeAdapter(ReceiveRate | None),
+    "orr": TypeAdapter(ReceiveRate | None),
     "latency": TypeAdapter(tuple[LatencyAtLoad, ...]),
     "itemized": TypeAdapter(tuple[Itemized, ...]),
     "located": TypeAdapter(Located | None),
@@ -115,7 +116,7 @@ class Stored:
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
         """Throughput by instance and direction."""
-        return self._rows(instance_rows, ("itemized", "trials", "ndr", "pdr", "soak", "mrr"), anchors)
+        return self._rows(instance_rows, ("itemized", "trials", "ndr", "pdr", "soak", "mrr", "orr"), anchors)
 
     def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
         """Latency by load, instance and direction; without anchors the histograms are left out."""
@@ -220,6 +221,7 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> Result:
     """
     try:
         light = _KEYS.decode(text)
+        version: Any = msgspec.json.decode(light["schema_version"], type=str)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
         # Trials are the largest part, and stand for what older records do not itemize.
@@ -231,4 +233,6 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> Result:
         }
     except (NotUnpacked, msgspec.DecodeError, ValidationError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error}") from error
-    return Result.model_construct(test_name=row.test_name, **found)
+    simulated = bool(row.simulated)
+    partial = Result.model_construct(test_name=row.test_name, schema_version=version, simulated=simulated, **found)
+    return partial.rates_by_their_name()

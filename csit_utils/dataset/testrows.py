@@ -13,7 +13,7 @@ from csit_utils.dataset.heads import (
     FindingHead,
     GoalResultHead,
     Head,
-    MrrHead,
+    ReceiveRateHead,
     SearchHead,
     VerdictHead,
     head_of,
@@ -26,7 +26,7 @@ from resources.libraries.python.model.result import Verdict, VerdictKind, l1_bps
 from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.recording.packed import Counted, counted
 
-_NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "LATENCY")
+_NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "ORR", "LATENCY")
 _CACHED = 4096
 _OVERSUBSCRIBED = VerdictKind.OVERSUBSCRIBED.value
 Values = Mapping[str, Any]
@@ -152,9 +152,10 @@ def row_values(head: Head, asked: AskedParts, figures: Counted | CountedHead) ->
         row[f"{name}_verdict"] = about[name.upper()] if found else ""
         if found is not None:
             _goal(row, name, found, asked)
-    row["mrr_verdict"] = about["MRR"] if head.mrr else ""
-    if head.mrr is not None:
-        _mrr(row, head.mrr, asked)
+    for name, rate in (("mrr", head.mrr), ("orr", head.orr)):
+        row[f"{name}_verdict"] = about[name.upper()] if rate else ""
+        if rate is not None:
+            _receive_rate(row, name, rate, asked)
     if head.search is not None:
         _search(row, head.search)
     return row
@@ -187,12 +188,12 @@ def _goal(values: dict[str, Any], name: str, found: GoalResultHead, asked: Asked
     _derived(values, name, values[f"{name}_lower_pps"], asked)
 
 
-def _mrr(values: dict[str, Any], found: MrrHead, asked: AskedParts) -> None:
-    values["mrr_offered_pps"] = _finite(found.offered_pps)
-    values["mrr_pps"] = _finite(found.mean_pps)
-    values["mrr_stdev_pps"] = _finite(found.stdev_pps)
-    values["mrr_trials"] = len(found.receive_rates_pps)
-    _derived(values, "mrr", values["mrr_pps"], asked)
+def _receive_rate(values: dict[str, Any], name: str, found: ReceiveRateHead, asked: AskedParts) -> None:
+    values[f"{name}_offered_pps"] = _finite(found.offered_pps)
+    values[f"{name}_pps"] = _finite(found.mean_pps)
+    values[f"{name}_stdev_pps"] = _finite(found.stdev_pps)
+    values[f"{name}_trials"] = len(found.receive_rates_pps)
+    _derived(values, name, values[f"{name}_pps"], asked)
 
 
 def _search(values: dict[str, Any], record: SearchHead) -> None:

@@ -7,12 +7,12 @@ from math import floor, log10
 from csit_utils.analysis.answers import Answer, Evidence, Question, answers, latency_points
 from csit_utils.analysis.density import CellState, Matrix
 from csit_utils.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.answer_text import AnswerView, question_text, view
 from csit_utils.report.units import DASH, digits3, percent, rate
 
-_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR)
+_BEST_FIRST = (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR)
 _TYPES = ("VSC", "CSC", "CSP")
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -124,7 +124,7 @@ def _questions(chosen: Iterable[Matrix], seen: Evidence | None) -> list[Question
     """
     metrics = {matrix.metric: matrix for matrix in chosen}
     matrices = list(chosen)
-    if seen is None or not matrices or Metric.MRR in metrics:
+    if seen is None or not matrices or not metrics.keys().isdisjoint(RECEIVE_RATES):
         return []
     cells = [
         (place, cell)

@@ -70,7 +70,7 @@ class Shares:
     @property
     def title(self) -> str:
         """For a heading."""
-        where = {"MRR": "MRR, in overload", "overload": "in overload"}.get(self.item.number)
+        where = {"MRR": "MRR, in overload", "ORR": "ORR, in overload", "overload": "in overload"}.get(self.item.number)
         return where or f"{self.item.number}, at its lower bound"
 
 

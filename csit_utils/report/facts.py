@@ -190,7 +190,7 @@ def _profile(profile: SearchProfile) -> ProfileView:
     )
     notes = (
         f"A search ends after {seconds(profile.duration_max_s)} with the bounds it has.",
-        f"MRR: {profile.mrr_trials} trials of {seconds(profile.mrr_duration_s)}.",
+        f"MRR and ORR: {profile.mrr_trials} trials of {seconds(profile.mrr_duration_s)}.",
         f"Latency: {seconds(profile.latency_duration_s)} per load, "
         f"{profile.latency_probe_pps:g} probe frames per second, instance and direction.",
     )

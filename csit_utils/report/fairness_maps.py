@@ -13,10 +13,10 @@ from csit_utils.report.sentences import names
 from csit_utils.report.units import percent, rate
 
 NO_COUNTS = "no test of this cell counted by instance"
-OVERLOAD = ("overload", "MRR")
+OVERLOAD = ("overload", "MRR", "ORR")
 """Numbers that are measured beyond what the system can take."""
 _EQUAL = 0.9
-_ORDER = ("overload", "MRR", "PDR", "NDR", "SOAK")
+_ORDER = ("overload", "MRR", "ORR", "PDR", "NDR", "SOAK")
 
 Found = Mapping[str, Mapping[str, Fairness]]
 """By anchor of the test and number."""

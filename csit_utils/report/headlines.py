@@ -11,7 +11,7 @@ from csit_utils.report.blocks import Block, SystemView
 from csit_utils.report.links import cell_href
 from csit_utils.report.units import DASH, percent, rate
 
-_METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR)
+_METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)
 _WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
 
 

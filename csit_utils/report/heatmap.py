@@ -9,7 +9,7 @@ from itertools import pairwise
 from plotly.colors import sample_colorscale
 
 from csit_utils.analysis.density import CellState, Matrix, MatrixCell
-from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import facets
@@ -128,7 +128,7 @@ def gradient() -> str:
 
 def loss_definition(matrix: Matrix) -> str:
     """What the metric of a matrix means, from the goals of its tests."""
-    if matrix.metric is Metric.MRR:
+    if matrix.metric in RECEIVE_RATES:
         return "whatever is lost"
     allowed: dict[Metric, Callable[[TestRow], float | None]] = {
         Metric.NDR: lambda row: row.ndr_loss_ratio,
@@ -215,9 +215,10 @@ def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
     lines = [f"{where} · {metric} ({definition})"]
     if cell.state is CellState.BELOW:
         lines.append(f"below {rate(cell.value_pps)}: no load was low enough")
-    elif metric is Metric.MRR:
+    elif metric in RECEIVE_RATES:
         row = cell.runs[-1]
-        lines.append(f"mean {rate(cell.value_pps)} of {row.mrr_trials} trials, offered {rate(row.mrr_offered_pps)}")
+        offered_pps = row.mrr_offered_pps if metric is Metric.MRR else row.orr_offered_pps
+        lines.append(f"mean {rate(cell.value_pps)} of {trials_of(row, metric)} trials, offered {rate(offered_pps)}")
     elif cell.state is CellState.AT_LEAST:
         lines.append(f"at least {rate(cell.value_pps)}: the generator could offer no more")
     else:

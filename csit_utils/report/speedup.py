@@ -36,7 +36,8 @@ class Limits:
 
 def generator_limit(rows: Sequence[TestRow]) -> float | None:
     """The most that was offered in tests with these frames, as MRR tests tell."""
-    return max((row.mrr_offered_pps for row in rows if row.mrr_offered_pps is not None), default=None)
+    offered = (pps for row in rows for pps in (row.mrr_offered_pps, row.orr_offered_pps) if pps is not None)
+    return max(offered, default=None)
 
 
 def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: Limits) -> Figure | None:

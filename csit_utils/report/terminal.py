@@ -61,11 +61,12 @@ def print_table(contents: Contents, *, why: bool = False) -> None:
 
 
 def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
-    """NDR and PDR, unless nobody searched for them; soak rate and MRR where somebody measured them."""
+    """NDR and PDR, unless no test searched for them; soak rate, MRR and ORR where a test measured them."""
     searched = any(row.ndr_loss_ratio is not None or row.pdr_loss_ratio is not None for row in rows)
     others = [
         *([Metric.SOAK] if any(row.soak_loss_ratio is not None for row in rows) else []),
         *([Metric.MRR] if any(row.mrr_pps is not None for row in rows) else []),
+        *([Metric.ORR] if any(row.orr_pps is not None for row in rows) else []),
     ]
     return [*([Metric.NDR, Metric.PDR] if searched or not others else []), *others]
 

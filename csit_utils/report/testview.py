@@ -156,15 +156,14 @@ def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
         for found in (result.ndr, result.pdr, result.soak)
         if found is not None
     ]
-    if result.mrr is not None:
-        spread = f" ± {rate(result.mrr.stdev_pps)}" if result.mrr.stdev_pps is not None else ""
-        definition = f"{row.mrr_trials} trials, {rate(result.mrr.offered_pps)} offered, whatever is lost"
-        text = f"{rate(result.mrr.mean_pps)}{spread}"
-        views.append(
-            GoalView(
-                "MRR", definition, result.mrr.mean_pps, None, text, True, row.mrr_l1_bps, *_said(result.verdict, "MRR")
-            )
-        )
+    for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
+        if found is not None:
+            spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""
+            trials = len(found.receive_rates_pps)
+            definition = f"{trials} trials, {rate(found.offered_pps)} offered, whatever is lost"
+            text = f"{rate(found.mean_pps)}{spread}"
+            said = _said(result.verdict, name)
+            views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *said))
     return views
 
 

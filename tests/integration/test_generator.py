@@ -361,7 +361,8 @@ def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
 
 
 def test_the_maximum_can_be_measured(generator: BuiltInGenerator) -> None:
-    assert generator.maximum_pps(Trial(load_pps=1, duration_s=10, frame=B64)) > 50_000
+    highest = generator.highest_loads(Trial(load_pps=1, duration_s=10, frame=B64))
+    assert highest.offered_pps >= highest.search_pps > 50_000
 
 
 def test_a_trial_costs_little_besides_sending(generator: BuiltInGenerator) -> None:

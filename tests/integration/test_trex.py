@@ -161,7 +161,7 @@ class TestOnACable:
         assert "the generator" in (result.note or "")
 
     def test_the_highest_load_is_one_that_it_can_offer(self, generator: TrexGenerator) -> None:
-        maximum_pps = generator.maximum_pps(trial(0.0, duration_s=0.3))
+        maximum_pps = generator.highest_loads(trial(0.0, duration_s=0.3)).search_pps
         assert maximum_pps > 20_000
         result = undisturbed(generator, trial(maximum_pps / 2))
         assert not result.generator_limited
@@ -245,7 +245,7 @@ def test_a_search_through_a_service() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         connectivity = deployment.measure(trial(2000.0, duration_s=0.2))
         assert connectivity.loss_ratio == pytest.approx(0, abs=0.01)
-        most_pps = deployment.parts.generator.maximum_pps(trial(0.0, duration_s=0.3))
+        most_pps = deployment.parts.generator.highest_loads(trial(0.0, duration_s=0.3)).search_pps
         asked = profile("quick")
         outcome = search_throughput(
             deployment.measure,

@@ -38,11 +38,25 @@ RATES = (
     Explanation(
         "mrr",
         "MRR, maximum receive rate",
-        "What comes back when the generator offers all it can, whatever is lost on the way.",
+        "What comes back at line rate, or at the most that the generator can send where that is less, whatever is lost "
+        "on the way; as in FD.io CSIT.",
         "Packets per second, all service instances and both directions together.",
-        "Several trials of a fixed length at the highest load; the page shows their mean and standard deviation.",
-        "It is not a rate that a service can be run at. Overload may bring it far below NDR, or leave it above PDR. "
-        "It depends on the load that was offered, which the page states.",
+        "Several trials of a fixed length at that load; the page shows their mean and standard deviation.",
+        "It is not a rate that a service can be run at. Overload may bring it far below NDR (receive livelock: threads "
+        "that take packets in leave no CPU time to those that forward them, so that the more is offered the less comes "
+        "back), or leave it above PDR. It depends on the load that was offered, which the page states. Where ORR is "
+        "higher, the system forwards less under more load.",
+    ),
+    Explanation(
+        "orr",
+        "ORR, overload receive rate",
+        "What comes back at a chosen overload: at most four times the best rate that was seen to come back.",
+        "Packets per second, all service instances and both directions together.",
+        "Short trials at the highest load, at half of it and so on find the best rate; then several trials of a fixed "
+        "length at four times as much, the load where a search begins too. The page shows their mean and standard "
+        "deviation. It is not measured where line rate, or the most that the generator can send, is less than that: "
+        "then it would be MRR.",
+        "It is not CSIT's MRR, and not a rate that a service can be run at. Earlier versions called it MRR.",
     ),
     Explanation(
         "bandwidth",

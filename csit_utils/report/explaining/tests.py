@@ -43,7 +43,7 @@ TESTS = (
         "1 when all are equal, 1/n when one instance of n has everything.",
         "(sum x)² / (n · sum x²) over the rates forwarded per instance, both directions, in the good trials of the "
         "NDR and PDR lower bounds, and in overload: in the trial beyond the bounds that locates losses, or in those "
-        "of MRR. All instances are offered the same.",
+        "of MRR and ORR. All instances are offered the same.",
         "At NDR and PDR little is lost, so it is close to 1 even if one instance bears all the loss: look at the worst "
         "instance's loss beside it, and at the index in overload.",
     ),

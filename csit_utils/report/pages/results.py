@@ -61,13 +61,16 @@ def _has(row: TestRow, metric: Metric) -> bool:
         Metric.PDR: row.pdr_loss_ratio,
         Metric.SOAK: row.soak_loss_ratio,
         Metric.MRR: row.mrr_pps,
+        Metric.ORR: row.orr_pps,
     }
     return found[metric] is not None
 
 
 def _best_metric(row: TestRow) -> Metric:
     """The metric whose bandwidth and share per core a table shows, where it has room for one."""
-    return next((metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK) if _has(row, metric)), Metric.MRR)
+    return next(
+        (metric for metric in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR) if _has(row, metric)), Metric.ORR
+    )
 
 
 PAGE = Page("results", "Results", _build)

@@ -16,7 +16,7 @@ from resources.libraries.python.model.result import (
     DeploymentTimes,
     Environment,
     LatencyAtLoad,
-    Mrr,
+    ReceiveRate,
     Result,
     Verdict,
     VerdictKind,
@@ -257,7 +257,9 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
         "ndr": None,
         "pdr": None,
         "trials": trials,
-        "mrr": Mrr(offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]),
+        "mrr": ReceiveRate(
+            offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
+        ),
     }
     return base.model_copy(update={**fields, **changes})
 

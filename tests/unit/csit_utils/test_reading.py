@@ -110,7 +110,7 @@ def _record(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (_record(schema_version="2.0"), "schema version 2.0, this tool reads 1.4"),
+        (_record(schema_version="3.0"), "schema version 3.0, this tool reads 2.0"),
         (_record(passed="perhaps"), "not valid: passed"),
         (_record(surprise=1), "not valid: surprise"),
         ("{", "no valid JSON"),

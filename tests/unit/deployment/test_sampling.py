@@ -17,7 +17,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sweep import Bursts, Protocol, Rates, SweepSpec
-from resources.libraries.python.model.trial import Direction, FlowCount, Interval, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Interval, Trial, TrialResult
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.search.sweep import Load
 
@@ -68,9 +68,9 @@ class Logging:
             interface_sent=2 * total,
         )
 
-    def maximum_pps(self, trial: Trial) -> float:
+    def highest_loads(self, trial: Trial) -> HighestLoads:
         del trial
-        return 100_000.0
+        return HighestLoads(offered_pps=400_000.0, search_pps=100_000.0)
 
     def __getattr__(self, name: str) -> Any:  # the rest of the role
         return lambda: {} if name == "facts" else ()

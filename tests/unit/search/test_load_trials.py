@@ -4,13 +4,13 @@ import pytest
 from search_fakes import FRAME, LINE_PPS, Bench, capped
 
 from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.mrr import measure_mrr
+from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import CSIT
 
 
 def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
     bench = Bench(capped(6e6))
-    mrr, results = measure_mrr(bench.measure, CSIT, FRAME, LINE_PPS)
+    mrr, results = measure_receive_rate(bench.measure, CSIT, FRAME, LINE_PPS)
     assert len(results) == len(mrr.receive_rates_pps) == 10
     assert {trial.load_pps for trial in bench.asked} == {LINE_PPS}
     assert {trial.purpose for trial in bench.asked} == {"mrr"}
@@ -20,7 +20,9 @@ def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
 
 
 def test_one_mrr_trial_has_no_deviation() -> None:
-    mrr, _ = measure_mrr(Bench(capped(6e6)).measure, CSIT.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS)
+    mrr, _ = measure_receive_rate(
+        Bench(capped(6e6)).measure, CSIT.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS
+    )
     assert mrr.stdev_pps is None
 
 

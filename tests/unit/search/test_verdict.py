@@ -7,7 +7,7 @@ from test_connectivity import planned
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import CSIT
@@ -147,3 +147,14 @@ def test_of_several_machines_the_one_that_is_too_small_is_named() -> None:
     (finding,) = judge(plan).findings
     assert finding.kind is VerdictKind.OVERSUBSCRIBED
     assert finding.text == "the plan for TG needs 2 cores and 1 are there: data threads share"
+
+
+def test_an_mrr_below_the_rate_at_a_lower_load_is_explained() -> None:
+    def rate(mean_pps: float, offered_pps: float) -> ReceiveRate:
+        return ReceiveRate(offered_pps=offered_pps, receive_rates_pps=(mean_pps,), mean_pps=mean_pps, stdev_pps=None)
+
+    verdict = judged(mrr=rate(106e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
+    (line,) = [line for line in verdict.evidence_of("MRR") if "forwards less" in line]
+    assert "106000 pps came back of 3000000 pps, and 230000 pps of only 1000000 pps" in line
+    level = judged(mrr=rate(228e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
+    assert "forwards less" not in "\n".join(level.evidence)

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import CsitError, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Asked
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 
@@ -118,13 +118,13 @@ class CellUnderTest:
             _log.info("of a trial at a low rate a part is lost, and it is done again: %s", "; ".join(complaints))
         return complaints
 
-    def maximum_pps(self) -> float:
-        """The highest load that the generator can offer on this deployment, aggregate."""
+    def highest_loads(self) -> HighestLoads:
+        """What the generator can offer on this deployment, and where a search should begin."""
         trial = Trial(load_pps=0.0, duration_s=_CALIBRATION_S, frame=self._asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
-            most_pps = self.deployment.parts.generator.maximum_pps(trial)
+            highest = self.deployment.parts.generator.highest_loads(trial)
         self._clearing.overloaded()
-        return most_pps
+        return highest
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the deployed cell now; empty when all is well."""

@@ -8,20 +8,20 @@ from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad
+from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, ReceiveRate
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.priors import PriorBook
 from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.locate import locate, locating_trial
-from resources.libraries.python.search.mrr import measure_mrr
+from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.search.usage import usage
-from resources.libraries.python.search.verdict import MRR, judge
+from resources.libraries.python.search.verdict import MRR, ORR, judge
 
 
 class Experiment:
@@ -51,6 +51,8 @@ class Experiment:
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
         self._mrr_trials: tuple[TrialResult, ...] = ()
+        self._orr_trials: tuple[TrialResult, ...] = ()
+        self._highest: HighestLoads | None = None
         self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
         self.draft = Draft(topology=topology, asked=asked, environment=environment)
@@ -116,7 +118,7 @@ class Experiment:
 
         A soak profile has a goal of its own, which is searched whatever goals are named.
         """
-        asked, max_load_pps = self.draft.asked, self._max_load_pps()
+        asked, max_load_pps = self.draft.asked, self._highest_loads().search_pps
         soak = asked.profile.algorithm is Algorithm.SOAK
         profile = asked.profile.model_copy(
             update={"goals": tuple(goal for goal in asked.profile.goals if soak or goal.name in goals)}
@@ -172,21 +174,33 @@ class Experiment:
         return tuple(_worst_p99(row) for row in rows)
 
     def mrr(self) -> tuple[str, ...]:
-        """Measure the maximum receive rate; return it in words."""
+        """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""
         asked = self.draft.asked
-        max_load_pps = self._max_load_pps()
+        load_pps = self._highest_loads().offered_pps
 
         def trials() -> tuple[TrialResult, ...]:
-            self.draft.mrr, self._mrr_trials = measure_mrr(self.measure, asked.profile, asked.frame, max_load_pps)
+            self.draft.mrr, self._mrr_trials = measure_receive_rate(self.measure, asked.profile, asked.frame, load_pps)
             return self._mrr_trials
 
         self._locating(trials)
-        found = itemize(MRR, self._mrr_trials)
-        self.draft.itemized = (found,) if found is not None else ()
-        self._judge()
-        return tuple(
-            f"MRR {mrr.mean_pps:.0f} pps of {mrr.offered_pps:.0f} pps offered" for mrr in (self.draft.mrr,) if mrr
+        self._itemize_rate(MRR, self._mrr_trials)
+        return _rate_in_words(MRR, self.draft.mrr)
+
+    def orr(self) -> tuple[str, ...]:
+        """Measure the overload receive rate, unless it is at the load of the maximum one; return it in words."""
+        asked, highest = self.draft.asked, self._highest_loads()
+        if highest.search_pps >= highest.offered_pps:
+            return ("ORR is MRR: the load of a search is not lowered",)
+        self.draft.orr, self._orr_trials = measure_receive_rate(
+            self.measure, asked.profile, asked.frame, highest.search_pps, "orr"
         )
+        self._itemize_rate(ORR, self._orr_trials)
+        return _rate_in_words(ORR, self.draft.orr)
+
+    def _itemize_rate(self, number: str, trials: Sequence[TrialResult]) -> None:
+        found = itemize(number, trials)
+        self.draft.itemized += (found,) if found is not None else ()
+        self._judge()
 
     def remove(self) -> str | None:
         """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
@@ -199,9 +213,11 @@ class Experiment:
         finally:
             self.draft.remove_s = self._cell.remove_s
 
-    def _max_load_pps(self) -> float:
-        """The highest load that the generator can offer on this deployment."""
-        return self._cell.maximum_pps()
+    def _highest_loads(self) -> HighestLoads:
+        """Measured once for a deployment."""
+        if self._highest is None:
+            self._highest = self._cell.highest_loads()
+        return self._highest
 
     def _locating(self, run: Callable[[], Sequence[TrialResult]]) -> Sequence[TrialResult]:
         """Run trials that lose packets, and keep between which hops; return the trials."""
@@ -224,7 +240,10 @@ class Experiment:
         self.draft.verdict = judge(
             self.deployment.plan,
             outcome=self._outcome,
+            mrr=self.draft.mrr,
+            orr=self.draft.orr,
             mrr_trials=self._mrr_trials,
+            orr_trials=self._orr_trials,
             latency_trials=self._latency_trials,
             located=self.draft.located,
             affinity=self._cell.placed,
@@ -242,6 +261,10 @@ def describe(result: GoalResult) -> str:
         return f"{name} not reached: lower bound below {tried}"
     upper = "none" if result.upper_pps is None else f"{result.upper_pps:.0f} pps"
     return f"{name} {result.lower_pps:.0f} pps (upper bound {upper})"
+
+
+def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
+    return (f"{name} {found.mean_pps:.0f} pps of {found.offered_pps:.0f} pps offered",) if found else ()
 
 
 def _worst_p99(row: LatencyAtLoad) -> str:

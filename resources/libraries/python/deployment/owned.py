@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 
 
 class OwnedGenerator:
@@ -35,9 +35,9 @@ class OwnedGenerator:
         """Run one trial."""
         return self._generator.run(trial)
 
-    def maximum_pps(self, trial: Trial) -> float:
-        """Highest aggregate load that makes sense, in pps."""
-        return self._generator.maximum_pps(trial)
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered, and where a search should begin."""
+        return self._generator.highest_loads(trial)
 
     def facts(self) -> Mapping[str, str]:
         """How frames are sent."""

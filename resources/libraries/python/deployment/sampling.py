@@ -60,7 +60,7 @@ class Sampling:
             result = self._cell.measure(self._trial(load_pps / _WAYS, duration_s, 0.0))
             return result.offered_pps, result.forwarded_pps
 
-        found_pps = capacity(offer, self._cell.maximum_pps(), _LEAST_PPS)
+        found_pps = capacity(offer, self._cell.highest_loads().search_pps, _LEAST_PPS)
         if not found_pps:
             raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps on came back: choose rates, or look at the service")
         return found_pps / _WAYS / flows

@@ -77,7 +77,7 @@ class SharedServer:
             result = cell.measure(calibration(self._spec.frame, load_pps, self._protocol))
             return result.offered_pps, result.forwarded_pps
 
-        return capacity(offer, cell.maximum_pps(), LEAST_PPS)
+        return capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
 
     def _planned(self, company: tuple[str, ...], limits: Limits = _FREE) -> Plan:
         """Who is alone runs where it has neighbours otherwise."""

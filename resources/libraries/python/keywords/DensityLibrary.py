@@ -175,11 +175,22 @@ class DensityLibrary(MeasuringLibrary):
 
     @keyword
     def measure_mrr(self) -> None:
-        """Measure the maximum receive rate: what comes back at the highest load that can be offered.
+        """Measure the maximum receive rate: what comes back at line rate, or at the most that the generator can send.
 
         | Measure Mrr |
         """
         logger.info("; ".join(self._running.mrr()))
+
+    @keyword
+    def measure_orr(self) -> None:
+        """Measure the overload receive rate: what comes back at four times the best rate that was seen to come back.
+
+        Nothing is measured where line rate, or the most that the generator can send, is less than that: then it is MRR.
+
+        | Measure Mrr |
+        | Measure Orr |
+        """
+        logger.info("; ".join(self._running.orr()))
 
     @keyword
     def close_test(self, status: str, message: str) -> None:

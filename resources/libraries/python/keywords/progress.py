@@ -77,9 +77,9 @@ class ConsoleProgress:
             for name, goal in (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
             if goal is not None
         ]
-        if result.mrr is not None:
-            found.append(f"MRR {human_rate(result.mrr.mean_pps)}")
-        present = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak), ("MRR", result.mrr))
+        rates = (("MRR", result.mrr), ("ORR", result.orr))
+        found += [f"{name} {human_rate(rate.mean_pps)}" for name, rate in rates if rate is not None]
+        present = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak), *rates)
         numbers = {name: result.verdict.of(name) for name, number in present if number is not None}
         verdict = verdict_text(numbers or {"": result.verdict.kinds})
         note = " (simulated)" if result.simulated else ""

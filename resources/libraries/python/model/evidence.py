@@ -25,8 +25,8 @@ class Itemized(Frozen):
     """A throughput figure, itemized per instance and direction (draft-mkonstan-nf-service-density)."""
 
     number: str
-    """NDR and PDR: the good trials at the goal's lower bound. SOAK: its series there. MRR: all its trials. overload:
-    the trial beyond the bounds that locates losses."""
+    """NDR and PDR: the good trials at the goal's lower bound. SOAK: its series there. MRR, ORR: all their trials.
+    overload: the trial beyond the bounds that locates losses."""
     load_pps: float
     """Intended, aggregate."""
     trials: int

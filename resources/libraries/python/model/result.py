@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
@@ -13,10 +13,11 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
 
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "2.0"
 """Minor: a key was added. Major: a key changed its meaning or went away."""
-SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3", "1.4"]
-"""All that this version reads."""
+SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3", "2.0"]
+"""All that this version reads. What 1.x calls `mrr` is `orr` where its load had been lowered, see `was_lowered`."""
+_NOT_LOWERED = 2.0
 
 
 class Asked(Frozen):
@@ -67,7 +68,7 @@ class Finding(Frozen):
     kind: VerdictKind
     text: str
     numbers: tuple[str, ...] = ()
-    """What it is about: NDR, PDR, SOAK, MRR, LATENCY. Empty: all numbers of the test."""
+    """What it is about: NDR, PDR, SOAK, MRR, ORR, LATENCY. Empty: all numbers of the test."""
 
     def about(self, number: str) -> bool:
         """Whether it is about that number."""
@@ -98,10 +99,11 @@ class Verdict(Frozen):
         return tuple(finding.text for finding in self.findings if finding.about(number))
 
 
-class Mrr(Frozen):
-    """Maximum receive rate: what comes back at the highest load that can be offered, whatever is lost."""
+class ReceiveRate(Frozen):
+    """What comes back at a load beyond the limit, whatever is lost."""
 
     offered_pps: float
+    """Mean over the trials of what was really offered, aggregate."""
     receive_rates_pps: tuple[float, ...]
     """One per trial, aggregate of all instances and both directions."""
     mean_pps: float
@@ -187,7 +189,7 @@ def _is_none(value: object) -> bool:
 class Result(Frozen):
     """One test. `simulated` is true for everything that did not come from real packets."""
 
-    schema_version: SchemaVersion = "1.4"
+    schema_version: SchemaVersion = "2.0"
     test_id: str
     """Robot's long name of the test."""
     test_name: str
@@ -220,7 +222,11 @@ class Result(Frozen):
     """The load that keeps a small loss ratio over minutes."""
     search: SearchRecord | None = None
     """How the throughput search went about it; None in records before this key."""
-    mrr: Mrr | None = None
+    mrr: ReceiveRate | None = None
+    """Maximum receive rate: at line rate, or at the most that the generator can send."""
+    orr: ReceiveRate | None = Field(default=None, exclude_if=_is_none)
+    """Overload receive rate: at the load where a search begins, at most four times the best that was seen to come back.
+    None where that is the load of MRR."""
     latency: tuple[LatencyAtLoad, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     itemized: tuple[Itemized, ...] = ()
@@ -236,10 +242,42 @@ class Result(Frozen):
     rerun: Rerun | None = Field(default=None, exclude_if=_is_none)
     """None in records before this key."""
 
+    @model_validator(mode="after")
+    def _renamed_rates(self) -> "Result":
+        return self.rates_by_their_name()
+
+    def rates_by_their_name(self) -> "Result":
+        """What an older record calls MRR, under what it was."""
+        found = self.mrr
+        older = found is not None and was_lowered(
+            self.schema_version, found.offered_pps, found.mean_pps, simulated=self.simulated
+        )
+        if not older:
+            return self
+        verdict = self.verdict.model_copy(update={"findings": tuple(map(_renamed, self.verdict.findings))})
+        items = tuple(
+            item.model_copy(update={"number": "ORR"}) if item.number == "MRR" else item for item in self.itemized
+        )
+        return self.model_copy(update={"mrr": None, "orr": found, "itemized": items, "verdict": verdict})
+
     @property
     def cell(self) -> Cell:
         """The cell that was asked for."""
         return self.asked.cell
+
+
+def was_lowered(version: str, offered_pps: float, mean_pps: float, *, simulated: bool) -> bool:
+    """Whether the load of a record's `mrr` had been lowered, as versions 1.x did with real packets.
+
+    They offered at most four times the best that had come back. Where less than twice of what came back was offered,
+    that limit was not reached, and the load was the most that the generator could send.
+    """
+    return version.startswith("1.") and not simulated and offered_pps >= _NOT_LOWERED * mean_pps
+
+
+def _renamed(finding: Finding) -> Finding:
+    numbers = tuple("ORR" if number == "MRR" else number for number in finding.numbers)
+    return finding.model_copy(update={"numbers": numbers})
 
 
 def l2_bps(rate_pps: float, frame: Frame) -> float:

@@ -31,8 +31,8 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, clearing, search, mrr, latency, soak, locate, sweep, workload,
-    interference."""
+    """What the trial was for: connectivity, calibration, clearing, search, mrr, orr, latency, soak, locate, sweep,
+    workload, interference."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """What the packets are; None for what the generator sends as a rule."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
@@ -50,6 +50,15 @@ class Interval(Frozen):
     received: float
     delay_ns: float | None
     """Mean one-way delay of the packets that arrived."""
+
+
+class HighestLoads(Frozen):
+    """The highest loads of a deployed path, aggregate of all instances and both directions."""
+
+    offered_pps: float
+    """Line rate, or the most that the generator can send where that is less or no line rate is known."""
+    search_pps: float
+    """Where a search begins: less, where so much would only show how an overloaded system collapses."""
 
 
 def _is_empty(value: object) -> bool:

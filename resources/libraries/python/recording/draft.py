@@ -14,7 +14,7 @@ from resources.libraries.python.model.result import (
     Environment,
     Finding,
     LatencyAtLoad,
-    Mrr,
+    ReceiveRate,
     Rerun,
     Result,
     Verdict,
@@ -47,7 +47,8 @@ class Draft:
     pdr: GoalResult | None = None
     soak: GoalResult | None = None
     search: SearchRecord | None = None
-    mrr: Mrr | None = None
+    mrr: ReceiveRate | None = None
+    orr: ReceiveRate | None = None
     latency: tuple[LatencyAtLoad, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     deploy_s: float | None = None
@@ -105,6 +106,7 @@ class Draft:
             soak=self.soak,
             search=self.search,
             mrr=self.mrr,
+            orr=self.orr,
             latency=self.latency,
             affinity=self.affinity,
             deployment=times,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 
 
 class TrafficGenerator(Protocol):
@@ -15,8 +15,8 @@ class TrafficGenerator(Protocol):
     def run(self, trial: Trial) -> TrialResult:
         """Send, stop, let packets settle, then read the counters."""
 
-    def maximum_pps(self, trial: Trial) -> float:
-        """Highest aggregate load that can be offered, measured or known from the links (aggregate pps)."""
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered at most, measured or known from the links, and where a search should begin."""
 
     def facts(self) -> Mapping[str, str]:
         """What it turned out to be, for the record: versions, how it works on this machine. After `start`."""

@@ -144,8 +144,9 @@ class Bounds:
 def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
     """Sort trials by load for one goal. Trials that say nothing about the system under test are left out.
 
-    What the generator did not send in a trial that is charged counts as lost. Left out are also trials that were to end too early for this goal (see `informs`), and trials shorter than the goal's final
-    duration, once there is one long enough at the same load.
+    What the generator did not send in a trial that is charged counts as lost. Left out are also trials that were to end
+    too early for this goal (see `informs`), and trials shorter than the goal's final duration, once there is one long
+    enough at the same load.
     """
     by_load: dict[float, list[TrialResult]] = defaultdict(list)
     for result in results:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from resources.libraries.python.model.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Finding, Verdict, VerdictKind
+from resources.libraries.python.model.result import Affinity, Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.search.itemize import OVERLOAD
 from resources.libraries.python.search.limits import limits
@@ -13,6 +13,9 @@ from resources.libraries.python.search.stability import of_bands, of_bounds, of_
 from resources.libraries.python.search.throughput import SearchOutcome
 
 MRR = "MRR"
+ORR = "ORR"
+_COLLAPSE = 0.9
+"""Below this share of the rate at a lower load a system forwards less because more is asked of it."""
 
 _ORDER = (
     VerdictKind.NO_TRAFFIC,
@@ -36,7 +39,10 @@ def judge(
     plan: Plan,
     *,
     outcome: SearchOutcome | None = None,
+    mrr: ReceiveRate | None = None,
+    orr: ReceiveRate | None = None,
     mrr_trials: Sequence[TrialResult] = (),
+    orr_trials: Sequence[TrialResult] = (),
     latency_trials: Sequence[TrialResult] = (),
     located: Located | None = None,
     affinity: Iterable[Affinity] = (),
@@ -49,7 +55,10 @@ def judge(
     Args:
         plan: What was deployed.
         outcome: Of the throughput search, if there was one.
+        mrr: Maximum receive rate, if it was measured.
+        orr: Overload receive rate, if it was measured.
         mrr_trials: Trials at the highest load, if there were any.
+        orr_trials: Trials at a chosen overload, if there were any.
         latency_trials: Trials in which latency was measured, if there were any.
         located: Where packets are lost beyond the limit, if that was looked for.
         affinity: Planned and real placement of the data threads after deployment.
@@ -62,6 +71,7 @@ def judge(
         findings += _of_search(outcome)
         findings += of_bounds(outcome)
     findings += _of_mrr(mrr_trials)
+    findings += of_bands(orr_trials, (), (ORR,))
     findings += of_latency(latency_trials, outcome)
     if located is not None:
         findings += _of_location(plan, located, outcome, facts)
@@ -70,6 +80,8 @@ def judge(
     findings += _of_cores(plan)
     if not findings:
         findings.append(Finding(kind=VerdictKind.MEASURED, text=_calm(outcome, mrr_trials)))
+    if mrr is not None and orr is not None and mrr.mean_pps < _COLLAPSE * orr.mean_pps:
+        findings.append(Finding(kind=VerdictKind.MEASURED, text=_collapse(mrr, orr), numbers=(MRR,)))
     if outcome is not None:
         # Remarks of a search that changed no kind come last.
         known = {finding.text for finding in findings}
@@ -160,6 +172,13 @@ def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
     return findings + of_bands(trials, (), (MRR,))
 
 
+def _collapse(mrr: ReceiveRate, orr: ReceiveRate) -> str:
+    return (
+        f"MRR: {mrr.mean_pps:.0f} pps came back of {mrr.offered_pps:.0f} pps, and {orr.mean_pps:.0f} pps of only "
+        f"{orr.offered_pps:.0f} pps: under more load the system forwards less, so MRR may be below NDR"
+    )
+
+
 def _of_location(
     plan: Plan,
     located: Located,
@@ -167,7 +186,7 @@ def _of_location(
     facts: Mapping[str, Mapping[str, str]] | None,
 ) -> list[Finding]:
     if located.purpose == "mrr":
-        return limits(plan, located, (MRR,), facts)
+        return limits(plan, located, (MRR, ORR), facts)
     goals = [
         result for result in (outcome.goals if outcome else ()) if result.upper_pps is not None or not result.complete
     ]

@@ -23,7 +23,7 @@ from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.mrr import measure_mrr
+from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import CSIT
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
@@ -70,7 +70,7 @@ class Bed:
 def test_ndr_is_below_pdr_is_below_mrr(name: ModelName, service_type: str) -> None:
     bed = Bed(planned(service_type), model=name)
     outcome = bed.search()
-    mrr, _ = measure_mrr(bed.generator.run, CSIT, SMALL, bed.system.maximum_pps(SMALL))
+    mrr, _ = measure_receive_rate(bed.generator.run, CSIT, SMALL, bed.system.maximum_pps(SMALL))
     assert outcome.ndr is not None
     assert outcome.pdr is not None
     ndr_pps, pdr_pps = outcome.ndr.throughput_pps, outcome.pdr.throughput_pps
@@ -176,7 +176,7 @@ def test_a_generator_has_to_be_started() -> None:
 def test_line_rate_follows_the_frame(name: str, line_pps: int) -> None:
     bed = Bed(planned())
     trial = Trial(load_pps=1.0, duration_s=1.0, frame=frame(name))
-    assert bed.generator.maximum_pps(trial) == pytest.approx(line_pps, abs=1)
+    assert bed.generator.highest_loads(trial).offered_pps == pytest.approx(line_pps, abs=1)
 
 
 def test_large_frames_are_line_bound() -> None:
@@ -197,6 +197,7 @@ def test_beyond_its_reach_the_generator_says_so() -> None:
     outcome = bed.search()
     assert outcome.generator_bound
     assert outcome.max_load_pps == pytest.approx(2e6, rel=0.011)
+    assert all(found.upper_pps is None for found in outcome.goals)
 
 
 def test_a_trial_takes_virtual_time_with_overhead() -> None:

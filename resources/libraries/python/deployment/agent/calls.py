@@ -21,13 +21,13 @@ from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.roles.service import InstanceUse
 
 A = TypeVar("A")
 R = TypeVar("R")
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Another number where a call was changed or went away."""
 _BEAT_S = 2.0
 
@@ -172,7 +172,7 @@ FACTS: Call[Role, Mapping[str, str]] = _call("facts", Role, Mapping[str, str])
 PROBLEMS: Call[Role, tuple[str, ...]] = _call("problems", Role, tuple[str, ...], 60.0)
 RUN: Call[Trial, TrialResult] = _call("run", Trial, TrialResult, 120.0)
 """On top of the trial's duration."""
-MAXIMUM: Call[Trial, float] = _call("maximum_pps", Trial, float, 120.0)
+HIGHEST: Call[Trial, HighestLoads] = _call("highest_loads", Trial, HighestLoads, 120.0)
 SAMPLE: Call[None, Sample] = _call("sample", _Nothing, Sample)
 WATCH: Call[Watcher, None] = _call("watch", Watcher, _Nothing, 60.0)
 WATCHED: Call[Watcher, Seen] = _call("watched", Watcher, Seen, 120.0)
@@ -191,6 +191,6 @@ CALLS: Mapping[str, Call[Any, Any]] = {
     call.name: call
     for call in (
         HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, START, STOP, AFFINITY, COUNTERS, PROCESSED, FACTS, PROBLEMS, RUN,
-        MAXIMUM, SAMPLE, WATCH, WATCHED, WATCHER_FACTS, SITE, OFFER, USE, LEFTOVERS, CLEAN, CLOSE,
+        HIGHEST, SAMPLE, WATCH, WATCHED, WATCHER_FACTS, SITE, OFFER, USE, LEFTOVERS, CLEAN, CLOSE,
     )
 }  # fmt: skip

@@ -59,7 +59,7 @@ class Service:
             calls.FACTS.name: lambda role: self._deployed.reporting(role).facts(),
             calls.PROBLEMS.name: lambda role: self._deployed.reporting(role).problems(),
             calls.RUN.name: lambda trial: self._deployed.generator().run(trial),
-            calls.MAXIMUM.name: lambda trial: self._deployed.generator().maximum_pps(trial),
+            calls.HIGHEST.name: lambda trial: self._deployed.generator().highest_loads(trial),
             calls.SAMPLE.name: lambda _: self._deployed.sample(),
             calls.WATCH.name: lambda who: self._deployed.watcher(who).start(),
             calls.WATCHED.name: self._deployed.watched,

@@ -8,7 +8,7 @@ from resources.libraries.python.deployment.agent import calls
 from resources.libraries.python.deployment.agent.calls import Role
 from resources.libraries.python.deployment.remote.link import Link, Pending
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Sample
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 
 _log = logging.getLogger(__name__)
 
@@ -83,9 +83,9 @@ class RemoteGenerator(RemotePart):
         result = self._link.call(calls.RUN, trial, trial.duration_s)
         return result.model_copy(update={"total_duration_s": time.monotonic() - begin})
 
-    def maximum_pps(self, trial: Trial) -> float:
-        """Highest aggregate load that makes sense, in pps."""
-        return self._link.call(calls.MAXIMUM, trial, 10 * trial.duration_s)
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered, and where a search should begin."""
+        return self._link.call(calls.HIGHEST, trial, 10 * trial.duration_s)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Of the generator's interfaces, where there are any."""

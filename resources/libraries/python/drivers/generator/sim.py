@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.errors import NotReady
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 
@@ -28,9 +28,10 @@ class SimGenerator:
             raise NotReady("the simulated generator", 0.0, "not started")
         return self._system.run(trial)
 
-    def maximum_pps(self, trial: Trial) -> float:
+    def highest_loads(self, trial: Trial) -> HighestLoads:
         """Line rate of both directions together."""
-        return self._system.maximum_pps(trial.frame)
+        line_pps = self._system.maximum_pps(trial.frame)
+        return HighestLoads(offered_pps=line_pps, search_pps=line_pps)
 
     def facts(self) -> Mapping[str, str]:
         """Nothing to be found out."""

@@ -207,7 +207,7 @@ def test_the_first_load_asked_for_fills_the_cables(
 
     monkeypatch.setattr(generator, "run", run)
     with pytest.raises(NotReady):
-        generator.maximum_pps(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
+        generator.highest_loads(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
     # two instances, both directions, 10 Gb/s
     assert loads == [pytest.approx(4 / sharing * 10e9 / 8 / wire_bytes)]
 

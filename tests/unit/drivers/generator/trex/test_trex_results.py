@@ -213,6 +213,7 @@ def test_the_highest_load_that_makes_sense(
     capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
 ) -> None:
     asked, run = fake(capacity_pps, offers_pps)
-    found = calibration.maximum_pps(run, line_pps)
-    assert least_pps <= found <= most_pps
+    found = calibration.highest_loads(run, line_pps)
+    assert least_pps <= found.search_pps <= most_pps
+    assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
     assert len(asked) < 12

@@ -18,11 +18,12 @@ from resources.libraries.python.drivers.generator.builtin.wire import (
     WorkerSpec,
     trial_report,
 )
+from resources.libraries.python.drivers.generator.overload import highest_loads
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.sweep import Protocol
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)
@@ -31,10 +32,6 @@ _PREPARE_S = 15.0
 _REPORT_S = 10.0
 """On top of the trial's duration: settling (2 s at most), latency statistics, a loaded machine."""
 _MAXIMUM_S = 0.3
-_GLANCE_S = 0.1
-_OVERLOAD = 4.0
-_ENOUGH = 0.5
-_LEAST_PPS = 10_000.0
 _HEADROOM = 0.9
 """A sender at its limit could not catch up after a stall."""
 
@@ -116,33 +113,26 @@ class BuiltInGenerator:
         ]
         return trial_result(trial, reports, pairs, started_at, time.monotonic() - started)
 
-    def maximum_pps(self, trial: Trial) -> float:
-        """Highest aggregate load that makes sense on the deployed path.
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What the generator can send, and where a search should begin.
 
         Measured by 0.3 s of sending unpaced, and 0.3 s of sending by a schedule that asks for as much: a schedule
-        visits every flow for a few frames, which costs more per frame, the more so the more flows there are.
-
-        A load of more than four times what comes back is lowered to that: it would show nothing but the collapse of a
-        kernel whose receiving threads take all of their core (3.8 Mpps into a service that can forward 0.4 Mpps gave
-        0.02 Mpps back). A service that collapses gives back most when little more than it can do is asked of it, so
-        the load is halved until at least half of it comes back, and the most that came back counts.
+        visits every flow for a few frames, which costs more per frame, the more so the more flows there are. The load
+        of a search is lowered where far less comes back, see `overload.highest_loads`.
 
         Returns:
-            Aggregate pps, at least 10 % below what the schedule reached.
+            At least 10 % below what the schedule reached.
 
         Raises:
             CsitError: as `run`.
         """
         unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, _MAXIMUM_S))
         reports = self._trial(trial, unpaced_pps, 0.0, _MAXIMUM_S)
-        most_pps = load_pps = _HEADROOM * _offered_pps(reports)
-        forwarded_pps = _forwarded_pps(reports)
-        best_pps = forwarded_pps
-        while forwarded_pps < _ENOUGH * load_pps and load_pps > _LEAST_PPS:
-            load_pps /= 2
-            forwarded_pps = _forwarded_pps(self._trial(trial, load_pps, 0.0, _GLANCE_S))
-            best_pps = max(best_pps, forwarded_pps)
-        return min(most_pps, _OVERLOAD * best_pps) if best_pps else most_pps
+
+        def forwarded_at(load_pps: float, duration_s: float) -> float:
+            return _forwarded_pps(self._trial(trial, load_pps, 0.0, duration_s))
+
+        return highest_loads(_HEADROOM * _offered_pps(reports), _forwarded_pps(reports), forwarded_at)
 
     def facts(self) -> Mapping[str, str]:
         """How frames are sent."""

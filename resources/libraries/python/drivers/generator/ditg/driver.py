@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.sweep import Protocol
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)
@@ -111,11 +111,12 @@ class DitgGenerator:
         )
         return result.model_copy(update={"trial": trial})
 
-    def maximum_pps(self, trial: Trial) -> float:
+    def highest_loads(self, trial: Trial) -> HighestLoads:
         """What left the ports when far more was asked for 1 s than D-ITG can send, less a tenth (aggregate pps)."""
         glut = trial.model_copy(update={"load_pps": _MORE_THAN_IT_CAN_PPS, "duration_s": _MAXIMUM_S})
         result = self.run(glut)
-        return _HEADROOM * result.offered_pps
+        most_pps = _HEADROOM * result.offered_pps
+        return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
     def facts(self) -> Mapping[str, str]:
         """Its version, and what counts and delays are."""

@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _MORE_THAN_IT_CAN_PPS = 2_000_000.0
@@ -93,10 +93,11 @@ class Iperf3Generator:
             total_duration_s=time.monotonic() - started,
         )
 
-    def maximum_pps(self, trial: Trial) -> float:
+    def highest_loads(self, trial: Trial) -> HighestLoads:
         """What was sent when far more was asked for 1 s than iperf3 can send, less a tenth (aggregate pps)."""
         glut = trial.model_copy(update={"load_pps": _MORE_THAN_IT_CAN_PPS, "duration_s": 1.0})
-        return _HEADROOM * self.run(glut).offered_pps
+        most_pps = _HEADROOM * self.run(glut).offered_pps
+        return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
     def facts(self) -> Mapping[str, str]:
         """Its version."""

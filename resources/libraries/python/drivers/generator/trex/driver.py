@@ -24,7 +24,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.traffic import traffic_profile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
@@ -167,8 +167,8 @@ class TrexGenerator:
         before, self._turned_away_before = self._turned_away_before, now
         return max(0, now - before)
 
-    def maximum_pps(self, trial: Trial) -> float:
-        """Highest aggregate load that makes sense on the deployed path, by some trials of 0.3 s.
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered on the deployed path, and where a search should begin, by some trials of 0.3 s.
 
         Raises:
             CsitError: As `run`.
@@ -179,7 +179,7 @@ class TrexGenerator:
             return self.run(trial.model_copy(update=changes))
 
         line = max_rate(self._plan, trial.frame)
-        return calibration.maximum_pps(run, line.aggregate_pps if line else None)
+        return calibration.highest_loads(run, line.aggregate_pps if line else None)
 
     def facts(self) -> Mapping[str, str]:
         """Versions, ports, cores, and how well latency can be told."""
