@@ -24,7 +24,7 @@ import groovy.transform.Field
 ]
 @Field final Map<String, String> DEFAULTS = [
     TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
-    SEARCH: 'csit', INCLUDE: '', EXCLUDE: '', VPP: '', HOURS: '12', WAIT: '2h',
+    SEARCH: 'ladder', INCLUDE: '', EXCLUDE: '', VPP: '', HOURS: '12', WAIT: '2h',
 ]
 // What `./csit outcome` ends with.
 @Field final int PASSED = 0

@@ -1,7 +1,7 @@
 """The searches that `bench.search` compares, on one simulated system, in virtual time.
 
-Ours is `search_throughput` with its `csit` profile, cold and warm. The peer is the library with FD.io CSIT's settings,
-called the way CSIT calls it. All count a trial with its overhead towards a load's evidence, an aborted one as if it had
+Ours is `search_throughput` with its `ladder` profile, cold and warm. The peer is the library with FD.io CSIT's
+settings, called the way CSIT calls it. All count a trial with its overhead towards a load's evidence, an aborted one as if it had
 run to its end.
 """
 
@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.goal import Prior
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
 OVERHEAD_S = 0.5
@@ -74,7 +74,9 @@ def warm(model: Model, rng: Random, earlier: Random) -> Run:
 def with_prior(model: Model, rng: Random, prior: Prior | None) -> Run:
     """Our search from any prior."""
     clock = VirtualClock()
-    outcome = search_throughput(measurer(model, rng, clock, OVERHEAD_S), CSIT, _FRAME, LINE_PPS, clock.now, prior=prior)
+    outcome = search_throughput(
+        measurer(model, rng, clock, OVERHEAD_S), LADDER, _FRAME, LINE_PPS, clock.now, prior=prior
+    )
     ndr, pdr = outcome.ndr, outcome.pdr
     return Run(
         elapsed_s=outcome.elapsed_s,

@@ -44,7 +44,7 @@ def plan(
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
-    search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "csit",
+    search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
     tests: Annotated[str, typer.Option(help="Test types, for number and time of tests.")] = "NDRPDR,MRR,LATENCY",
     variable: Annotated[
         list[str] | None, typer.Option("-v", "--variable", help="NAME:value, as for ./csit robot.")

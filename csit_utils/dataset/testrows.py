@@ -21,10 +21,11 @@ from csit_utils.dataset.heads import (
 from csit_utils.dataset.items import Recorded, Unrecorded
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.goal import Algorithm, SearchProfile
 from resources.libraries.python.model.result import Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.recording.packed import Counted, counted
+from resources.libraries.python.search.profiles import current_name
 
 _NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "ORR", "LATENCY")
 _CACHED = 4096
@@ -103,8 +104,9 @@ def frame_part(frame: Frame) -> Values:
 
 
 def profile_part(profile: SearchProfile) -> Values:
-    """Fields of a search profile."""
-    return {"profile": profile.name, "goals": profile_text(profile)}
+    """Fields of a search profile; under its present name, so that it is compared with what is measured today."""
+    name = current_name(profile.name) if profile.algorithm is Algorithm.LADDER else profile.name
+    return {"profile": name, "goals": profile_text(profile)}
 
 
 def recorded_row(item: Recorded) -> TestRow:

@@ -152,7 +152,7 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["-v", "CELLS:1x1"], "the run was begun with CELLS '1-2x1' and cannot be resumed with '1x1'"),
-        (["-v", "SEARCH:quick"], "the run was begun with SEARCH 'csit' and cannot be resumed with 'quick'"),
+        (["-v", "SEARCH:quick"], "the run was begun with SEARCH 'ladder' and cannot be resumed with 'quick'"),
         (["--include", "1R1C"], "the run was begun with --include nothing and cannot be resumed with 1R1C"),
         (["-v", "TOPOLOGY:{other}"], "the testbed is not the same"),
     ],

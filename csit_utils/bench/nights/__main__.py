@@ -25,7 +25,7 @@ def make(  # noqa: PLR0917 - options of a command line have names
     nights: Annotated[int, typer.Option(help="How many, at least 10.")] = 30,
     testbeds: Annotated[int, typer.Option(min=1, max=3, help="How many, 1 to 3.")] = 3,
     cells: Annotated[str, typer.Option(help="Of the matrix; those that do not fit are left out.")] = DRAFT_GRID,
-    search: Annotated[str, typer.Option(help="Search profile.")] = "csit",
+    search: Annotated[str, typer.Option(help="Search profile.")] = "ladder",
     processes: Annotated[int, typer.Option(min=1, help="To work at the same time.")] = 1,
 ) -> None:
     """Make a history of simulated nights with planted regressions, two-band cells, failures and gaps.

@@ -12,7 +12,7 @@ from csit_utils.analysis.grouping import Metric, series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.search.profiles import CSIT, QUICK, SOAK
+from resources.libraries.python.search.profiles import LADDER, QUICK, SOAK
 
 OWN_ROW = TestRow(
     anchor="a",
@@ -33,7 +33,7 @@ OWN_ROW = TestRow(
     nf_chains=1,
     nf_nodes=1,
     frame="IMIX (7x64, 4x570, 1x1518)",
-    goals=profile_text(CSIT),
+    goals=profile_text(LADDER),
 )
 PEER = replace(
     OWN_ROW,
@@ -141,14 +141,14 @@ def test_rounding_is_told_and_counted() -> None:
 
 
 def test_less_evidence_for_the_same_question_is_a_remark_but_other_trials_are_not() -> None:
-    narrow = CSIT.goals[0].model_copy(update={"relative_width": 0.001, "duration_sum_s": 60.0})
+    narrow = LADDER.goals[0].model_copy(update={"relative_width": 0.001, "duration_sum_s": 60.0})
     found = likeness(OWN_ROW, replace(OWN_ROW, goals=goal_text(narrow)), Metric.NDR)
     assert found.alike
     assert found.remarks == ("bounds lie within 0.5 % in A and 0.1 % in B",)
     assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), Metric.NDR).alike
 
 
-@pytest.mark.parametrize("goal", [*CSIT.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)
+@pytest.mark.parametrize("goal", [*LADDER.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)
 def test_the_words_of_our_own_goals_are_read_back(goal: Goal) -> None:
     found = read_goal(goal_text(goal), goal.name)
     assert found is not None

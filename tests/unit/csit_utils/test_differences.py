@@ -11,7 +11,7 @@ from csit_utils.analysis.differences import (
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.profiles import CSIT, profile
+from resources.libraries.python.search.profiles import LADDER, profile
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_equal_ones_differ_in_nothing() -> None:
     assert environment_differences(ENVIRONMENT, ENVIRONMENT) == ()
-    assert profile_differences(CSIT, CSIT) == ()
+    assert profile_differences(LADDER, LADDER) == ()
 
 
 def test_what_matters_most_comes_first_and_names_of_machines_last() -> None:
@@ -79,5 +79,5 @@ def test_plans_differ_by_thread_and_nf_and_not_by_address() -> None:
 
 
 def test_profiles_differ_goal_by_goal() -> None:
-    paths = [each.path for each in profile_differences(CSIT, profile("csit,width=0.01"))]
+    paths = [each.path for each in profile_differences(LADDER, profile("ladder,width=0.01"))]
     assert paths == ["goals.NDR.relative_width", "goals.PDR.relative_width", "name"]

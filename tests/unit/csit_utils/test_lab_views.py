@@ -14,7 +14,7 @@ from resources.libraries.python.model.result import Result
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.test_plan import TOPOLOGIES, plan
 from tests.unit.csit_utils.test_report import dataset_of, page_of
@@ -67,7 +67,7 @@ def test_the_page_has_a_core_map_for_each_machine() -> None:
     assert (lines[5], lines[9], lines[11]) == ("DUT2", "0|1|2|3|4|5", "TG")
     assert lines[10].startswith("system:s0 vswitch-2:m1 vswitch-2:d2 nf-1-3:m3 nf-1-3:d4")
     assert lines[16] == "system:s0 generator:m2 generator:d1"
-    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, CSIT, list(TestType), 1))
+    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType), 1))
 
 
 def in_a_lab(duts: int) -> Result:

@@ -17,7 +17,7 @@ from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.planning.matrix import candidates
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from tests.unit.csit_utils.test_report import Page
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -130,11 +130,11 @@ def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 def test_times_add_up_by_suite_and_frame() -> None:
     selection = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c")
     rows = list(candidates(SIM, SIM.dut.layout, selection))
-    once = times(SIM, rows, CSIT, [TestType.MRR], 1)
+    once = times(SIM, rows, LADDER, [TestType.MRR], 1)
     assert [(suite.suite, suite.tests) for suite in once.suites] == [("csc-mrr", 1)]
     assert once.seconds == pytest.approx(15.7)
-    assert times(SIM, rows, CSIT, [TestType.MRR], 3).seconds == pytest.approx(3 * 15.7)
-    assert times(SIM, rows, CSIT, list(TestType), 1).seconds > once.seconds
+    assert times(SIM, rows, LADDER, [TestType.MRR], 3).seconds == pytest.approx(3 * 15.7)
+    assert times(SIM, rows, LADDER, list(TestType), 1).seconds > once.seconds
 
 
 def test_the_page_carries_every_cell_and_core_map_once() -> None:
@@ -153,7 +153,7 @@ def test_the_page_carries_every_cell_and_core_map_once() -> None:
         assert cores == row.cores.physical
         placed = [cpu for part in threads.split(" ") for cpu in map(int, part.split(":")[1][1:].split(","))]
         assert sorted(placed) == sorted(thread.cpu for thread in row.cores.threads)
-    html = render_plan(SIM, None, rows, times(SIM, rows, CSIT, list(TestType), 1))
+    html = render_plan(SIM, None, rows, times(SIM, rows, LADDER, list(TestType), 1))
     assert len(html) < 1_000_000
     page = Page(html)
     assert sum(tag == "button" and "data-k" in attributes for tag, attributes in page.tags) == 2700
@@ -168,7 +168,7 @@ def test_markup_in_a_testbeds_name_stays_text() -> None:
     bare = testbed.dut.model_copy(update={"vms": None})
     testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
     rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, CSIT, list(TestType), 1))
+    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
     page = Page(html)
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert html.count("</script>") == 2

@@ -13,7 +13,7 @@ from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.reference import FDIO_2019, names, reference, reference_items, title
 from csit_utils.dataset.rows import OWN
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 
 
 def test_rows_say_that_nobody_measured_them_here() -> None:
@@ -82,7 +82,7 @@ def test_they_are_no_finer_than_printed() -> None:
 def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> None:
     """The question is the same (no loss); the reader is told of the rounding and of what the slides leave out."""
     published = reference(FDIO_2019).tests[0]
-    own = replace(published, origin=OWN, goals=profile_text(CSIT))
+    own = replace(published, origin=OWN, goals=profile_text(LADDER))
     found = likeness(own, published, Metric.NDR, ("this run", "FD.io 2019"))
     assert found.alike
     assert found.remarks == (
@@ -108,7 +108,7 @@ def test_a_difference_below_the_printed_digit_means_nothing(own_pps: tuple[float
     """4.6 Mpps stands for 4.55 to 4.65."""
     published = reference(FDIO_2019).tests[0]
     lower, upper = own_pps
-    own = replace(published, origin=OWN, testbed="t1", goals=profile_text(CSIT), ndr_complete=True)
+    own = replace(published, origin=OWN, testbed="t1", goals=profile_text(LADDER), ndr_complete=True)
     own = replace(own, ndr_lower_pps=lower, ndr_upper_pps=upper)
     (change,) = compare([own], [published]).changes
     assert change.outcome is outcome

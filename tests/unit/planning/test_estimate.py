@@ -5,7 +5,7 @@ import pytest
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.planning.estimate import estimate_s
-from resources.libraries.python.search.profiles import CSIT, QUICK, REFERENCE, RFC2544, SOAK
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from resources.libraries.python.search.profiles import CSIT, QUICK, REFERENCE, R
     ],
 )
 def test_what_a_test_of_the_csit_profile_takes(test_type: TestType, seconds: float) -> None:
-    assert estimate_s(CSIT, test_type, trial_overhead_s=0.5, deploy_s=0.0) == pytest.approx(seconds)
+    assert estimate_s(LADDER, test_type, trial_overhead_s=0.5, deploy_s=0.0) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("test_type", list(TestType))
@@ -25,12 +25,12 @@ def test_overhead_deployment_and_a_longer_profile_cost_time(test_type: TestType)
     base = estimate_s(QUICK, test_type, trial_overhead_s=0.0, deploy_s=0.0)
     assert estimate_s(QUICK, test_type, trial_overhead_s=0.1, deploy_s=0.0) > base
     assert estimate_s(QUICK, test_type, trial_overhead_s=0.0, deploy_s=3.0) == pytest.approx(base + 3.0)
-    assert estimate_s(CSIT, test_type, trial_overhead_s=0.0, deploy_s=0.0) > base
+    assert estimate_s(LADDER, test_type, trial_overhead_s=0.0, deploy_s=0.0) > base
 
 
 def test_plain_mlrsearch_takes_longer() -> None:
     asked = {"test_type": TestType.NDRPDR, "trial_overhead_s": 0.0, "deploy_s": 0.0}
-    own, plain = (estimate_s(profile, **asked) for profile in (CSIT, REFERENCE))  # type: ignore[arg-type]
+    own, plain = (estimate_s(profile, **asked) for profile in (LADDER, REFERENCE))  # type: ignore[arg-type]
     assert plain - own == pytest.approx((1.8 + 0.6 - 1.5 - 0.5) * 21)
 
 
@@ -42,5 +42,5 @@ def test_long_searches_are_told_as_long(profile: SearchProfile, search_s: float)
 
 
 def test_a_search_ends_at_its_time_limit() -> None:
-    short = CSIT.model_copy(update={"duration_max_s": 10.0})
+    short = LADDER.model_copy(update={"duration_max_s": 10.0})
     assert estimate_s(short, TestType.NDRPDR, trial_overhead_s=0.0, deploy_s=0.0) == pytest.approx(0.2 + 10 + 20)

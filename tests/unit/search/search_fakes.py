@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.sim.models import Model
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.goal import GoalResult, SearchProfile
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
@@ -87,7 +87,7 @@ def trial_result(load_pps: float, lost: int = 0, *, sent: int = 1000, duration_s
     )
 
 
-def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = CSIT) -> SearchOutcome:
+def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = LADDER) -> SearchOutcome:
     return search_throughput(bench.measure, profile, FRAME, max_load_pps, bench.clock.now)
 
 

@@ -18,7 +18,7 @@ SEARCHES = 30
 
 def outcome(name: ModelName, seed: int, profile_name: str) -> SearchOutcome:
     bench = Bench(
-        of_model(make_model(Simulation(model=name), CAPACITY_PPS), seed), 0.5 if profile_name == "csit" else 0.08
+        of_model(make_model(Simulation(model=name), CAPACITY_PPS), seed), 0.5 if profile_name == "ladder" else 0.08
     )
     return search_throughput(bench.measure, profile(profile_name), FRAME, LINE_PPS, bench.clock.now)
 
@@ -28,7 +28,7 @@ def flagged(found: SearchOutcome) -> bool:
     return find_bands(found.trials, bounds) is not None
 
 
-@pytest.mark.parametrize("profile_name", ["csit", "quick"])
+@pytest.mark.parametrize("profile_name", ["ladder", "quick"])
 @pytest.mark.parametrize("name", ModelName)
 def test_bands_are_seen_in_the_two_band_system_and_in_no_other(name: ModelName, profile_name: str) -> None:
     outcomes = [outcome(name, seed, profile_name) for seed in range(SEARCHES)]

@@ -20,7 +20,7 @@ from resources.libraries.python.search.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.eta import remaining_s
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
 NDR = Goal(name="NDR", loss_ratio=0.0, duration_sum_s=10.0)
@@ -126,7 +126,7 @@ def test_rounding_of_durations_loses_no_throughput() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_our_reading_of_a_whole_search_is_the_librarys(name: ModelName, seed: int) -> None:
     bench = Bench(of_model(make_model(Simulation(model=name), 6e6), seed))
-    outcome = search_throughput(bench.measure, CSIT, FRAME, LINE_PPS, bench.clock.now)
+    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now)
     for result in outcome.goals:
         assert best_known(outcome.trials, result.goal) == result
         assert remaining_s(gather(outcome.trials, result.goal), result.goal) == 0.0

@@ -12,17 +12,17 @@ from resources.libraries.python.drivers.sim.simulation import ModelName, Simulat
 from resources.libraries.python.model.goal import Prior
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.bounds import effective_s, gather, informs
-from resources.libraries.python.search.profiles import CSIT, REFERENCE
+from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
-NDR, PDR = CSIT.goals
+NDR, PDR = LADDER.goals
 CAPACITY = 0.4 * LINE_PPS
 STEADY = [ModelName.SHARP, ModelName.STALL, ModelName.KNEE, ModelName.SAG]
 
 
 def from_prior(bench: Bench, ndr_pps: float, pdr_pps: float) -> SearchOutcome:
     prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps={"NDR": ndr_pps, "PDR": pdr_pps})
-    return search_throughput(bench.measure, CSIT, FRAME, LINE_PPS, bench.clock.now, prior=prior)
+    return search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, prior=prior)
 
 
 def after(outcome: SearchOutcome, bench: Bench, factor: float = 1.0) -> SearchOutcome:
@@ -80,7 +80,7 @@ def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(name: ModelName, 
 def test_a_prior_that_does_not_know_all_goals_is_left_out() -> None:
     prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps={"NDR": CAPACITY})
     bench = Bench(capped(CAPACITY))
-    outcome = search_throughput(bench.measure, CSIT, FRAME, LINE_PPS, bench.clock.now, prior=prior)
+    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, prior=prior)
     assert outcome.record.prior is None
     assert bench.asked[0].load_pps == LINE_PPS
 

@@ -5,12 +5,12 @@ from search_fakes import FRAME, LINE_PPS, Bench, capped
 
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.mrr import measure_receive_rate
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 
 
 def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
     bench = Bench(capped(6e6))
-    mrr, results = measure_receive_rate(bench.measure, CSIT, FRAME, LINE_PPS)
+    mrr, results = measure_receive_rate(bench.measure, LADDER, FRAME, LINE_PPS)
     assert len(results) == len(mrr.receive_rates_pps) == 10
     assert {trial.load_pps for trial in bench.asked} == {LINE_PPS}
     assert {trial.purpose for trial in bench.asked} == {"mrr"}
@@ -21,14 +21,14 @@ def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
 
 def test_one_mrr_trial_has_no_deviation() -> None:
     mrr, _ = measure_receive_rate(
-        Bench(capped(6e6)).measure, CSIT.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS
+        Bench(capped(6e6)).measure, LADDER.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS
     )
     assert mrr.stdev_pps is None
 
 
 def test_latency_is_measured_at_shares_of_pdr() -> None:
     bench = Bench(capped(6e6))
-    rows, results = measure_latency(bench.measure, CSIT, FRAME, 5e6)
+    rows, results = measure_latency(bench.measure, LADDER, FRAME, 5e6)
     assert [(row.label, row.load_pps) for row in rows] == [
         ("PDR0", 0.0),
         ("PDR10", 0.5e6),
@@ -42,10 +42,10 @@ def test_latency_is_measured_at_shares_of_pdr() -> None:
 
 @pytest.mark.parametrize("unknown", [None, 0.0])
 def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> None:
-    rows, _ = measure_latency(Bench(capped(6e6)).measure, CSIT, FRAME, unknown)
+    rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, unknown)
     assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]
 
 
 def test_loads_below_a_soak_rate_are_called_so() -> None:
-    rows, _ = measure_latency(Bench(capped(6e6)).measure, CSIT, FRAME, 5e6, "SOAK")
+    rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, 5e6, "SOAK")
     assert [(row.label, row.load_pps) for row in rows][1:] == [("SOAK10", 0.5e6), ("SOAK50", 2.5e6), ("SOAK90", 4.5e6)]

@@ -7,22 +7,23 @@ from search_fakes import FRAME, Bench
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.search.profiles import CSIT, QUICK, profile
+from resources.libraries.python.search import profiles
+from resources.libraries.python.search.profiles import LADDER, QUICK, profile
 from resources.libraries.python.search.throughput import search_throughput
 
 
 def test_csit_is_csit() -> None:
-    goals = {goal.name: goal for goal in profile("csit").goals}
+    goals = {goal.name: goal for goal in profile("ladder").goals}
     assert {name: goal.loss_ratio for name, goal in goals.items()} == {"NDR": 0.0, "PDR": 0.005}
     for goal in goals.values():
         assert (goal.exceed_ratio, goal.relative_width, goal.duration_sum_s) == (0.5, 0.005, 21.0)
         assert goal.initial_trial_duration_s == goal.final_trial_duration_s == 1.0
-    assert (CSIT.duration_max_s, CSIT.latency_duration_s) == (1200.0, 5.0)
-    assert (CSIT.mrr_trials, CSIT.mrr_duration_s) == (10, 1.0)
+    assert (LADDER.duration_max_s, LADDER.latency_duration_s) == (1200.0, 5.0)
+    assert (LADDER.mrr_trials, LADDER.mrr_duration_s) == (10, 1.0)
 
 
 def test_quick_asks_the_same_question() -> None:
-    for quick, csit in zip(QUICK.goals, CSIT.goals, strict=True):
+    for quick, csit in zip(QUICK.goals, LADDER.goals, strict=True):
         assert (quick.name, quick.loss_ratio, quick.exceed_ratio) == (csit.name, csit.loss_ratio, csit.exceed_ratio)
     assert QUICK.latency_duration_s == 2.0
     assert (QUICK.mrr_trials, QUICK.mrr_duration_s) == (3, 0.5)
@@ -46,25 +47,25 @@ def test_quick_is_quick_on_a_rough_machine() -> None:
 
 
 def test_the_reference_differs_from_csit_in_the_algorithm_alone() -> None:
-    assert profile("reference").model_copy(update={"name": "csit", "algorithm": CSIT.algorithm}) == CSIT
-    assert (profile("reference").algorithm, CSIT.algorithm, QUICK.algorithm) == ("mlrsearch", "ladder", "ladder")
+    assert profile("reference").model_copy(update={"name": "ladder", "algorithm": LADDER.algorithm}) == LADDER
+    assert (profile("reference").algorithm, LADDER.algorithm, QUICK.algorithm) == ("mlrsearch", "ladder", "ladder")
 
 
 def test_results_from_before_there_were_algorithms_were_searched_by_mlrsearch() -> None:
-    old = CSIT.model_dump(exclude={"algorithm"})
+    old = LADDER.model_dump(exclude={"algorithm"})
     assert SearchProfile.model_validate(old).algorithm == "mlrsearch"
 
 
 @pytest.mark.parametrize(
     ("text", "field", "value"),
     [
-        ("csit,width=0.01", "relative_width", 0.01),
+        ("ladder,width=0.01", "relative_width", 0.01),
         ("rfc2544,trial=120", "final_trial_duration_s", 120.0),
         ("rfc2544,trial=120", "duration_sum_s", 120.0),
         ("rfc2544,trial=120", "initial_trial_duration_s", 10.0),
-        ("csit,sum=42", "duration_sum_s", 42.0),
-        ("csit,trial=2", "initial_trial_duration_s", 2.0),
-        ("csit,trial=2", "duration_sum_s", 21.0),
+        ("ladder,sum=42", "duration_sum_s", 42.0),
+        ("ladder,trial=2", "initial_trial_duration_s", 2.0),
+        ("ladder,trial=2", "duration_sum_s", 21.0),
     ],
 )
 def test_settings_may_follow_a_profiles_name(text: str, field: str, value: float) -> None:
@@ -75,7 +76,7 @@ def test_settings_may_follow_a_profiles_name(text: str, field: str, value: float
 
 
 def test_the_time_limit_is_a_setting() -> None:
-    assert profile("csit,time=60").duration_max_s == 60.0
+    assert profile("ladder,time=60").duration_max_s == 60.0
 
 
 def test_how_long_latency_is_measured_is_a_setting() -> None:
@@ -102,5 +103,15 @@ def test_a_wrong_setting_is_told(text: str, message: str) -> None:
 
 
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no search profile 'slow'; there are csit, quick, reference, rfc2544, soak"):
+    with pytest.raises(ConfigError, match="profile 'slow'; there are ladder, quick, reference, rfc2544, soak"):
         profile("slow")
+
+
+def test_the_earlier_name_of_ladder_is_accepted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    profiles._warn_renamed.cache_clear()
+    assert profile("csit") == LADDER
+    assert profile("csit,width=0.01") == profile("ladder,width=0.01")
+    (said,) = caplog.records
+    assert said.levelname == "WARNING"
+    assert "'csit' is called 'ladder' now" in said.getMessage()
+    assert "'reference'" in said.getMessage()

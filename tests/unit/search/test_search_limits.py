@@ -3,14 +3,14 @@
 import pytest
 from search_fakes import FRAME, LINE_PPS, Bench, capped, search
 
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
 
 @pytest.mark.parametrize("limit_s", [1.0, 10.0, 20.0, 30.0])
 def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
     bench = Bench(capped(4e6))
-    profile = CSIT.model_copy(update={"duration_max_s": limit_s})
+    profile = LADDER.model_copy(update={"duration_max_s": limit_s})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert outcome.elapsed_s <= max(limit_s, 1.5)
     assert any("time limit" in line for line in outcome.evidence)
@@ -30,6 +30,6 @@ def test_a_goal_that_was_proven_before_the_time_ran_out_is_complete() -> None:
     bench = Bench(capped(4e6))
     last = search(bench).elapsed_s
     bench = Bench(capped(4e6))
-    profile = CSIT.model_copy(update={"duration_max_s": last - 1.0})
+    profile = LADDER.model_copy(update={"duration_max_s": last - 1.0})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert [result.complete for result in outcome.goals] in ([True, False], [False, True])

@@ -10,11 +10,11 @@ from search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search
 
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.search.profiles import CSIT, QUICK, REFERENCE, RFC2544, profile
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.session import charged, judged
 
 SOAK = profile("soak,loss=1e-4,sum=60,time=7200")
-ALL = pytest.mark.parametrize("chosen", [CSIT, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)
+ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)
 
 
 class Short(Bench):
@@ -92,7 +92,7 @@ def test_a_generator_that_falls_short_now_and_then_changes_no_bound(chosen: Sear
     reach_pps=st.floats(0.005 * LINE_PPS, 1.2 * LINE_PPS),
     chance=st.floats(0.0, 0.9),
     share=st.floats(0.0005, 0.02),
-    chosen=st.sampled_from([QUICK, CSIT, RFC2544]),
+    chosen=st.sampled_from([QUICK, LADDER, RFC2544]),
 )
 def test_whatever_falls_short_no_bound_is_wrong(  # noqa: PLR0917 - drawn by name
     seed: int, capacity_pps: float, reach_pps: float, chance: float, share: float, chosen: SearchProfile

@@ -14,11 +14,11 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.profiles import CSIT, QUICK, REFERENCE
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
 
 
-@pytest.mark.parametrize("profile", [CSIT, REFERENCE], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("name", ModelName)
 @pytest.mark.parametrize("share", [0.06, 0.37, 0.9])
 def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelName, share: float) -> None:
@@ -132,18 +132,18 @@ def test_pdr_alone_can_be_line_bound() -> None:
 def test_progress_narrows_and_ends() -> None:
     seen: list[Progress] = []
     bench = Bench(capped(4e6))
-    outcome = search_throughput(bench.measure, CSIT, FRAME, LINE_PPS, bench.clock.now, on_progress=seen.append)
+    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, on_progress=seen.append)
     assert [each.trials for each in seen] == list(range(1, len(outcome.trials) + 1))
     assert seen[-1].elapsed_s == outcome.elapsed_s
     assert seen[-1].remaining_s == 0.0
-    assert max(each.remaining_s for each in seen) <= CSIT.duration_max_s
+    assert max(each.remaining_s for each in seen) <= LADDER.duration_max_s
     for result in outcome.goals:
         assert seen[-1].bounds[result.goal.name] == (result.lower_pps, result.upper_pps)
 
 
 def test_one_goal_is_enough() -> None:
     bench = Bench(capped(4e6))
-    profile = CSIT.model_copy(update={"goals": CSIT.goals[1:]})
+    profile = LADDER.model_copy(update={"goals": LADDER.goals[1:]})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert outcome.ndr is None
     lower, upper = found(outcome.pdr)
@@ -152,8 +152,8 @@ def test_one_goal_is_enough() -> None:
 
 def test_equal_goals_of_different_names_both_get_a_result() -> None:
     bench = Bench(capped(4e6))
-    twin = CSIT.goals[0].model_copy(update={"name": "TWIN"})
-    profile = CSIT.model_copy(update={"goals": (CSIT.goals[0], twin)})
+    twin = LADDER.goals[0].model_copy(update={"name": "TWIN"})
+    profile = LADDER.model_copy(update={"goals": (LADDER.goals[0], twin)})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert found(outcome.goal("TWIN")) == found(outcome.ndr)
 
@@ -167,7 +167,7 @@ def test_a_highest_load_of_nothing_is_refused(wrong: float) -> None:
 def test_no_goals_are_refused() -> None:
     bench = Bench(capped(1e6))
     with pytest.raises(ValueError, match="no goals"):
-        search_throughput(bench.measure, CSIT.model_copy(update={"goals": ()}), FRAME, 1e6, bench.clock.now)
+        search_throughput(bench.measure, LADDER.model_copy(update={"goals": ()}), FRAME, 1e6, bench.clock.now)
 
 
 def test_errors_of_a_driver_pass_through() -> None:
@@ -175,7 +175,7 @@ def test_errors_of_a_driver_pass_through() -> None:
         raise RuntimeError("the card is gone")
 
     with pytest.raises(RuntimeError, match="the card is gone"):
-        search_throughput(broken, CSIT, FRAME, LINE_PPS, lambda: 0.0)
+        search_throughput(broken, LADDER, FRAME, LINE_PPS, lambda: 0.0)
 
 
 @settings(deadline=None, max_examples=40)

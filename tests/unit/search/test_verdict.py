@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from resources.libraries.python.search.verdict import judge, verdict_text
 from tests.unit.planning.labs import lab
@@ -27,7 +27,7 @@ COMPLAINT = "CSC instance 1 forward: 200 sent, last seen at nf-1-1 csn1x1i1 rx (
 
 def outcome(capacity_pps: float, limit_s: float = 1200.0) -> SearchOutcome:
     bench = Bench(capped(capacity_pps))
-    profile = CSIT.model_copy(update={"duration_max_s": limit_s})
+    profile = LADDER.model_copy(update={"duration_max_s": limit_s})
     return search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
 
 

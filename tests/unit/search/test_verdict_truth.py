@@ -32,7 +32,7 @@ CELLS = {
 
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
     topology = TOPOLOGY.model_copy(update={"simulation": {**(TOPOLOGY.simulation or {}), **simulation}})
-    asked = Asked(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("csit"))
+    asked = Asked(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
     experiment = Experiment(topology, world_of(topology), asked, NOWHERE)
     experiment.deploy()
     experiment.verify_traffic()

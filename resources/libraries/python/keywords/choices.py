@@ -25,7 +25,7 @@ DEFAULTS = {
     "NF_SIZES": "1c,0.5c",
     "VSWITCH": "1",
     "FRAMES": "64B",
-    "SEARCH": "csit",
+    "SEARCH": "ladder",
     "NF_KINDS": "",
     "PRIORS": "",
 }

@@ -1,9 +1,11 @@
 """Search profiles by name.
 
-`csit` asks what FD.io CSIT asks, `reference` searches as it does as well; `quick` looks around on a small machine;
-`rfc2544` and `soak` ask other questions.
+`ladder` asks what FD.io CSIT asks by a search of our own on a fixed ladder of loads, `reference` searches as CSIT does
+as well; `quick` looks around on a small machine; `rfc2544` and `soak` ask other questions.
 """
 
+import logging
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,8 +17,8 @@ NDR = "NDR"
 PDR = "PDR"
 SOAK_GOAL = "SOAK"
 
-CSIT = SearchProfile(
-    name="csit",
+LADDER = SearchProfile(
+    name="ladder",
     algorithm=Algorithm.LADDER,
     goals=(Goal(name=NDR, loss_ratio=0.0), Goal(name=PDR, loss_ratio=0.005)),
     duration_max_s=1200.0,
@@ -30,7 +32,7 @@ by 21 s of them, bounds 0.5 % apart, 1200 s at most; MRR of 10 trials of 1 s. La
 9000 probes per second is one per direction, ours is one per direction *and instance*, so each may be thinner. Loads are
 chosen by our own search, see docs/search.md."""
 
-REFERENCE = CSIT.model_copy(update={"name": "reference", "algorithm": Algorithm.MLRSEARCH})
+REFERENCE = LADDER.model_copy(update={"name": "reference", "algorithm": Algorithm.MLRSEARCH})
 """The same goals searched by plain MLRsearch."""
 
 _QUICK = {
@@ -54,7 +56,7 @@ QUICK = SearchProfile(
 Bounds are 2 % apart instead of 0.5 %, trials take 0.3 s instead of 1 s, and 8 s of them decide a load instead of 21 s.
 In simulations with 80 ms overhead a search takes 20 s where capacity varies by 3 % from trial to trial, 30 s at 8 %,
 and 40 s at 8 % with a stall every second; NDR then varies by 1, 2 and 7 % from search to search, PDR by 1, 2 and 2 %
-(`csit`: 0.6 % at 2 %). Rare losses are overlooked more often, and a system that runs in two bands may be reported in
+(`ladder`: 0.6 % at 2 %). Rare losses are overlooked more often, and a system that runs in two bands may be reported in
 either. The time limit is kept before each trial, so a search stays below a minute, and then says that its bounds are
 not close enough.
 """
@@ -65,17 +67,17 @@ _FULL_TRIAL = {
     "final_trial_duration_s": 60.0,
     "duration_sum_s": 60.0,
 }
-RFC2544 = CSIT.model_copy(
+RFC2544 = LADDER.model_copy(
     update={
         "name": "rfc2544",
         "algorithm": Algorithm.RFC2544,
-        "goals": tuple(goal.model_copy(update=_FULL_TRIAL) for goal in CSIT.goals),
+        "goals": tuple(goal.model_copy(update=_FULL_TRIAL) for goal in LADDER.goals),
         "duration_max_s": 3600.0,
     }
 )
 """Trials of 60 s decide, 10 s on the way; bounds 0.5 % apart. NDR is RFC 2544's throughput."""
 
-SOAK = CSIT.model_copy(
+SOAK = LADDER.model_copy(
     update={
         "name": "soak",
         "algorithm": Algorithm.SOAK,
@@ -95,7 +97,11 @@ SOAK = CSIT.model_copy(
 """The load that loses at most one packet of ten million over five minutes. CSIT's soak tests have the same loss ratio
 and the same time limit."""
 
-_PROFILES = {each.name: each for each in (CSIT, QUICK, REFERENCE, RFC2544, SOAK)}
+_PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK)}
+
+_RENAMED = {"csit": "ladder"}
+"""Earlier names. `csit` has CSIT's goals, and not CSIT's algorithm."""
+_log = logging.getLogger(__name__)
 
 _SETTINGS = {
     "width": ("relative_width",),
@@ -111,11 +117,15 @@ _OF_ALL = {"time": "duration_max_s", "latency": "latency_duration_s", "mrr": "mr
 def profile(text: str) -> SearchProfile:
     """The profile of a name, with other settings where they are said: `rfc2544,width=0.001`, `soak,loss=1e-6,sum=600`.
 
-    Its name is then the whole text, so that its results are not taken for those of the plain profile.
+    Its name is then the whole text, so that its results are not taken for those of the plain profile. An earlier name
+    of a profile is accepted with a warning.
 
     Raises:
         ConfigError: There is none of that name, or a setting is unknown or does not fit.
     """
+    if (present := current_name(text)) != text:
+        _warn_renamed(text.partition(",")[0])
+    text = present
     name, *settings = text.split(",")
     if name not in _PROFILES:
         raise ConfigError(f"no search profile '{name}'; there are {', '.join(_PROFILES)}")
@@ -123,6 +133,23 @@ def profile(text: str) -> SearchProfile:
     for setting in settings:
         found = _with_setting(found, setting)
     return found.model_copy(update={"name": text})
+
+
+def current_name(text: str) -> str:
+    """The name of a profile with its settings, where it is an earlier one the present one of the same profile."""
+    name, comma, settings = text.partition(",")
+    return f"{_RENAMED.get(name, name)}{comma}{settings}"
+
+
+@cache
+def _warn_renamed(name: str) -> None:
+    """Once for a process: a profile is looked up for every test."""
+    _log.warning(
+        "SEARCH '%s' is called '%s' now: it has FD.io CSIT's goals and a search of our own; CSIT's algorithm is "
+        "'reference'",
+        name,
+        _RENAMED[name],
+    )
 
 
 def _with_setting(found: SearchProfile, setting: str) -> SearchProfile:

@@ -24,7 +24,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.mrr import measure_receive_rate
-from resources.libraries.python.search.profiles import CSIT
+from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
 TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
@@ -57,7 +57,7 @@ class Bed:
         return self.generator.run(Trial(load_pps=load_pps, duration_s=duration_s, frame=SMALL, probe_pps=probe_pps))
 
     def search(self) -> SearchOutcome:
-        return search_throughput(self.generator.run, CSIT, SMALL, self.system.maximum_pps(SMALL), self.clock.now)
+        return search_throughput(self.generator.run, LADDER, SMALL, self.system.maximum_pps(SMALL), self.clock.now)
 
     def complaints(self) -> tuple[str, ...]:
         before = self.counters()
@@ -70,7 +70,7 @@ class Bed:
 def test_ndr_is_below_pdr_is_below_mrr(name: ModelName, service_type: str) -> None:
     bed = Bed(planned(service_type), model=name)
     outcome = bed.search()
-    mrr, _ = measure_receive_rate(bed.generator.run, CSIT, SMALL, bed.system.maximum_pps(SMALL))
+    mrr, _ = measure_receive_rate(bed.generator.run, LADDER, SMALL, bed.system.maximum_pps(SMALL))
     assert outcome.ndr is not None
     assert outcome.pdr is not None
     ndr_pps, pdr_pps = outcome.ndr.throughput_pps, outcome.pdr.throughput_pps
@@ -182,7 +182,7 @@ def test_line_rate_follows_the_frame(name: str, line_pps: int) -> None:
 def test_large_frames_are_line_bound() -> None:
     bed = Bed(planned("CSC", 1, 1))
     large = frame("1518B")
-    outcome = search_throughput(bed.generator.run, CSIT, large, bed.system.maximum_pps(large), bed.clock.now)
+    outcome = search_throughput(bed.generator.run, LADDER, large, bed.system.maximum_pps(large), bed.clock.now)
     assert outcome.generator_bound
 
 
@@ -221,7 +221,7 @@ def test_latency_of_every_instance_and_direction_grows_with_load() -> None:
     bed = Bed(planned("CSC", 2, 2), model="sharp")
     pdr = bed.search().pdr
     assert pdr is not None
-    rows, _ = measure_latency(bed.generator.run, CSIT, SMALL, pdr.lower_pps)
+    rows, _ = measure_latency(bed.generator.run, LADDER, SMALL, pdr.lower_pps)
     for index in range(4):
         row = [each.flows[index].p99_ns for each in rows]
         known = [figure for figure in row if figure is not None]
@@ -271,5 +271,5 @@ def test_a_matrix_is_measured_in_seconds() -> None:
             for columns in all_columns:
                 bed = Bed(planned(service_type, rows, columns))
                 pdr = bed.search().pdr
-                measure_latency(bed.generator.run, CSIT, SMALL, pdr.lower_pps if pdr else None)
+                measure_latency(bed.generator.run, LADDER, SMALL, pdr.lower_pps if pdr else None)
     assert time.process_time() - begin < 30

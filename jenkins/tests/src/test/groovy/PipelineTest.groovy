@@ -184,7 +184,7 @@ class PipelineTest extends Jenkins {
         Map env = lines.find { it.script.startsWith(RUN) }.env
         assert env.FILTER ==
             '--suite csc-mrr --suite csc-ndrpdr --suite csp-mrr --suite csp-ndrpdr --include 2R1CORIMIX --exclude 9000B'
-        assert [env.CELLS, env.FRAMES, env.SEARCH, env.TESTBED] == ['1-3x1', 'IMIX', 'csit', 'topologies/one.yaml']
+        assert [env.CELLS, env.FRAMES, env.SEARCH, env.TESTBED] == ['1-3x1', 'IMIX', 'ladder', 'topologies/one.yaml']
         assert env.REASON == 'a look at density; https://jenkins.example/job/density/7/'
     }
 
