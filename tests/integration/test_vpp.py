@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.deployment.site import NO_CONTAINERS
 from resources.libraries.python.deployment.worlds import world_of
+from resources.libraries.python.drivers.container.choice import missing as missing_engine
 from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
@@ -27,7 +29,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Result, VerdictKind
-from resources.libraries.python.model.settings import Vpp
+from resources.libraries.python.model.settings import Container, Vpp
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from tests.integration.robot_runs import PROJECT, results, run_robot
@@ -49,6 +51,7 @@ pytestmark = [
 ]
 NO_VMS = "; ".join(map(str, vm_missing()))
 LOCAL_VPP = PROJECT / "topologies" / "local-vpp.yaml"
+PODMAN = Container(engine="podman")
 VPP, ROUTER = NfKind.VPP, NfKind.LINUX_ROUTER
 VICTIM = """
 import time
@@ -60,11 +63,13 @@ with deployed(topology(), cell("CSC", 1, 1)):
 """
 
 
-def topology(*, vswitch: str = "vpp", vms: NfKind | None = None, **settings: object) -> Topology:
-    """The testbed `local-vpp`, with the VPP that is here, in processes."""
+def topology(
+    *, vswitch: str = "vpp", vms: NfKind | None = None, container: Container = NO_CONTAINERS, **settings: object
+) -> Topology:
+    """The testbed `local-vpp`, with the VPP that is here, in network namespaces unless a container is asked for."""
     read = load_topology(LOCAL_VPP)
-    vpp = read.dut.vpp.model_copy(update={"prefix": PREFIX, "engine": "process", **settings})
-    dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms})
+    vpp = read.dut.vpp.model_copy(update={"prefix": PREFIX, **settings})
+    dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
     return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
 
 
@@ -80,6 +85,18 @@ def of_nf(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
 def nothing_left() -> Iterator[None]:
     with machine_stays_as_it_was("vpp"):
         yield
+
+
+@pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])
+def test_in_containers_they_share_memory_with_the_vswitch_all_the_same(vswitch: str) -> None:
+    """By memif whose sockets are in a shared folder, and by ports of the namespace that the container joins."""
+    if reason := "; ".join(map(str, missing_engine(PODMAN))):
+        pytest.skip(reason)
+    with deployed(topology(vswitch=vswitch, container=PODMAN), cell("CSC", 1, 2)) as deployment:
+        send_and_count(deployment)
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        assert deployment.problems() == ()
+        assert deployment.facts()["functions"]["containers"].startswith("2 of podman")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +118,7 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
         send_and_count(deployment)
         assert deployment.problems() == ()
         facts = deployment.facts()
-        assert facts["functions"]["vpp"].endswith("in processes in network namespaces")
+        assert "containers" not in facts["functions"]
         if vswitch == "vpp":
             assert facts["vswitch"]["vswitch"].startswith("VPP 2")
             assert "csv1p1 worker 0 (interrupt)" in facts["vswitch"]["rx placement"]

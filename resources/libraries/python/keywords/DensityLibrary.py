@@ -141,6 +141,7 @@ class DensityLibrary(MeasuringLibrary):
         """
         seconds = skipping(self._running.deploy)
         logger.info(f"deployed in {seconds:.3f} s")
+        self._progress.deployed(self._running.draft.facts)
 
     @keyword
     def verify_traffic(self) -> None:

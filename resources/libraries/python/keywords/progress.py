@@ -1,6 +1,7 @@
 """What a run shows on the console while it goes on."""
 
 import time
+from collections.abc import Mapping
 
 from resources.libraries.python.keywords.console import Console, human_rate, human_time
 from resources.libraries.python.model.result import Asked, Result
@@ -25,6 +26,7 @@ class ConsoleProgress:
         self._to_come = 0
         self._asked: Asked | None = None
         self._simulated = False
+        self._containers = ""
 
     def suite(self, name: str, tests: int, carried: int = 0) -> None:
         """A suite with so many rows begins, of which some have been measured before the run was resumed."""
@@ -59,6 +61,13 @@ class ConsoleProgress:
         self._started.append(time.monotonic())
         self._console.line("")  # Robot's own line of the test may still be open
         self._console.status(f"{self._head()}: deploying")
+
+    def deployed(self, facts: Mapping[str, Mapping[str, str]]) -> None:
+        """A cell is deployed: say what NFs run in, where that is an engine's choice and has not been said."""
+        containers = facts.get("functions", {}).get("containers", "")
+        if containers and containers != self._containers:
+            self._containers = containers
+            self._console.line(f"{self._head()}: containers of NFs: {containers}")
 
     def search(self, progress: Progress) -> None:
         """A search has new bounds."""

@@ -92,7 +92,7 @@ class Topology(Frozen):
                 raise Misfit(("nodes", name), f"{parts[0]}: sim belongs to the world sim")
         first = self.dut
         for name, node in self.duts.items():
-            for key in ("vswitch", "containers", "vms"):
+            for key in ("vswitch", "containers", "container", "vms"):
                 if getattr(node, key) != getattr(first, key):
                     raise Misfit(("nodes", name, key), "differs from the first DUT's: both run the same service")
         self._keep_used_ports()

@@ -99,6 +99,7 @@ def facts(**changes: Any) -> Facts:
             "kvm": {"there": True, "usable": True, "problem": None, "paravirtual": False},
             "docker": {"there": True, "version": "27.1.1", "problem": None},
             "podman": program,
+            "runc": program,
             "trex": {
                 **program, "there": True, "version": "v3.06", "directory": "/opt/trex", "client": True,
             },

@@ -101,7 +101,6 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"programs": {"vpp": {"problem": "ended with 127: libvnet.so"}}},
         "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp do",
     ),
-    ({"programs": {"docker": {"version": None}}}, "wish nodes.DUT1.vpp.engine: containers: neither Docker nor Podman"),
     ({"programs": {"qemu": {"there": False}}}, "problem nodes.DUT1: QEMU: qemu-system-x86_64 is not there"),
     ({"programs": {"kvm": {"there": False, "usable": False}}}, "wish nodes.DUT1: KVM: /dev/kvm is not there: virtual"),
     (
@@ -184,9 +183,22 @@ def test_a_port_that_a_user_space_driver_has_is_wrong_only_where_the_kernel_need
 
 
 def test_an_engine_that_the_file_wants_has_to_answer() -> None:
-    (line,) = of_dut(two_nodes(dut={"vpp": {"engine": "podman"}}))
-    assert line.startswith("problem nodes.DUT1.vpp.engine: containers: podman does not answer: it is not installed")
-    assert of_dut(two_nodes(dut={"vpp": {"engine": "process"}}), programs={"docker": {"version": None}}) == []
+    podman = two_nodes(dut={"container": {"engine": "podman"}})
+    (line,) = of_dut(podman)
+    assert line.startswith("problem nodes.DUT1.container.engine: containers: podman does not answer: it is not install")
+    assert line.endswith("apt-get install --no-install-recommends podman runc, or say engine: auto")
+    (line,) = of_dut(podman, programs={"podman": {"there": True, "version": "5.4.2"}})
+    assert line.startswith("wish nodes.DUT1.container.engine: containers: podman without runc")
+    there = {"podman": {"there": True, "version": "5.4.2"}, "runc": {"there": True}}
+    assert of_dut(podman, programs=there) == []
+
+
+def test_any_engine_will_do_where_the_file_says_auto() -> None:
+    auto = two_nodes(dut={"container": {"engine": "auto"}})
+    assert of_dut(auto) == []
+    (line,) = of_dut(auto, programs={"docker": {"version": None}})
+    assert line.startswith("wish nodes.DUT1.container.engine: containers: neither Podman nor Docker answers")
+    assert of_dut(two_nodes(), programs={"docker": {"version": None}}) == []
 
 
 @pytest.mark.parametrize(

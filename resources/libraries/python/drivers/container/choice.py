@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.container.claimed import call
 from resources.libraries.python.drivers.container.engine import Engine, configuration_of
 from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.drivers.host.preflight import Problem
-from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.settings import Container
 
 STORE = Path("/run/csit-density/engine")
@@ -39,7 +39,7 @@ class Choice:
 
     def __str__(self) -> str:
         if self.engine is None:
-            return f"network namespaces without containers ({self.why})"
+            return f"none ({self.why})"
         return f"{self.why}, {self.engine.image or 'the file system of the machine'}"
 
 
@@ -129,7 +129,7 @@ def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]
             f"{engine.name} does not answer within {_ANSWER_S:.0f} s", f"look at `{engine.name} info` ({error})"
         )
     except (CsitError, OSError) as error:
-        said = str(error).strip().splitlines()[-1]
+        said = " ".join(error.stderr.split()) if isinstance(error, CommandFailed) else str(error)
         return Problem(f"{engine.name} does not start a container: {said}", _remedy(engine, said))
 
 

@@ -71,7 +71,7 @@ class NfContainers:
         """
         self._choice = choose(self._settings)
         engine = self._choice.engine
-        _log.info("NFs run in %s", self._choice)
+        _log.info("containers of NFs: %s", self._choice)
         if engine is None or not self._names:
             return
         self._folder = self._machine.folder(_FOLDER)
@@ -144,9 +144,8 @@ class NfContainers:
         """Engine, version, runtime, and what the containers are made of."""
         if self._choice is None or not self._names:
             return {}
-        number = f"{len(self._running)} of " if self._running else ""
         real_time = all(map(self.allows_real_time, self._running))
-        return {"containers": f"{number}{self._choice}{'' if real_time else '; no real time inside'}"}
+        return {"containers": f"{self._choice}{'' if real_time else '; no real time inside'}"}
 
     def problems(self) -> tuple[str, ...]:
         """Those whose first process has ended."""

@@ -19,6 +19,16 @@ _MOST_SHARES = "262144"
 """Of CPU time among groups: threads that poll are favoured among single threads (`polling.favour`), and a group of
 theirs has to be favoured likewise. It matters where cores are shared only."""
 
+_RIGHTS = {
+    "podman": ("--privileged",),
+    # Programs that enter bring their own rights. The first one joins a namespace; all devices are for huge pages and
+    # the like. `--privileged` would fail where one right is missing, which Podman passes over.
+    "docker": (
+        *("--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
+        *("--device-cgroup-rule", "a *:* rwm", "--volume", "/dev:/dev"),
+    ),
+}
+
 
 class Engine(Frozen):
     """An engine, and how it is used here."""
@@ -110,8 +120,7 @@ def trial(
 
 
 def _common(engine: Engine, cpus: Sequence[int], limits: Mapping[str, tuple[int, int]]) -> list[str]:
-    # Huge pages, raw sockets and priorities of threads need rights that a container does not have by itself.
-    words = ["--label", LABEL, "--privileged", "--pid", "host", "--ipc", "host", "--log-driver", "none"]
+    words = ["--label", LABEL, *_RIGHTS[engine.name], "--pid", "host", "--ipc", "host", "--log-driver", "none"]
     words += ["--cpuset-cpus", ",".join(map(str, sorted(set(cpus))))]
     # Podman's own parent group would have the weight of a single thread for all containers together.
     words += ["--cgroup-parent", "/"] if engine.name == "podman" else []

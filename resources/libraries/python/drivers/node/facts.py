@@ -163,6 +163,8 @@ class Programs(Frozen):
     kvm: Kvm
     docker: Program
     podman: Program
+    runc: Program
+    """Podman's runtime."""
     trex: TrexFacts | None
     vpp: Program | None
     qemu: Program

@@ -9,6 +9,11 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 
+_REMEDIES = {
+    "podman": "apt-get install --no-install-recommends podman runc",
+    "docker": "systemctl start docker",
+}
+
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     """Findings about a node's programs.
@@ -53,8 +58,8 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
         yield _installed(
             place, "Open vSwitch", facts.programs.ovs, "ovs-vswitchd", "apt-get install openvswitch-switch"
         )
-    if needs_vpp(node):
-        yield _engine(f"{place}.vpp.engine", node, facts)
+    if node.container.engine != "none":
+        yield _engine(f"{place}.container.engine", node, facts)
     by_nft = (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.LINUX_GATEWAY)
     filtering = [kind for kind in node.containers if kind in by_nft]
     if filtering and world is World.LAB:
@@ -76,19 +81,22 @@ def _installed(place: str, what: str, program: Program, where: str, mend: str) -
 
 
 def _engine(place: str, node: DutNode, facts: Facts) -> Finding:
-    """Containers of NFs; without an engine they are processes in network namespaces."""
-    engines = {"docker": facts.programs.docker, "podman": facts.programs.podman}
-    answering = [f"{name} {each.version}" for name, each in engines.items() if each.version]
-    wanted = node.vpp.engine
+    """Containers of NFs: the engine that is asked for, or whether there is one. That it works is tried by a run."""
+    engines = {"podman": facts.programs.podman, "docker": facts.programs.docker}
+    wanted = node.container.engine
     if wanted in engines and not engines[wanted].version:
         each = engines[wanted]
         why = each.problem if each.there and each.problem else "it is not installed" if not each.there else "no answer"
-        mend = f"systemctl start {wanted}, or say engine: auto or process"
-        return problem(place, "containers", f"{wanted} does not answer: {why}", mend)
-    if answering or wanted == "process":
-        return ok(place, "containers", ", ".join(answering) or "NFs are processes in namespaces, as the file says")
-    text = "neither Docker nor Podman answers: NFs are processes in namespaces"
-    return wish(place, "containers", text, "systemctl start docker, or say engine: process")
+        remedy = f"{_REMEDIES[wanted]}, or say engine: auto"
+        return problem(place, "containers", f"{wanted} does not answer: {why}", remedy)
+    if wanted != "docker" and engines["podman"].version and not facts.programs.runc.there:
+        text = "podman without runc: its other runtime, crun, refuses control groups of versions 1 and 2 side by side"
+        return wish(place, "containers", text, "apt-get install runc")
+    answering = [f"{name} {each.version}" for name, each in engines.items() if each.version]
+    if answering:
+        return ok(place, "containers", ", ".join(answering))
+    text = "neither Podman nor Docker answers: NFs are in network namespaces without containers"
+    return wish(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")
 
 
 def _kvm(place: str, node: DutNode, facts: Facts) -> Finding:

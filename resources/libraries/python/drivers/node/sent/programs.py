@@ -31,6 +31,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "kvm": _kvm(Path(arguments.get("kvm", "/dev/kvm"))),
         "docker": _docker(arguments.get("docker", "/var/run/docker.sock")),
         "podman": _podman(),
+        "runc": _program("runc", r"version (\S+)"),
         "trex": _trex(Path(trex)) if trex else None,
         "vpp": _program(str(Path(vpp) / "bin/vpp"), r"vpp v?(\S+)") if vpp else None,
         "qemu": _program("qemu-system-x86_64", r"version (\S+)"),

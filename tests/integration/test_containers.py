@@ -1,0 +1,229 @@
+"""NFs in containers of a real engine: packets, planned CPUs, programs inside, nothing left, also after kill -9."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.deployment.deployment import Deployment
+from resources.libraries.python.drivers.container.choice import choose, missing
+from resources.libraries.python.drivers.container.claimed import call
+from resources.libraries.python.drivers.container.engine import Engine
+from resources.libraries.python.drivers.function.nftables.program import missing as missing_nft
+from resources.libraries.python.drivers.function.testpmd.driver import missing as missing_testpmd
+from resources.libraries.python.drivers.host.cgroups import discover as controllers
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.settings import Container
+from resources.libraries.python.model.topology import Topology
+from tests.integration.robot_runs import (
+    PROJECT,
+    csit,
+    going_on,
+    held_in_a_trial,
+    network_state,
+    results,
+    run_robot,
+    wait_for_network_state,
+)
+from tests.integration.user_space import cell, deployed, machine_stays_as_it_was, planned, processes, send_and_count
+
+LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
+PODMAN = Container(engine="podman")
+LACKING = "; ".join(map(str, missing(PODMAN)))
+NO_DOCKER = "; ".join(map(str, missing(Container(engine="docker"))))
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+WITH_NFT = pytest.mark.skipif(bool(list(missing_nft())), reason="; ".join(map(str, missing_nft())))
+WITH_TESTPMD = pytest.mark.skipif(bool(list(missing_testpmd())), reason="; ".join(map(str, missing_testpmd())))
+ROUTER, FIREWALL, NAT, TESTPMD, PROCESS = (
+    NfKind.LINUX_ROUTER,
+    NfKind.LINUX_FIREWALL,
+    NfKind.LINUX_NAT,
+    NfKind.TESTPMD,
+    NfKind.PROCESS,
+)
+QUICK = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10")
+LONG = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "--suite", "csc-ndrpdr")
+COUNTER = """import sys
+(row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
+print("packets", row[2])"""
+
+
+def engine() -> Engine:
+    found = choose(PODMAN).engine
+    assert found is not None
+    return found
+
+
+def containers() -> list[str]:
+    """Names of all containers in the store of ours."""
+    return call(engine(), [*engine().command, "ps", "--all", "--format", "{{.Names}}"]).split()
+
+
+def groups() -> set[Path]:
+    """Control groups of containers, of all controllers."""
+    return {*Path("/sys/fs/cgroup").glob("libpod-*"), *Path("/sys/fs/cgroup").glob("*/libpod-*")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    assert containers() == []
+    with machine_stays_as_it_was("testpmd"):
+        yield
+    assert containers() == []
+    assert groups() == set()
+
+
+def topology(settings: Container = PODMAN) -> Topology:
+    read = load_topology(LOCAL_PODMAN)
+    dut = read.dut.model_copy(update={"container": settings})
+    return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
+
+
+def first_processes(deployment: Deployment) -> dict[str, int]:
+    """As the engine shows them: the first process of each NF's container, which run."""
+    names = [function.name for function in deployment.plan.functions]
+    assert sorted(containers()) == sorted(f"csit-{name}" for name in names)
+    form = "{{.State.Pid}}"
+    rows = call(engine(), [*engine().command, "inspect", "--format", form, *(f"csit-{name}" for name in names)]).split()
+    return dict(zip(names, map(int, rows), strict=True))
+
+
+def allowed(pid: int) -> set[int]:
+    """CPUs of a process, as the kernel shows them."""
+    rows = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return {*expand(next(row.split()[1] for row in rows if row.startswith("Cpus_allowed_list:")))}
+
+
+def namespace(pid: int | str, kind: str) -> str:
+    return str(Path(f"/proc/{pid}/ns/{kind}").readlink())
+
+
+def assert_inside(pid: int, first: int) -> None:
+    """A process is in the namespaces and control groups of a container, whose first one is given."""
+    for kind in ("mnt", "uts", "net"):
+        assert namespace(pid, kind) == namespace(first, kind), kind
+    assert namespace(pid, "mnt") != namespace("self", "mnt")
+    inside = Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii")
+    assert "libpod-" in inside
+    assert inside == Path(f"/proc/{first}/cgroup").read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize(
+    ("service_type", "rows", "kinds"),
+    [
+        ("CSC", 1, (ROUTER,)),
+        ("CSC", 2, (ROUTER, ROUTER)),
+        pytest.param("CSP", 2, (FIREWALL, NAT), marks=WITH_NFT),
+        pytest.param("CSC", 1, (TESTPMD,), marks=WITH_TESTPMD),
+        pytest.param("CSP", 1, (ROUTER, TESTPMD), marks=WITH_TESTPMD),
+    ],
+)
+def test_nfs_in_containers_forward_on_their_cpus(service_type: str, rows: int, kinds: tuple[NfKind, ...]) -> None:
+    """Every hop sees each frame once; the kernel confirms namespace and CPUs of each container."""
+    with deployed(topology(), cell(service_type, rows, len(kinds), kinds)) as deployment:
+        send_and_count(deployment)
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        cores = deployment.plan.cores
+        for name, pid in first_processes(deployment).items():
+            assert allowed(pid) == {*cores.cpus(name), *cores.cpus(name, ThreadRole.MAIN)}
+            assert namespace(pid, "net") == f"net:[{Path(f'/run/netns/csit-{name}').stat().st_ino}]"
+        firsts = first_processes(deployment)
+        for pid, line in processes("testpmd").items():
+            (name,) = (name for name in firsts if f"file-prefix={name}" in line)
+            assert_inside(pid, firsts[name])
+        assert deployment.problems() == ()
+        assert deployment.facts()["functions"]["containers"].startswith(f"{len(firsts)} of podman ")
+
+
+def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
+    program = Program(
+        start=(sys.executable, "-c", "import time\nwhile True: time.sleep(60)  # in a container"),
+        stat=(sys.executable, "-c", COUNTER, "{left}"),
+    )
+    asked = Cell(
+        service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(PROCESS,), programs=(program,),
+        limits=(Limits(cpu=0.5, memory_mib=256),),
+    )  # fmt: skip
+    with deployed(topology(), asked) as deployment:
+        send_and_count(deployment)
+        (first,) = first_processes(deployment).values()
+        (pid,) = [pid for pid, line in processes("python").items() if "# in a container" in line]
+        assert_inside(pid, first)
+        assert allowed(pid) == {*deployment.plan.cores.cpus("nf-1-1")}
+        quota, memory = (
+            ("cpu.max", "memory.max") if controllers().version == 2 else ("cpu.cfs_quota_us", "memory.limit_in_bytes")
+        )
+        files = [each / name for each in groups() for name in (quota, memory) if (each / name).exists()]
+        found = {file.name: file.read_text(encoding="ascii").split()[0] for file in files}
+        assert found == {quota: "50000", memory: str(256 << 20)}
+        functions = deployment.parts.functions
+        assert functions.processed()["nf-1-1"].packets >= 20  # type: ignore[union-attr]
+
+
+def test_a_container_that_somebody_removes_is_named() -> None:
+    with deployed(topology(), cell("CSC", 1, 2)) as deployment:
+        os.kill(first_processes(deployment)["nf-1-2"], signal.SIGKILL)
+        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 30.0)
+        assert "the container of nf-1-2 has ended" in deployment.problems()
+
+
+@pytest.mark.skipif(bool(NO_DOCKER), reason=NO_DOCKER)
+def test_docker_does_the_same_without_an_image() -> None:
+    with deployed(topology(Container(engine="docker")), cell("CSC", 2, 1)) as deployment:
+        send_and_count(deployment)
+        assert deployment.problems() == ()
+        assert deployment.facts()["functions"]["containers"].startswith("2 of docker ")
+        shown = subprocess.run(
+            ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert {"csit-nf-1-1", "csit-nf-2-1"} <= {*shown.stdout.split()}
+
+
+def test_an_image_that_is_not_there_is_a_sentence_before_anything_starts() -> None:
+    settings = Container(engine="podman", image="localhost/csit-no-such-image:1")
+    with (
+        pytest.raises(CsitError, match="bring the image: podman pull localhost/csit-no-such-image:1"),
+        deployed(topology(settings), cell("CSC", 1, 1)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("suite", ["csc-mrr", "csp-mrr"])
+def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path, suite: str) -> None:
+    done = run_robot(tmp_path, *QUICK, "-v", "CELLS:1x1", "--suite", suite)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(tmp_path)
+    assert row.mrr is not None
+    assert "podman" in row.model_dump_json()
+    assert "containers: 1 of podman" in done.stdout + done.stderr
+
+
+def test_after_kill_9_in_a_trial_cleanup_leaves_nothing(tmp_path: Path) -> None:
+    before = network_state()
+    with going_on(tmp_path, *LONG, "-v", "CELLS:2x2") as victim:
+        with held_in_a_trial(victim, tmp_path, "CSC 2R2C"):
+            assert len(containers()) == 4
+            victim.send_signal(signal.SIGKILL)
+        victim.communicate()
+    assert len(containers()) == 4
+    listed = csit("cleanup", str(LOCAL_PODMAN))
+    assert "podman container csit-nf-2-2" in listed.stdout
+    done = csit("cleanup", str(LOCAL_PODMAN), "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "removed podman container csit-nf-2-2" in done.stdout
+    assert "clean" in done.stdout
+    assert containers() == []
+    assert groups() == set()
+    wait_for_network_state(before)
+    assert not [line for line in processes("conmon").values() if "csit-nf" in line]
