@@ -20,6 +20,7 @@ from resources.libraries.python.drivers.host.memory import discover_memory
 from resources.libraries.python.drivers.host.nic import numa_node_of
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.preflight import Problem, check
+from resources.libraries.python.drivers.host.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
 from resources.libraries.python.drivers.instances.requirements import missing as missing_for_services
 from resources.libraries.python.drivers.sampler.costs import LinuxCostMeter
@@ -119,12 +120,16 @@ class Machine:
         Raises:
             Unsupported: There is no driver for a part of it.
         """
+        owners = dict.fromkeys(port.owner for link in plan.links for port in (link.a, link.b))
+        plan = on_functions(plan, [owner for owner in owners if self._is_here(plan, owner)])
         nodes = [node for node in (self._tg, self._dut) if node is not None]
         ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
         polled = [port for port in ports if self._is_here(plan, port.owner)]
         leave = {port.interface for port in polled}
         fabric = Fabric(plan, self._lock, asked.frame.largest_bytes, node=self._node, leave=leave)
-        handed_over = HandedOver([port.nic for port in polled if port.nic is not None], self._lock)
+        nics = [(port.nic, port.mac) for port in polled if port.nic is not None]
+        functions_of_nics = VirtualFunctions(nics, self._lock)
+        handed_over = HandedOver([nic for nic, _ in nics], self._lock)
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
         container = self._dut.container if self._dut is not None else NO_CONTAINERS
@@ -135,7 +140,7 @@ class Machine:
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
         return Share(
-            cables=(fabric, handed_over) if polled else (fabric,),
+            cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
             functions=function_makers.functions(self._dut, site, functions, taps)
             if self._dut is not None and here

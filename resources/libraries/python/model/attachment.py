@@ -72,6 +72,11 @@ class Attachment(StrEnum):
         return self.value
 
 
+_OF_KERNEL = ("af_packet", "system")
+_BESIDE_KERNEL = {"af_xdp": Attachment.AF_XDP, "rdma": Attachment.RDMA}
+"""Settings that decide by themselves."""
+
+
 def kernel_driver(interface: Interface) -> str | None:
     """The kernel's driver of a port, as the file says or as its model has it; None where neither is known."""
     if interface.driver is not None and interface.driver not in UIO_DRIVERS:
@@ -99,17 +104,15 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
     """
     user, asked = _user(node)
     sockets = f"`{_section(node)}: {{ports: {_sockets(node)}}}` for the kernel's sockets"
-    if user is None or asked in ("af_packet", "system"):
-        return Attachment.KERNEL
-    if asked == "af_xdp":
-        return Attachment.AF_XDP
+    if interface.nic_vfs:
+        return _of_function(interface, user, asked, place)
     driver = kernel_driver(interface)
-    if driver in _VIRTUAL_DRIVERS:
+    if user is None or asked in _OF_KERNEL or (driver in _VIRTUAL_DRIVERS and asked != "af_xdp"):
         return Attachment.KERNEL
-    if asked == "rdma":
-        if driver is None or not driver.startswith(_MELLANOX):
-            raise Misfit(place, f"VPP's rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
-        return Attachment.RDMA
+    if asked == "rdma" and (driver is None or not driver.startswith(_MELLANOX)):
+        raise Misfit(place, f"VPP's rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
+    if asked in _BESIDE_KERNEL:
+        return _BESIDE_KERNEL[asked]
     known = driver in _KNOWN_DRIVERS or uio_driver(interface, node) is not None
     if asked == "auto" and not known:
         what = (
@@ -124,6 +127,19 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         raise Misfit(place, f"{user} on DPDK needs a pci_address; add it, or say {sockets}")
     if driver in _BIFURCATED:
         return Attachment.BIFURCATED
+    return Attachment.NATIVE if asked == "native" else Attachment.DPDK
+
+
+def _of_function(interface: Interface, user: str | None, asked: str, place: tuple[str, ...]) -> Attachment:
+    """How the virtual function of a port is driven: by DPDK or VPP's own driver, never by the kernel."""
+    if user is None or asked not in ("auto", "dpdk", "native"):
+        raise Misfit(
+            place, "nic_vfs is for VPP, Open vSwitch and TRex on DPDK, and for VPP's own driver (ports: native)"
+        )
+    if interface.pci_address is None:
+        raise Misfit(place, "nic_vfs needs the pci_address of the port")
+    if kernel_driver(interface) in _BIFURCATED:
+        raise Misfit(place, "nic_vfs is not for ports that the kernel's driver keeps (mlx4, mlx5, mana)")
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK
 
 

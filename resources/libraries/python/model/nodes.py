@@ -117,6 +117,8 @@ class Interface(Frozen):
     """The kernel's driver of the port."""
     uio_driver: UioDriver | None = None
     """What the port is bound to where a program of user space drives it; None for that of the node, or vfio-pci."""
+    nic_vfs: Literal[0, 1] = 0
+    """Virtual functions (SR-IOV) that a run makes of the port; with 1 it uses that one in its place."""
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     """Line rate in L1 bits per second, one direction; None where there is none (veth)."""
     rx_queues: Annotated[int, Field(ge=1, le=1024)] | None = None

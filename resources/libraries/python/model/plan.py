@@ -45,6 +45,10 @@ class Nic(Frozen):
     """Line rate in L1 bits per second, one direction."""
     attachment: Attachment = Field(default=Attachment.KERNEL, exclude_if=_is_kernel)
     """How the port is driven."""
+    vfs: int = Field(default=0, exclude_if=_is_empty)
+    """Virtual functions that are made of it; one of them is then used in its place."""
+    parent: str | None = Field(default=None, exclude_if=_is_empty)
+    """On its machine: the PCI address of the port, where `pci_address` is that of its virtual function."""
     uio_driver: str | None = Field(default=None, exclude_if=_is_empty)
     """What it is bound to where its attachment takes it from the kernel; None for vfio-pci."""
     rx_queues: int | None = Field(default=None, exclude_if=_is_empty)

@@ -92,6 +92,7 @@ def _nic(topology: Topology, socket: Socket) -> Nic:
         numa_node=interface.numa_node,
         rate_bps=interface.rate_bps,
         attachment=attachment,
+        vfs=interface.nic_vfs,
         uio_driver=uio_driver(interface, node) if attachment.unbinds else None,
         rx_queues=polled_queues(node, interface),
     )

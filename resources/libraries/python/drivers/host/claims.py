@@ -8,6 +8,7 @@ from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host import record as records
 from resources.libraries.python.drivers.host.adopted import Adopted
 from resources.libraries.python.drivers.host.nic_driver import Binding
+from resources.libraries.python.drivers.host.parent_function import ParentFunction
 from resources.libraries.python.drivers.host.processes import process
 from resources.libraries.python.drivers.host.record import Record
 from resources.libraries.python.errors import CsitError
@@ -131,6 +132,14 @@ class Claims:
     def release_binding(self, binding: Binding) -> None:
         """Say that a PCI device has its own driver again."""
         self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
+
+    def claim_functions(self, port: ParentFunction) -> None:
+        """Say before they are made that a port's virtual functions are ours."""
+        self._change(functions=(*self._held().functions, port))
+
+    def release_functions(self, port: ParentFunction) -> None:
+        """Say that a port's virtual functions are gone."""
+        self._change(functions=tuple(each for each in self._held().functions if each != port))
 
     def claim_huge_files(self, prefix: str) -> None:
         """Say before it starts that a program keeps memory in files of hugetlbfs that begin with this."""

@@ -86,6 +86,7 @@ class MachineLock(Claims):
             settings=self._inherited.settings if self._inherited else {},
             ports=self._inherited.ports if self._inherited else (),
             bindings=self._inherited.bindings if self._inherited else (),
+            functions=self._inherited.functions if self._inherited else (),
             huge_files=self._inherited.huge_files if self._inherited else (),
         )
         self._write()
@@ -173,6 +174,7 @@ class MachineLock(Claims):
             *(f"tracing instance {name}" for name in record.traces),
             *(f"{port} in use as {port.interface}" for port in record.ports),
             *(f"{binding}" for binding in record.bindings),
+            *(f"{function}" for function in record.functions),
         ]
 
     def remove_claimed(self) -> list[str]:
@@ -209,6 +211,9 @@ class MachineLock(Claims):
         for binding in record.bindings:
             removed += binding.restore()
             self.release_binding(binding)
+        for function in record.functions:
+            removed += function.restore()
+            self.release_functions(function)
         # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
         removed += give_back(record.ports)
         self.release_ports(record.ports)

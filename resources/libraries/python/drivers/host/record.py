@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 from resources.libraries.python.drivers.container.claimed import Contained
 from resources.libraries.python.drivers.host.adopted import Adopted
 from resources.libraries.python.drivers.host.nic_driver import Binding
+from resources.libraries.python.drivers.host.parent_function import ParentFunction
 from resources.libraries.python.drivers.host.processes import Process
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import Frozen
@@ -37,6 +38,8 @@ class Record(Frozen):
     """Physical ports that are in use, as they were before."""
     bindings: tuple[Binding, ...] = ()
     """PCI devices that have another driver for now."""
+    functions: tuple[ParentFunction, ...] = ()
+    """PCI ports whose virtual functions that run has made."""
     huge_files: tuple[str, ...] = ()
     """Prefixes of files in hugetlbfs that programs of DPDK keep their memory in."""
 
@@ -44,7 +47,7 @@ class Record(Frozen):
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
         made = (self.namespaces, self.workers, self.groups, self.containers, self.folders, self.traces)
-        return not any((*made, self.ports, self.bindings, self.huge_files))
+        return not any((*made, self.ports, self.bindings, self.functions, self.huge_files))
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"

@@ -157,9 +157,7 @@ class OpenVSwitch:
         """CPUs on which the threads that forward from each receive queue may really run."""
         ports = [port for port in self._plan.ports(self._owner) if port.interface in self._kinds]
         main = threads.affinity({"main": [self._running.forwarder.pid]})["main"]
-        by_main = {
-            name: main for port in ports if not self._kinds[port.interface].polled for name in port.queue_names
-        }
+        by_main = {name: main for port in ports if not self._kinds[port.interface].polled for name in port.queue_names}
         if len(by_main) == len(ports):
             return by_main
         allowed = {cpu: threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}

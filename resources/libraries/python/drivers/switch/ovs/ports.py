@@ -109,9 +109,7 @@ def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_b
         )
 
 
-def columns(
-    kind: PortKind, port: Port, cpus: Sequence[int], mtu: int, socket: Path | None = None
-) -> tuple[str, ...]:
+def columns(kind: PortKind, port: Port, cpus: Sequence[int], mtu: int, socket: Path | None = None) -> tuple[str, ...]:
     """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
 
     Args:

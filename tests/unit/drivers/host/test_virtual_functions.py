@@ -1,0 +1,136 @@
+"""Virtual functions on a sysfs in a folder, with a recorded netlink: made, configured, removed, also after a kill.
+
+No emulated NIC has SR-IOV networking, so this was not tried on a device.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.host.handover import HandedOver
+from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, PciDrivers
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.virtual_functions import (
+    FunctionNetlink,
+    VirtualFunctions,
+    address_of,
+    function_mac,
+    on_functions,
+    set_function,
+)
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.attachment import Attachment
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.drivers.host.fake_pci import FakePci
+from tests.unit.planning.labs import lab
+
+PARENT, FUNCTION, MAC = "0000:3b:00.1", "0000:3b:11.0", "00:00:5e:00:53:01"
+NIC = Nic(port="port1", pci_address=FUNCTION, parent=PARENT, vfs=1, attachment=Attachment.DPDK)
+
+
+class SriovPci(FakePci):
+    """Makes and removes functions as their number is written."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for name in ("ice", "iavf", USER_SPACE):
+            self.add_driver(name)
+        self.parent = self.add(PARENT, "ice", port="ens1f1", group=1)
+        for name, text in (("sriov_offset", "135"), ("sriov_stride", "1"), ("sriov_numvfs", "0")):
+            (self.parent / name).write_text(text)
+
+    def write(self, path: Path, value: str) -> None:
+        if path.name != "sriov_numvfs":
+            super().write(path, value)
+            return
+        path.write_text(value)
+        if value == "0":
+            (self.parent / "virtfn0").unlink()
+        else:
+            (self.parent / "virtfn0").symlink_to(self.add(FUNCTION, "iavf", port="ens1f1v0", group=2))
+
+
+class Recorded(FunctionNetlink):
+    def __init__(self) -> None:
+        self.done: list[tuple[str, str]] = []
+
+    def do(self, interface: str, mac: str) -> None:  # type: ignore[override]
+        self.done.append((interface, mac))
+
+
+@pytest.fixture
+def pci(tmp_path: Path) -> SriovPci:
+    return SriovPci(tmp_path / "sys")
+
+
+def test_one_is_made_configured_bound_and_removed(pci: SriovPci, tmp_path: Path) -> None:
+    netlink = Recorded()
+    with MachineLock(tmp_path / "lock") as lock:
+        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, netlink)
+        ports = HandedOver([NIC], lock, PciDrivers(pci.root, pci, 0.2))
+        functions.start()
+        ports.start()
+        assert (pci.parent / "sriov_numvfs").read_text() == "1"
+        assert pci.driver(FUNCTION) == USER_SPACE
+        assert pci.driver(PARENT) == "ice"
+        assert netlink.done == [("ens1f1", "02:00:5e:00:53:01")]
+        assert f"virtual functions of PCI port {PARENT}" in lock.leftovers()
+        ports.stop()
+        functions.stop()
+        assert (pci.parent / "sriov_numvfs").read_text() == "0"
+        assert lock.leftovers() == []
+
+
+def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> None:
+    with MachineLock(tmp_path / "lock") as lock:
+        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+    with MachineLock(tmp_path / "lock") as lock:
+        (left,) = lock._inherited.functions if lock._inherited else ()
+        assert left.restore(pci.root, pci) == [f"removed virtual functions of PCI port {PARENT}"]
+        assert left.restore(pci.root, pci) == []
+
+
+def test_functions_of_somebody_else_are_left_alone(pci: SriovPci, tmp_path: Path) -> None:
+    (pci.parent / "sriov_numvfs").write_text("4")
+    with MachineLock(tmp_path / "lock") as lock, pytest.raises(ConfigError, match="has 4 virtual functions already"):
+        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+    assert (pci.parent / "sriov_numvfs").read_text() == "4"
+
+
+def test_the_port_that_the_machine_is_reached_by_is_refused(pci: SriovPci, tmp_path: Path) -> None:
+    pci.refusals["ens1f1"] = "has the default route"
+    with MachineLock(tmp_path / "lock") as lock, pytest.raises(ConfigError, match="has the default route"):
+        VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
+
+
+def test_addresses_are_known_before_there_is_a_function(pci: SriovPci) -> None:
+    assert address_of(PARENT, root=pci.root) == FUNCTION
+    assert address_of(PARENT, 8, pci.root) == "0000:3b:12.0"
+    with pytest.raises(Unsupported, match="has no virtual functions"):
+        address_of("0000:3b:00.0", root=pci.root)
+
+
+def test_the_plan_of_a_machine_has_their_addresses(pci: SriovPci) -> None:
+    topology = lab(1)
+    ports = {
+        name: port.model_copy(update={"nic_vfs": 1, "pci_address": PARENT})
+        for name, port in topology.dut.interfaces.items()
+    }
+    dut = topology.dut.model_copy(update={"interfaces": ports})
+    topology = topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}})
+    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+    here = on_functions(plan, ["vswitch"], pci.root)
+    nics = [port.nic for port in here.ports("vswitch") if port.nic]
+    assert [(nic.pci_address, nic.parent) for nic in nics] == [(FUNCTION, PARENT)] * 2
+    assert on_functions(plan, ["generator"], pci.root) == plan
+
+
+def test_what_is_said_to_the_kernel() -> None:
+    assert function_mac("b4:96:91:00:00:01") == "b6:96:91:00:00:01"
+    body = set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
+    assert bytes.fromhex("020000000001") in body
+    # struct ifla_vf_trust {vf 0, setting 1} and ifla_vf_spoofchk {vf 0, setting 0}: attributes 9 and 4
+    assert bytes.fromhex("0c0009000000000001000000") in body
+    assert bytes.fromhex("0c0004000000000000000000") in body
