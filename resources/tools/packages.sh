@@ -33,6 +33,10 @@ need_vm() { # the guests' own kernel and busybox are fetched when the first one 
     fi
 }
 
+need_containers() {
+    need_service podman command -v podman
+    need runc command -v runc # the other runtime, crun, refuses control groups of both versions side by side
+}
 need_services() { # those of tests/characterization
     need_service kamailio command -v kamailio
     need kamailio-redis-modules sh -c 'ls /usr/lib/*/kamailio/modules/ndb_redis.so'
@@ -95,6 +99,7 @@ need_integration() {
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
+    need_containers
     need_browser
 }
 

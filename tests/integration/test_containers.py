@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from resources.libraries.python.drivers.container.engine import Engine
 from resources.libraries.python.drivers.function.nftables.program import missing as missing_nft
 from resources.libraries.python.drivers.function.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cgroups import discover as controllers
+from resources.libraries.python.drivers.host.namespaces import inode
+from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.record import Record
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -31,12 +35,10 @@ from tests.integration.robot_runs import (
     csit,
     going_on,
     held_in_a_trial,
-    network_state,
     results,
     run_robot,
-    wait_for_network_state,
 )
-from tests.integration.user_space import cell, deployed, machine_stays_as_it_was, planned, processes, send_and_count
+from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
 
 LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
 PODMAN = Container(engine="podman")
@@ -77,11 +79,12 @@ def groups() -> set[Path]:
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    assert containers() == []
-    with machine_stays_as_it_was("testpmd"):
-        yield
+    yield
     assert containers() == []
     assert groups() == set()
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
+    assert str(DIRECTORY) not in mounts
+    assert not [line for line in processes("conmon").values() if "csit-nf" in line]
 
 
 def topology(settings: Container = PODMAN) -> Topology:
@@ -107,6 +110,16 @@ def allowed(pid: int) -> set[int]:
 
 def namespace(pid: int | str, kind: str) -> str:
     return str(Path(f"/proc/{pid}/ns/{kind}").readlink())
+
+
+def running_in(first: int) -> list[int]:
+    """Other processes in the network namespace of a container, wherever else they are."""
+    wanted, found = namespace(first, "net"), []
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        with suppress(OSError):
+            if pid != first and namespace(pid, "net") == wanted:
+                found.append(pid)
+    return found
 
 
 def assert_inside(pid: int, first: int) -> None:
@@ -139,11 +152,14 @@ def test_nfs_in_containers_forward_on_their_cpus(service_type: str, rows: int, k
             assert allowed(pid) == {*cores.cpus(name), *cores.cpus(name, ThreadRole.MAIN)}
             assert namespace(pid, "net") == f"net:[{Path(f'/run/netns/csit-{name}').stat().st_ino}]"
         firsts = first_processes(deployment)
-        for pid, line in processes("testpmd").items():
-            (name,) = (name for name in firsts if f"file-prefix={name}" in line)
-            assert_inside(pid, firsts[name])
+        programs = {name: running_in(pid) for name, pid in firsts.items()}
+        for name, found in programs.items():
+            for pid in found:
+                assert_inside(pid, firsts[name])
+        with_program = {nf.name for nf in deployment.plan.functions if nf.kind is TESTPMD}
+        assert {name for name, found in programs.items() if found} == with_program
         assert deployment.problems() == ()
-        assert deployment.facts()["functions"]["containers"].startswith(f"{len(firsts)} of podman ")
+        assert deployment.facts()["functions"]["containers"].startswith("podman ")
 
 
 def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
@@ -158,7 +174,7 @@ def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
     with deployed(topology(), asked) as deployment:
         send_and_count(deployment)
         (first,) = first_processes(deployment).values()
-        (pid,) = [pid for pid, line in processes("python").items() if "# in a container" in line]
+        (pid,) = running_in(first)
         assert_inside(pid, first)
         assert allowed(pid) == {*deployment.plan.cores.cpus("nf-1-1")}
         quota, memory = (
@@ -183,7 +199,7 @@ def test_docker_does_the_same_without_an_image() -> None:
     with deployed(topology(Container(engine="docker")), cell("CSC", 2, 1)) as deployment:
         send_and_count(deployment)
         assert deployment.problems() == ()
-        assert deployment.facts()["functions"]["containers"].startswith("2 of docker ")
+        assert deployment.facts()["functions"]["containers"].startswith("docker ")
         shown = subprocess.run(
             ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True, timeout=60
         )
@@ -205,18 +221,20 @@ def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path, suite: str) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = results(tmp_path)
     assert row.mrr is not None
-    assert "podman" in row.model_dump_json()
-    assert "containers: 1 of podman" in done.stdout + done.stderr
+    assert row.facts["functions"]["containers"].startswith("podman ")
+    assert "containers of NFs: podman" in done.stdout + done.stderr
 
 
 def test_after_kill_9_in_a_trial_cleanup_leaves_nothing(tmp_path: Path) -> None:
-    before = network_state()
     with going_on(tmp_path, *LONG, "-v", "CELLS:2x2") as victim:
         with held_in_a_trial(victim, tmp_path, "CSC 2R2C"):
             assert len(containers()) == 4
             victim.send_signal(signal.SIGKILL)
         victim.communicate()
     assert len(containers()) == 4
+    record = Record.model_validate_json((DIRECTORY / "owner.json").read_text(encoding="utf-8"))
+    assert len(record.containers) == 4
+    assert record.groups
     listed = csit("cleanup", str(LOCAL_PODMAN))
     assert "podman container csit-nf-2-2" in listed.stdout
     done = csit("cleanup", str(LOCAL_PODMAN), "--yes")
@@ -224,6 +242,6 @@ def test_after_kill_9_in_a_trial_cleanup_leaves_nothing(tmp_path: Path) -> None:
     assert "removed podman container csit-nf-2-2" in done.stdout
     assert "clean" in done.stdout
     assert containers() == []
-    assert groups() == set()
-    wait_for_network_state(before)
-    assert not [line for line in processes("conmon").values() if "csit-nf" in line]
+    assert not [folder for folder in record.groups if folder.exists()]
+    assert not [each for each in record.workers if each.alive]
+    assert not [name for name, made in record.namespaces.items() if made == inode(name)]

@@ -82,9 +82,7 @@ def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str,
 
 def test_auto_is_the_first_engine_that_starts_a_container_and_says_why(there: dict[str, str]) -> None:
     auto = Container(engine="auto")
-    assert str(choose(auto)).startswith(
-        "network namespaces without containers (auto: no engine starts a container: podman"
-    )
+    assert str(choose(auto)).startswith("none (auto: no engine starts a container: podman")
     choice._try.cache_clear()
     there |= {"docker": ""}
     assert choose(auto).why == (
