@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not VPP, reason="CSIT_VPP_PREFIX does not say where VPP is"),
 ]
 TG = {"cpus": TG_CPUS, "generator": {"driver": "trex"}, "trex": {"directory": TREX, "ports": "af_packet"}}
-DUT = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP, "engine": "process"}}
+DUT = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP}}
 
 
 @pytest.fixture(scope="module")

@@ -34,3 +34,23 @@ def test_a_kernel_that_forgets_its_cpus_is_told_them_again(
     entering.main([str(tmp_path / "door"), "--", "program"])
     assert told == ([] if after is None else [after])
     assert became == ["program"]
+
+
+def test_a_container_is_entered_after_the_groups_and_before_the_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Doors are files of the machine, which are not to be seen inside; the program is one of the container."""
+    steps: list[str] = []
+    door = tmp_path / "door"
+    monkeypatch.setattr(entering, "_join", lambda pid: steps.append(f"join {pid}, door {door.exists()}"))
+    monkeypatch.setattr(os, "execvp", lambda program, words: steps.append(" ".join([program, *words[1:]])))
+    argv = entering.entering([door], ["program", "--container", "7"], 42)
+    entering.main(argv[argv.index(str(door)) :])
+    assert steps == ["join 42, door True", "program --container 7"]
+
+
+def test_a_container_that_has_ended_is_named() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    with pytest.raises(SystemExit, match=f"the container has ended: process {gone.pid}"):
+        entering._join(gone.pid)

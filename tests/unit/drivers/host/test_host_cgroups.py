@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.host import cgroup_folders, cgroups, group_ending
+from resources.libraries.python.drivers.host.cgroup_folders import folders_of
 from resources.libraries.python.drivers.host.cgroups import Controllers, Group, Limits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import Throttling
@@ -248,3 +249,27 @@ def test_processes_are_asked_to_end_and_killed_when_they_do_not(
         killed = group_ending.end([tmp_path], grace_s=0.2)
     assert process.returncode == -status
     assert killed == ((process.pid,) if status == signal.SIGKILL else ())
+
+
+def test_the_groups_of_a_process_are_found_in_both_versions(tmp_path: Path) -> None:
+    """As /proc/PID/cgroup and the mounts say; one mounted with another, one not mounted."""
+    top = tmp_path / "cgroup"
+    for folder in ("cpu,cpuacct/libpod-1", "cpuset/libpod-1", "unified/libpod-1", "cpuset/other"):
+        (top / folder).mkdir(parents=True)
+        (top / folder / "cgroup.procs").touch()
+    (tmp_path / "self").mkdir()
+    (tmp_path / "7").mkdir()
+    (tmp_path / "self" / "mounts").write_text(
+        f"cgroup {top}/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\ncgroup {top}/cpuset cgroup rw,cpuset 0 0\n"
+        f"cgroup2 {top}/unified cgroup2 rw 0 0\n"
+    )
+    (tmp_path / "7" / "cgroup").write_text(
+        "4:cpu,cpuacct:/libpod-1\n3:cpuset:/libpod-1\n2:pids:/libpod-1\n1:name=systemd:/x\n0::/libpod-1\n"
+    )
+    assert folders_of(7, tmp_path) == {
+        "cpu,cpuacct": top / "cpu,cpuacct/libpod-1",
+        "cpuset": top / "cpuset/libpod-1",
+        "": top / "unified/libpod-1",
+    }
+    with pytest.raises(CsitError, match="control groups of process 8 cannot be read"):
+        folders_of(8, tmp_path)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.container import claimed
+from resources.libraries.python.drivers.container.claimed import Contained
+from resources.libraries.python.drivers.container.engine import Engine
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.processes import process
@@ -206,3 +209,26 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
             machine.claim_folder(tmp_path / "theirs")
         machine.remove_claimed()
     assert (tmp_path / "theirs").is_dir()
+
+
+def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are on record before they are made, with the engine and the store that they are in."""
+    mine = Contained(engine=Engine(name="podman", store=tmp_path / "store", runtime="runc"), name="csit-nf-1-1")
+    gone = Contained(engine=Engine(name="docker"), name="csit-nf-1-2")
+    asked: list[list[str]] = []
+
+    def call(_: Engine, argv: list[str], **__: object) -> str:
+        asked.append(argv)
+        return "abc" if "ps" in argv and argv[0] == "podman" else ""
+
+    monkeypatch.setattr(claimed, "call", call)
+    with MachineLock(tmp_path) as machine:
+        machine.claim_container(mine)
+        machine.claim_container(gone)
+        assert machine.leftovers() == ["podman container csit-nf-1-1", "docker container csit-nf-1-2"]
+    with MachineLock(tmp_path) as machine:
+        (sentence,) = machine.remove_leftovers()
+        assert sentence.startswith("removed podman container csit-nf-1-1 of pid ")
+        assert [*mine.engine.command, "rm", "--force", "abc"] in asked
+        assert machine.leftovers() == []
+    assert not (tmp_path / "owner.json").exists()

@@ -47,9 +47,8 @@ def folders_of(pid: int, root: Path = Path("/proc")) -> dict[str, Path]:
     found = {}
     for row in rows:
         _, controllers, inside = row.split(":", 2)
-        place = roots.get(controllers.split(",")[0])
-        if place is not None:
-            found[controllers] = place / inside.lstrip("/")
+        if (top := roots.get(controllers.split(",")[0])) is not None:
+            found[controllers] = top / inside.lstrip("/")
     return {controllers: folder for controllers, folder in found.items() if (folder / "cgroup.procs").exists()}
 
 
