@@ -120,8 +120,8 @@ class Machine:
         Raises:
             Unsupported: There is no driver for a part of it.
         """
-        owners = dict.fromkeys(port.owner for link in plan.links for port in (link.a, link.b))
-        plan = on_functions(plan, [owner for owner in owners if self._is_here(plan, owner)])
+        everybody = dict.fromkeys(port.owner for link in plan.links for port in (link.a, link.b))
+        plan = on_functions(plan, [owner for owner in everybody if self._is_here(plan, owner)])
         nodes = [node for node in (self._tg, self._dut) if node is not None]
         ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
         polled = [port for port in ports if self._is_here(plan, port.owner)]

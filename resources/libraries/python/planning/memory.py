@@ -15,7 +15,7 @@ from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.links import OVS_WITH_DPDK, vswitch_of
+from resources.libraries.python.planning.media import OVS_WITH_DPDK, vswitch_of
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024

@@ -52,7 +52,7 @@ def choose(settings: Container) -> Choice:
     if settings.engine == "none":
         return Choice(None, "as the topology says")
     wanted = ("podman", "docker") if settings.engine == "auto" else (settings.engine,)
-    refused = []
+    refused: list[str] = []
     for name in wanted:
         tried = _try(name, settings.image)
         if isinstance(tried, Choice):
