@@ -55,6 +55,8 @@ class Vm(Frozen):
     """Of a guest's system; what `vpp` says that a VPP has comes on top where one runs in the guest."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
+    huge_pages: Literal["none", "2mb", "1gb"] = "none"
+    """What a guest's memory is made of: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
 
 

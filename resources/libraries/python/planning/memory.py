@@ -55,6 +55,10 @@ OVS_OVERHEAD_MB = 256
 """What Open vSwitch takes beside DPDK's huge pages: both daemons and their libraries; 54 MB more measured."""
 
 
+HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
+"""Sizes of pages by what `vm.huge_pages` says."""
+
+
 _NONE = Limits()
 
 
@@ -149,6 +153,8 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, l
             own_mb = limits.memory_mib or vm.memory_mb
             inside = vpp_guest_mb(topology.dut) if kind is NfKind.QEMU_VPP else own_mb
             needs = Need(NAMESPACE_MB + inside + VM_OVERHEAD_MB + emulated)
+            if page_mb := HUGE_PAGES_MB[vm.huge_pages]:
+                needs = _huge(-(-inside // page_mb) * page_mb, NAMESPACE_MB + VM_OVERHEAD_MB + emulated)
         case NfKind.VPP:
             needs = Need(NAMESPACE_MB) + _of_vpp(topology)
         case NfKind.SIM if service_type is ServiceType.VSC:

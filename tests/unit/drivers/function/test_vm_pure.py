@@ -267,3 +267,14 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
 def test_vms_of_the_local_testbed_are_qemu() -> None:
     assert {function.kind for function in plan_of().functions} == {NfKind.QEMU}
     assert re.fullmatch(r"eth-l2bd-1ch-4vh-2vm1t-lnxip4", plan_of().suite_id)
+
+
+def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
+    argv = arguments("nf", Hardware("kvm", 1500, 1, huge_page_mb=1024, numa_node=1), BOOT, "")
+    assert argv[argv.index("-m") + 1] == "2048"
+    backend = argv[argv.index("-object") + 1]
+    assert backend == (
+        "memory-backend-memfd,id=memory,size=2048M,share=on,hugetlb=on,hugetlbsize=1024M,prealloc=on,"
+        "host-nodes=1,policy=bind"
+    )
+    assert argv[argv.index("-machine") + 1].endswith("memory-backend=memory")

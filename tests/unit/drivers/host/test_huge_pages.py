@@ -27,7 +27,7 @@ def test_both_sizes_of_one_node_are_counted(tmp_path: Path) -> None:
 def test_too_few_are_refused_with_the_command(tmp_path: Path) -> None:
     sysfs(tmp_path, 1, of_2048=(300, 256))
     with pytest.raises(Unsupported) as caught:
-        require("Open vSwitch", 1024, 1, tmp_path)
+        require("Open vSwitch on DPDK", 1024, 1, tmp_path)
     # 44 are taken; 512 more are needed than nobody has.
     file = tmp_path / "node1/hugepages/hugepages-2048kB/nr_hugepages"
     assert str(caught.value) == (

@@ -17,7 +17,7 @@ def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
 
 
 def require(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
-    """See whether a program of DPDK will find its memory.
+    """See whether a program will find its memory.
 
     Args:
         who: That takes it, for a person.
@@ -41,7 +41,7 @@ def too_few(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Uns
     file = _file(numa_node, SIZES_KB[0], "nr", nodes)
     pages = (_read(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
     return Unsupported(
-        f"{who} on DPDK needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
+        f"{who} needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
         f"echo {pages} > {file}"
     )
 

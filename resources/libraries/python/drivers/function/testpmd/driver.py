@@ -84,7 +84,7 @@ class Testpmds:
         """
         if self._vhost:
             each_mb = memory_mb(self._largest_frame_bytes)
-            huge_pages.require("testpmd", each_mb * len(self._functions), self._plan.cores.numa_node)
+            huge_pages.require("testpmd over vhost-user", each_mb * len(self._functions), self._plan.cores.numa_node)
         self._folder = self._machine.folder(_FOLDER)
         for socket in self._sockets().values():
             socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.function.vm.inside import Inside, Router
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.function.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
+from resources.libraries.python.drivers.host import huge_pages
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
@@ -25,6 +26,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan
 from resources.libraries.python.model.settings import Vm
+from resources.libraries.python.planning.memory import HUGE_PAGES_MB
 
 FOLDER = DIRECTORY / "vm"
 """Consoles of the running guests; emptied by the next cell with VMs."""
@@ -90,6 +92,10 @@ class VirtualMachines:
         problems = missing()
         if problems:
             raise Unsupported("; ".join(map(str, problems)))
+        if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
+            sizes = (function.limits.memory_mib or self._inside.memory_mb for function in self._functions)
+            needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
+            huge_pages.require("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
         boot = self._image_in(cache)
         shutil.rmtree(FOLDER, ignore_errors=True)
@@ -163,6 +169,8 @@ class VirtualMachines:
                 nics,
                 self._inside.cpu_model,
                 self._inside.arguments(function, FOLDER),
+                HUGE_PAGES_MB[self._settings.huge_pages],
+                self._plan.cores.numa_node,
             )
             words = self._inside.command_line(function, mtu)
             guest.start(

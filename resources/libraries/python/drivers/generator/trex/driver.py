@@ -95,7 +95,7 @@ class TrexGenerator:
         self._fabric.change(GENERATOR, [messages.set_up("lo", _LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            huge_pages.require("TRex", self._settings.memory_mb or DPDK_MB, self._numa_node())
+            huge_pages.require("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,

@@ -87,7 +87,7 @@ class OpenVSwitch:
         plan, owner = self._plan, self._owner
         memory_mb = self._settings.socket_memory_mb
         for node in {nic.numa_node or 0 for nic in self._nics}:
-            huge_pages.require("Open vSwitch", memory_mb, node)
+            huge_pages.require("Open vSwitch on DPDK", memory_mb, node)
         self._folder = self._machine.folder(_FOLDER)
         self._daemons = Daemons(self._folder, DPDK.name if self._nics else self._asked)
         main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]

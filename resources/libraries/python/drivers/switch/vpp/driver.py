@@ -66,7 +66,7 @@ class VppSwitch:
         pages, settings = self._site.pages(1), self._site.settings
         if pages.size == "4k" and any(each.kind is Kind.DPDK for each in interfaces):
             needs_mb = pool_mb(settings.main_heap_mb, settings.buffers_per_numa)
-            raise too_few("VPP", needs_mb, plan.cores.numa_node)
+            raise too_few("VPP on DPDK", needs_mb, plan.cores.numa_node)
         member.start(pages, plugins_for(interfaces))
         member.wait_ready()
         member.make_interfaces()
