@@ -1,5 +1,6 @@
 """`export --uti`: files that FD.io CSIT's ETL finds and its dashboard takes apart, with CSIT's units."""
 
+import functools
 import gzip
 import json
 from pathlib import Path
@@ -122,6 +123,12 @@ def content(result: Result) -> dict[str, Any]:
     return read
 
 
+@functools.cache
+def measured(histograms: bool = False) -> Result:
+    """A record of two service instances; histograms take a while to make."""
+    return builders.result(ServiceType.CSC, 2, 1, histograms=histograms)
+
+
 def on_a_lab(**keys: str) -> Result:
     """A record of two chains of one NF on a testbed as CSIT has them."""
     topology = csit_lab(**keys)
@@ -131,7 +138,7 @@ def on_a_lab(**keys: str) -> Result:
     facts = {"vswitch": {"vswitch": "VPP 26.02"}, "generator": {"generator": "TRex 3.08"}}
     nodes = {"TG": builders.ENVIRONMENT.model_copy(update={"hostname": "tg-1"})}
     environment = builders.ENVIRONMENT.model_copy(update={"nodes": nodes})
-    return builders.result(ServiceType.CSC, 2, 1).model_copy(
+    return measured().model_copy(
         update={"plan": made, "drivers": drivers, "facts": facts, "environment": environment, "simulated": False}
     )
 
@@ -153,7 +160,7 @@ def test_csits_default_driver_is_not_in_names() -> None:
 
 
 def test_rates_are_what_was_forwarded_and_latency_is_in_microseconds() -> None:
-    record = builders.result(ServiceType.CSC, 2, 1)
+    record = measured(histograms=True)
     read = content(record)["result"]
     assert record.ndr is not None
     assert read["ndr"]["lower"]["rate"]["value"] == record.ndr.throughput_pps
@@ -172,7 +179,7 @@ def test_rates_are_what_was_forwarded_and_latency_is_in_microseconds() -> None:
 
 
 def test_our_own_reader_of_csits_files_reads_the_same_figures() -> None:
-    record = builders.result(ServiceType.CSC, 2, 1)
+    record = measured()
     items = read_foreign(json.dumps(content(record)).encode(), "x.info.json")
     assert items is not None
     (item,) = items
@@ -193,7 +200,7 @@ def test_mrr_has_the_deviation_of_the_values() -> None:
 
 def test_soak_has_both_bounds() -> None:
     found = GoalResult(goal=SOAK, lower_pps=1e6, upper_pps=1.1e6, throughput_pps=None, complete=True)
-    record = builders.result(ServiceType.CSC, 1, 1).model_copy(update={"soak": found, "ndr": None, "pdr": None})
+    record = measured().model_copy(update={"soak": found, "ndr": None, "pdr": None})
     read = content(record)
     assert read["test_type"] == "soak"
     assert read["test_id"].endswith("-soak")
@@ -201,7 +208,7 @@ def test_soak_has_both_bounds() -> None:
 
 
 def test_a_search_without_a_lower_bound_is_no_passed_test_of_csit() -> None:
-    record = builders.result(ServiceType.CSC, 1, 1)
+    record = measured()
     assert record.ndr is not None
     none = record.ndr.model_copy(update={"lower_pps": None, "throughput_pps": None})
     read = content(record.model_copy(update={"ndr": none}))
@@ -212,21 +219,21 @@ def test_a_search_without_a_lower_bound_is_no_passed_test_of_csit() -> None:
 def test_what_could_not_be_planned_and_what_is_simulated_says_so() -> None:
     failed = content(builders.does_not_fit(ServiceType.CSC, 10, 10))
     assert not failed["passed"]
-    record = builders.result(ServiceType.VSC, 1, 1).model_copy(update={"simulated": True})
+    record = builders.result(ServiceType.VSC, 1, 1, histograms=False).model_copy(update={"simulated": True})
     read = content(record)
     assert read["hosts"] == ["simulated"]
     assert ".vm_vhost.chain.2n-simulated-" in read["test_id"]
 
 
 def test_latency_tests_have_no_place() -> None:
-    record = builders.result(ServiceType.CSC, 1, 1)
+    record = measured()
     assert info_file(record.model_copy(update={"asked": record.asked.model_copy(update={"test_type": TestType.LATENCY})})) is None  # fmt: skip # noqa: E501
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=2))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_no_name_leaves_the_folder(name: str, drivers: list[str]) -> None:
-    record = builders.result(ServiceType.CSC, 1, 1)
+    record = measured()
     assert record.plan is not None
     asked = record.asked.model_copy(update={"frame": Frame(name=name, parts=(FramePart(frame_bytes=64),))})
     changes = {
@@ -259,7 +266,7 @@ def written(folder: Path, *records: Result) -> list[Path]:
 
 
 def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
-    inputs = written(tmp_path, builders.result(ServiceType.CSC, 1, 1), builders.mrr_result(ServiceType.CSC, 1, 1))
+    inputs = written(tmp_path, measured(), builders.mrr_result(ServiceType.CSC, 1, 1))
     out = tmp_path / "uti"
     export(inputs, uti=True, output=out, job="csit-vpp-perf-{type}-daily-master-2n-lab", build=7, compress=True)
     for kind in ("mrr", "ndrpdr"):
@@ -288,14 +295,14 @@ def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, options: dict[str, Any], expected: str) -> None:
-    inputs = written(tmp_path, builders.result(ServiceType.CSC, 1, 1), builders.mrr_result(ServiceType.CSC, 1, 1))
+    inputs = written(tmp_path, measured(), builders.mrr_result(ServiceType.CSC, 1, 1))
     given_options = {"uti": True, "output": tmp_path / "uti", "job": None, "build": 1, "compress": False, **options}
     with pytest.raises(ConfigError, match=expected):
         export(inputs, **given_options)
 
 
 def test_two_runs_of_a_test_are_not_written_over_each_other(tmp_path: Path) -> None:
-    record = builders.result(ServiceType.CSC, 1, 1)
+    record = measured()
     again = record.model_copy(update={"started_at": "2026-11-21T10:00:00Z"})
     with pytest.raises(ConfigError, match="more than once"):
         export(written(tmp_path, record, again), uti=True, output=tmp_path / "uti", job=None, build=1, compress=False)
