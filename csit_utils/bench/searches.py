@@ -1,8 +1,8 @@
 """The searches that `bench.search` compares, on one simulated system, in virtual time.
 
 Ours is `search_throughput` with its `ladder` profile, cold and warm. The peer is the library with FD.io CSIT's
-settings, called the way CSIT calls it. All count a trial with its overhead towards a load's evidence, an aborted one as
-if it had run to its end.
+settings, called the way CSIT calls it. All count a trial with its overhead towards a load's evidence, an aborted one
+as if it had run to its end.
 """
 
 from collections.abc import Callable

@@ -8,6 +8,7 @@ _NAMES = {
     "ladder": "the ladder search",
     "rfc2544": "RFC 2544's binary search",
     "soak": "the soak search",
+    "plr": "PLRsearch",
 }
 
 

@@ -18,7 +18,7 @@ from csit_utils.report.latency_maps import instance_maps
 from csit_utils.report.searched import searched
 from csit_utils.report.searchpath import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.goal import Deviation, GoalResult
 from resources.libraries.python.model.result import Verdict, l1_bps
 
 
@@ -71,6 +71,8 @@ class TestView:
     path: SearchPath | None
     searched: str
     """How it was searched, in a sentence; empty where nothing was or the record does not tell."""
+    deviations: tuple[Deviation, ...]
+    """From the MLRsearch specification; empty where the record does not tell."""
     shares: tuple[Shares, ...]
     loss: LossView | None
     latency_verdict: tuple[str, ...]
@@ -112,6 +114,7 @@ def view_of(
         trials=tuple(trials),
         path=search_path(result),
         searched=searched(result.search),
+        deviations=(result.search.deviations or ()) if result.search else (),
         shares=shares_of(result),
         loss=loss_view(result.located),
         latency_verdict=tuple(result.verdict.of("LATENCY")),
@@ -156,6 +159,21 @@ def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
         for found in (result.ndr, result.pdr, result.soak)
         if found is not None
     ]
+    if result.plr is not None:
+        found_pps = result.plr.mean_pps
+        means = ", ".join(f"{rate(mean)} by {name}" for name, mean in result.plr.by_function.items())
+        views.append(
+            GoalView(
+                "PLR",
+                f"critical load at a mean loss ratio of {result.plr.loss_ratio:g}, estimate ± deviation; {means}",
+                found_pps,
+                None,
+                f"{rate(found_pps)} ± {rate(result.plr.stdev_pps)}",
+                True,
+                found_pps * l1_bps(1.0, frame),
+                *_said(result.verdict, "PLR"),
+            )
+        )
     for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
         if found is not None:
             spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""

@@ -36,6 +36,18 @@ RATES = (
         "ratios or lengths do not compare, and a ratio below one packet of a series cannot be told from none.",
     ),
     Explanation(
+        "plr",
+        "PLR, critical load",
+        "The load at which the mean share of lost packets is a tiny ratio, one of ten million unless the goal says "
+        "otherwise: an estimate and its standard deviation.",
+        "Packets per second, all service instances and both directions together.",
+        "PLRsearch (draft-vpolak-bmwg-plrsearch): two functions of loss over load are fitted to all trials; the page "
+        "shows the mean of both and how far it may be off by the trials and by their difference. `-v SEARCH:plr` asks "
+        "for it.",
+        "It is extrapolated, where the soak rate was measured, and has no bounds. The deviation does not tell how well "
+        "the functions fit the system: a sharp edge lies a percent or two above the estimate.",
+    ),
+    Explanation(
         "mrr",
         "MRR, maximum receive rate",
         "What comes back at line rate, or at the most that the generator can send where that is less, whatever is lost "

@@ -103,7 +103,7 @@ def test_a_wrong_setting_is_told(text: str, message: str) -> None:
 
 
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="profile 'slow'; there are ladder, quick, reference, rfc2544, soak"):
+    with pytest.raises(ConfigError, match="profile 'slow'; there are ladder, quick, reference, rfc2544, soak, plr"):
         profile("slow")
 
 

@@ -6,11 +6,12 @@ from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.deployment import Deployment
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.errors import NoTraffic
-from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior
+from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, ReceiveRate
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.estimate import ONE_GOAL
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.priors import PriorBook
@@ -116,12 +117,12 @@ class Experiment:
     def search(self, goals: Sequence[str]) -> tuple[str, ...]:
         """Search the throughput for the goals of these names; return what was found in sentences.
 
-        A soak profile has a goal of its own, which is searched whatever goals are named.
+        The profiles `soak` and `plr` have a goal of their own, which is searched whatever goals are named.
         """
         asked, max_load_pps = self.draft.asked, self._highest_loads().search_pps
-        soak = asked.profile.algorithm is Algorithm.SOAK
+        own = asked.profile.algorithm in ONE_GOAL
         profile = asked.profile.model_copy(
-            update={"goals": tuple(goal for goal in asked.profile.goals if soak or goal.name in goals)}
+            update={"goals": tuple(goal for goal in asked.profile.goals if own or goal.name in goals)}
         )
         outcome = search_throughput(
             self.measure,
@@ -134,13 +135,14 @@ class Experiment:
         )
         self._outcome = outcome
         self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
-        self.draft.search = outcome.record
+        self.draft.plr, self.draft.search = outcome.estimate, outcome.record
         items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
         trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
         overload = self._locating(lambda: (self.measure(trial),))
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
-        return (*(describe(result) for result in outcome.goals), *outcome.evidence)
+        estimates = tuple(map(describe_estimate, filter(None, [outcome.estimate])))
+        return (*estimates, *(describe(result) for result in outcome.goals), *outcome.evidence)
 
     def _prior(self) -> Prior | None:
         """What an earlier search of this cell found on this testbed."""
@@ -251,6 +253,11 @@ class Experiment:
             complaints=self._complaints,
             facts=self.draft.facts,
         )
+
+
+def describe_estimate(found: LoadEstimate) -> str:
+    """An estimate in words."""
+    return f"PLR {found.mean_pps:.0f} pps ± {found.stdev_pps:.0f} pps at a mean loss ratio of {found.loss_ratio:g}"
 
 
 def describe(result: GoalResult) -> str:

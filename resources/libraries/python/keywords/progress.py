@@ -86,6 +86,8 @@ class ConsoleProgress:
             for name, goal in (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
             if goal is not None
         ]
+        if result.plr is not None:
+            found.append(f"PLR {human_rate(result.plr.mean_pps)} ± {human_rate(result.plr.stdev_pps)}")
         rates = (("MRR", result.mrr), ("ORR", result.orr))
         found += [f"{name} {human_rate(rate.mean_pps)}" for name, rate in rates if rate is not None]
         present = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak), *rates)

@@ -12,7 +12,7 @@ class Goal(Frozen):
     """One goal of a throughput search, in the terms of draft-ietf-bmwg-mlrsearch."""
 
     name: str
-    """`NDR`, `PDR` or `SOAK`."""
+    """`NDR`, `PDR`, `SOAK` or `PLR`."""
     loss_ratio: Annotated[float, Field(ge=0, lt=1)]
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
     relative_width: Annotated[float, Field(gt=0, lt=1)] = 0.005
@@ -32,6 +32,8 @@ class Algorithm(StrEnum):
     """Binary search; one trial of full length decides a load."""
     SOAK = "soak"
     """A long series of trials at one load decides it."""
+    PLR = "plr"
+    """PLRsearch: functions fitted to all trials estimate the load of a mean loss ratio."""
 
 
 class Prior(Frozen):
@@ -42,6 +44,15 @@ class Prior(Frozen):
     """UTC, ISO 8601."""
     lower_pps: dict[str, float]
     """Goal name to relevant lower bound, aggregate."""
+
+
+class Deviation(Frozen):
+    """A requirement of the MLRsearch specification that a result does not meet."""
+
+    requirement: str
+    """A word of `search.conformance.REQUIREMENTS`."""
+    text: str
+    """How, with numbers."""
 
 
 class SearchRecord(Frozen):
@@ -55,6 +66,19 @@ class SearchRecord(Frozen):
     trials: int
     aborted_trials: int
     elapsed_s: float
+    deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None in older records."""
+
+
+class LoadEstimate(Frozen):
+    """The critical load: where the mean loss ratio is that of a goal. Rates are aggregates."""
+
+    loss_ratio: float
+    mean_pps: float
+    stdev_pps: float
+    """Of the posterior distribution of both fitted functions together."""
+    by_function: dict[str, float]
+    """Mean by each of them; their distance is a part of the deviation."""
 
 
 class SearchProfile(Frozen):

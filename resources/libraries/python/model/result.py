@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
 from resources.libraries.python.model.evidence import Itemized, Located
-from resources.libraries.python.model.goal import GoalResult, SearchProfile, SearchRecord
+from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchProfile, SearchRecord
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import FlowLatency, TrialResult
@@ -220,6 +220,8 @@ class Result(Frozen):
     pdr: GoalResult | None = None
     soak: GoalResult | None = None
     """The load that keeps a small loss ratio over minutes."""
+    plr: LoadEstimate | None = Field(default=None, exclude_if=_is_none)
+    """The load of a mean loss ratio, estimated by PLRsearch."""
     search: SearchRecord | None = None
     """How the throughput search went about it; None in records before this key."""
     mrr: ReceiveRate | None = None

@@ -31,7 +31,7 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, clearing, search, mrr, orr, latency, soak, locate, sweep,
+    """What the trial was for: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
     workload, interference."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """What the packets are; None for what the generator sends as a rule."""

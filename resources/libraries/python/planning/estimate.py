@@ -14,9 +14,23 @@ from resources.libraries.python.model.goal import Algorithm, SearchProfile
 
 LATENCY_LOADS = 4
 """Latency is measured at 0, 10, 50 and 90 % of PDR."""
-_FIRST_GOAL = {Algorithm.LADDER: 1.5, Algorithm.MLRSEARCH: 1.8, Algorithm.RFC2544: 2.1, Algorithm.SOAK: 2.2}
+ONE_GOAL = (Algorithm.SOAK, Algorithm.PLR)
+"""They have a goal of their own, whatever a test asks for."""
+_FIRST_GOAL = {
+    Algorithm.LADDER: 1.5,
+    Algorithm.MLRSEARCH: 1.8,
+    Algorithm.RFC2544: 2.1,
+    Algorithm.SOAK: 2.2,
+    Algorithm.PLR: 1.0,
+}
 """Search time of one goal alone over its duration sum, overheads included."""
-_FURTHER_GOAL = {Algorithm.LADDER: 0.5, Algorithm.MLRSEARCH: 0.6, Algorithm.RFC2544: 3.1, Algorithm.SOAK: 0.0}
+_FURTHER_GOAL = {
+    Algorithm.LADDER: 0.5,
+    Algorithm.MLRSEARCH: 0.6,
+    Algorithm.RFC2544: 3.1,
+    Algorithm.SOAK: 0.0,
+    Algorithm.PLR: 0.0,
+}
 """What one more goal adds: most of its trials served the other goal already, but in a binary search."""
 _VERIFY_S = 0.2
 """The trial before a measurement: do packets arrive?"""
@@ -36,7 +50,7 @@ def estimate_s(profile: SearchProfile, test_type: TestType, *, trial_overhead_s:
 def _search_s(profile: SearchProfile, test_type: TestType) -> float:
     """A latency test searches for PDR alone, or for a soak's goal. The goal with most evidence is the first one."""
     like = profile.algorithm
-    every = test_type is not TestType.LATENCY or like is Algorithm.SOAK
+    every = test_type is not TestType.LATENCY or like in ONE_GOAL
     goals = [goal for goal in profile.goals if every or goal.name == "PDR"]
     sums = sorted((goal.duration_sum_s for goal in goals), reverse=True)
     found = _FIRST_GOAL[like] * sum(sums[:1]) + _FURTHER_GOAL[like] * sum(sums[1:])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from resources.libraries.python.model.evidence import Itemized, Located
-from resources.libraries.python.model.goal import GoalResult, SearchRecord
+from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
     Affinity,
@@ -46,6 +46,7 @@ class Draft:
     ndr: GoalResult | None = None
     pdr: GoalResult | None = None
     soak: GoalResult | None = None
+    plr: LoadEstimate | None = None
     search: SearchRecord | None = None
     mrr: ReceiveRate | None = None
     orr: ReceiveRate | None = None
@@ -104,6 +105,7 @@ class Draft:
             ndr=self.ndr,
             pdr=self.pdr,
             soak=self.soak,
+            plr=self.plr,
             search=self.search,
             mrr=self.mrr,
             orr=self.orr,

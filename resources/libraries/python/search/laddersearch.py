@@ -7,7 +7,7 @@ read from the trials alone, by `bounds`.
 from collections.abc import Sequence
 
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Goal, GoalResult, Prior, SearchProfile
+from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.bounds import best_known, gather, proven_bounds
 from resources.libraries.python.search.controller import Controller
@@ -30,6 +30,7 @@ class LadderSearch:
         names = {goal.name for goal in profile.goals}
         self.prior = prior if prior is not None and names <= prior.lower_pps.keys() else None
         self.prior_refuted = False
+        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""

@@ -1,7 +1,8 @@
 """Search profiles by name.
 
 `ladder` asks what FD.io CSIT asks by a search of our own on a fixed ladder of loads, `reference` searches as CSIT does
-as well; `quick` looks around on a small machine; `rfc2544` and `soak` ask other questions.
+as well; `quick` looks around on a small machine; `rfc2544`, `soak` and `plr`
+ask other questions.
 """
 
 import logging
@@ -16,6 +17,7 @@ from resources.libraries.python.model.goal import Algorithm, Goal, SearchProfile
 NDR = "NDR"
 PDR = "PDR"
 SOAK_GOAL = "SOAK"
+PLR_GOAL = "PLR"
 
 LADDER = SearchProfile(
     name="ladder",
@@ -97,7 +99,25 @@ SOAK = LADDER.model_copy(
 """The load that loses at most one packet of ten million over five minutes. CSIT's soak tests have the same loss ratio
 and the same time limit."""
 
-_PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK)}
+PLR = SOAK.model_copy(
+    update={
+        "name": "plr",
+        "algorithm": Algorithm.PLR,
+        "goals": (
+            Goal(
+                name=PLR_GOAL,
+                loss_ratio=1e-7,
+                initial_trial_duration_s=5.1,
+                final_trial_duration_s=5.1,
+                duration_sum_s=1800.0,
+            ),
+        ),
+    }
+)
+"""PLRsearch: the load with a mean loss ratio of 1e-7, estimated within half an hour, with its deviation. CSIT's
+settings: the first trial takes 5.1 s, each further one 0.1 s more."""
+
+_PROFILES = {each.name: each for each in (LADDER, QUICK, REFERENCE, RFC2544, SOAK, PLR)}
 
 _RENAMED = {"csit": "ladder"}
 """Earlier names. `csit` has CSIT's goals, and not CSIT's algorithm."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Algorithm, Goal, GoalResult, Prior, SearchProfile
+from resources.libraries.python.model.goal import Algorithm, Goal, GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.laddersearch import LadderSearch
@@ -80,6 +80,7 @@ class Soak:
         self._orientation = LadderSearch(session, _orientation(profile), frame)
         self.prior: Prior | None = None
         self.prior_refuted = False
+        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""

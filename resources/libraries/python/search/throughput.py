@@ -13,14 +13,23 @@ What all of them share:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Protocol
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Algorithm, GoalResult, Prior, SearchProfile, SearchRecord
+from resources.libraries.python.model.goal import (
+    Algorithm,
+    GoalResult,
+    LoadEstimate,
+    Prior,
+    SearchProfile,
+    SearchRecord,
+)
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.bounds import best_known, gather, likely_bounds, proven_bounds
+from resources.libraries.python.search.conformance import deviations
 from resources.libraries.python.search.eta import remaining_s
 from resources.libraries.python.search.laddersearch import LadderSearch
 from resources.libraries.python.search.rfc2544 import binary_search
@@ -50,6 +59,8 @@ class SearchOutcome(Frozen):
     """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
     record: SearchRecord
+    estimate: LoadEstimate | None = None
+    """Of PLRsearch, which has no bounds."""
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
@@ -131,12 +142,14 @@ def search_throughput(
     bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
     results = tuple(uncharged(result, session.trials) for result in raw)
     short = [(one, other) for one, other in zip(raw, results, strict=True) if one != other]
+    bound_by += _estimate_at_the_end(runner.estimate, profile, session, max_load_pps)
     bound_by += [f"{one.goal.name}: {shortfall(one, session.trials)}" for one, _ in short]
     return SearchOutcome(
         goals=results,
         trials=tuple(session.trials),
         generator_bound=silent or bool(bound_by),
         evidence=(*notes, *bound_by),
+        estimate=runner.estimate,
         max_load_pps=min((one.upper_pps or max_load_pps for one, _ in short), default=max_load_pps),
         elapsed_s=session.elapsed_s,
         record=SearchRecord(
@@ -146,8 +159,26 @@ def search_throughput(
             trials=len(session.trials),
             aborted_trials=sum(result.aborted for result in session.trials),
             elapsed_s=session.elapsed_s,
+            deviations=deviations(profile.algorithm, results, session.trials),
         ),
     )
+
+
+def _estimate_at_the_end(
+    estimate: LoadEstimate | None, profile: SearchProfile, session: Session, max_load_pps: float
+) -> list[str]:
+    """An estimate that no trial has held back but the generator."""
+    lossy = (
+        max(0, each.sent - each.received) >= each.sent * profile.goals[0].loss_ratio
+        for each in session.trials
+        if each.is_evidence
+    )
+    if estimate is None or any(lossy):
+        return []
+    return [
+        f"{profile.goals[0].name}: no trial lost a share of {estimate.loss_ratio:g} up to {max_load_pps:.0f} pps, the "
+        "highest load; the estimate says no more than that"
+    ]
 
 
 def _still_met(result: GoalResult, max_load_pps: float) -> str:
@@ -163,6 +194,8 @@ class _Runner(Protocol):
     prior: Prior | None
     """What it started from."""
     prior_refuted: bool
+    estimate: LoadEstimate | None
+    """In the place of bounds; None but from PLRsearch."""
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
@@ -180,6 +213,7 @@ class _Plain:
         self._session, self._profile, self._search = session, profile, search
         self.prior: Prior | None = None
         self.prior_refuted = False
+        self.estimate: LoadEstimate | None = None
 
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
@@ -204,6 +238,11 @@ def _runner(session: Session, profile: SearchProfile, frame: Frame, prior: Prior
             return _Plain(session, profile, partial(binary_search, session, profile, frame))
         case Algorithm.SOAK:
             return Soak(session, profile, frame)
+        case Algorithm.PLR:
+            # SciPy takes long to import too.
+            from resources.libraries.python.search.plr import Plr  # noqa: PLC0415
+
+            return Plr(session, profile, frame)
 
 
 def _progress(session: Session, profile: SearchProfile, last: TrialResult) -> Progress:
@@ -213,7 +252,8 @@ def _progress(session: Session, profile: SearchProfile, last: TrialResult) -> Pr
         rows = gather(session.trials, goal)
         proven = proven_bounds(rows, goal)
         bounds[goal.name] = (proven if proven.narrow(goal) else likely_bounds(rows, goal)).pair
-        left_s += remaining_s(rows, goal)
+        # PLRsearch goes on until its time is over.
+        left_s += inf if profile.algorithm is Algorithm.PLR else remaining_s(rows, goal)
     return Progress(
         trials=len(session.trials),
         elapsed_s=session.elapsed_s,

@@ -1,0 +1,198 @@
+"""Bayesian inference of PLRsearch: from trials to the mean and the deviation of the critical load.
+
+After draft-vpolak-bmwg-plrsearch-03:
+
+- Two functions r(load) give the mean loss rate (packets per second): `stretch`, the integral of a logistic function,
+  and `erf`, that of the error function. Their parameters are m, what comes back in deep overload, and the spread a.
+- Prior: m and a follow from two numbers that are uniform on (-1, 1): m = top (1 / (x + 1) - 1/2) + 1,
+  a = m to the power of (y + 1) / 2.
+- Likelihood of the losses of a trial with mean M: geometric, M^k / (1 + M)^(k + 1). The draft has a Poisson
+  distribution; FD.io CSIT's implementation has the geometric one, which allows for losses that come in bursts.
+- Integration by importance sampling: points are drawn from a bivariate Gaussian distribution around the moments of the
+  posterior as they are known, its variance widened.
+- Mean and deviation are those of a mixture of both functions in equal parts: their distance adds to the deviation.
+
+Here the focus on the posterior is reached by tempering: in each round the weights are raised to the power (at most 1)
+at which enough of the points matter. The last rounds, with the full weights, make the result. Random numbers start from
+the same seed in each search.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erf, erfc, erfcx
+
+from resources.libraries.python.model.goal import LoadEstimate
+
+_Array = npt.NDArray[np.float64]
+Function = Callable[[_Array, _Array, _Array], _Array]
+"""Load, m and a (pps) to the logarithm of the mean loss rate."""
+
+_POINTS = 200
+_ROUNDS, _LAST = 10, 4
+_WIDER = 5.0
+"""Variance of the points over that of the posterior; CSIT's value."""
+_MATTER = 0.1
+"""Effective sample size, as a share of the points."""
+_HALVINGS = 36
+_SMALL = -30.0
+"""Below it softplus(x) is exp(x) to the last digit."""
+_FAR = 1e3
+"""Above it t erfcx(t) is 1 / sqrt(pi) but for its next terms."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A trial."""
+
+    load_pps: float
+    intended: int
+    """Packets."""
+    lost: int
+    """Of these, what was not sent and is charged included."""
+
+
+def stretch(load: _Array, m: _Array, a: _Array) -> _Array:
+    """Integral of a logistic function; the logarithm of a (1 + exp(-m / a)) (s((load - m) / a) - s(-m / a)).
+
+    s(x) is log(1 + exp(x)).
+    """
+    x, x0 = (load - m) / a, -m / a
+    direct = np.log(np.maximum(np.logaddexp(0.0, x) - np.logaddexp(0.0, x0), _TINY))
+    # -expm1(x0 - x) = 1 - exp(-load / a)
+    small = x + np.log(-np.expm1(-load / a))
+    return np.asarray(np.log(a) + np.log1p(np.exp(x0)) + np.where(x > _SMALL, direct, small))
+
+
+def bell(load: _Array, m: _Array, a: _Array) -> _Array:
+    """Integral of the error function; the logarithm of a (G((load - m) / a) - G(-m / a)) / (1 + erf(m / a)).
+
+    G(z) is exp(-z^2) / sqrt(pi) + z erfc(-z).
+    """
+    upper, lower = _log_g((load - m) / a), _log_g(-m / a)
+    difference = np.log(np.maximum(-np.expm1(np.minimum(lower - upper, -1e-16)), _TINY))
+    return np.asarray(np.log(a) + upper + difference - np.log1p(erf(m / a)))
+
+
+def _log_g(z: _Array) -> _Array:
+    t = np.abs(z)
+    near = np.minimum(t, _FAR)
+    rest = np.where(t > _FAR, 1 / (2 * sqrt(np.pi) * np.maximum(t, 1.0) ** 2), 1 / sqrt(np.pi) - near * erfcx(near))
+    below = -(t**2) + np.log(np.maximum(rest, _TINY))
+    above = np.log(np.exp(-(near**2)) / sqrt(np.pi) + t * erfc(-near))
+    return np.asarray(np.where(z < 0, below, above))
+
+
+FUNCTIONS: tuple[tuple[str, Function], ...] = (("stretch", stretch), ("erf", bell))
+
+
+class Inference:
+    """Trials of one search, and what they say.
+
+    Args:
+        loss_ratio: Of the critical load.
+        min_load_pps: The estimate is not below it, aggregate.
+        max_load_pps: The estimate is not above it, aggregate.
+    """
+
+    def __init__(self, loss_ratio: float, min_load_pps: float, max_load_pps: float) -> None:
+        self._target, self._min_pps, self._max_pps = log(loss_ratio), min_load_pps, max_load_pps
+        self._rng = np.random.default_rng(0)
+        self._focus = [(np.zeros(2), np.eye(2)) for _ in FUNCTIONS]
+        self._loss_ratio = loss_ratio
+        self.seen: list[Observation] = []
+
+    def add(self, trial: Observation) -> LoadEstimate:
+        """Take in a trial; return the estimate by all of them."""
+        self.seen.append(trial)
+        parts = [self._estimate(index, function) for index, (_, function) in enumerate(FUNCTIONS)]
+        means = np.array([mean for mean, _ in parts])
+        variance = float(np.mean([deviation**2 for _, deviation in parts]) + np.var(means))
+        return LoadEstimate(
+            loss_ratio=self._loss_ratio,
+            mean_pps=float(means.mean()),
+            stdev_pps=sqrt(variance),
+            by_function={name: mean for (name, _), (mean, _) in zip(FUNCTIONS, parts, strict=True)},
+        )
+
+    def _estimate(self, index: int, function: Function) -> tuple[float, float]:
+        """Mean and deviation of the critical load by one function."""
+        center, spread = self._focus[index]
+        kept: list[tuple[_Array, _Array]] = []
+        for number in range(_ROUNDS):
+            points = self._points(center, spread * _WIDER)
+            m, a = self._parameters(points)
+            weights = self._log_likelihood(function, m, a) - _log_density(points, center, spread * _WIDER)
+            tempered = _tempered(weights)
+            center = tempered @ points
+            off = points - center
+            # A hair on the diagonal: points on a line have no density.
+            spread = (off * tempered[:, None]).T @ off + np.eye(2) * 1e-18
+            if number >= _ROUNDS - _LAST:
+                kept.append((self._critical_pps(function, m, a), weights))
+        self._focus[index] = center, spread
+        loads = np.concatenate([load for load, _ in kept])
+        # Densities are normalized, so points of all rounds count by one measure.
+        shares = _normalized(np.concatenate([weight for _, weight in kept]))
+        mean = float(shares @ loads)
+        return mean, sqrt(max(0.0, float(shares @ (loads - mean) ** 2)))
+
+    def _points(self, center: _Array, spread: _Array) -> _Array:
+        """Points of the Gaussian distribution that are within (-1, 1) twice."""
+        found = np.empty((0, 2))
+        while len(found) < _POINTS:
+            drawn = self._rng.multivariate_normal(center, spread, 2 * _POINTS, check_valid="ignore")
+            found = np.concatenate([found, drawn[(np.abs(drawn) < 1).all(axis=1)]])
+        return found[:_POINTS]
+
+    def _parameters(self, points: _Array) -> tuple[_Array, _Array]:
+        m = self._max_pps * (1 / (points[:, 0] + 1) - 0.5) + 1
+        return m, m ** ((points[:, 1] + 1) / 2)
+
+    def _log_likelihood(self, function: Function, m: _Array, a: _Array) -> _Array:
+        loads = np.array([trial.load_pps for trial in self.seen])
+        sent = np.array([float(trial.intended) for trial in self.seen])
+        lost = np.array([float(trial.lost) for trial in self.seen])
+        mean = function(loads[None, :], m[:, None], a[:, None]) + np.log(sent / loads)
+        each = -lost * np.logaddexp(0.0, -mean) - np.logaddexp(0.0, mean)
+        return np.asarray(each.sum(axis=1))
+
+    def _critical_pps(self, function: Function, m: _Array, a: _Array) -> _Array:
+        """Where r(load) / load reaches the loss ratio, by halving: r is convex, so the ratio increases."""
+        low, high = np.full_like(m, self._min_pps), np.full_like(m, self._max_pps)
+        for _ in range(_HALVINGS):
+            load = (low + high) / 2
+            above = function(load, m, a) - np.log(load) > self._target
+            low, high = np.where(above, low, load), np.where(above, load, high)
+        return np.asarray((low + high) / 2)
+
+
+def _log_density(points: _Array, center: _Array, spread: _Array) -> _Array:
+    off = points - center
+    distance = np.einsum("ij,ji->i", off, np.linalg.solve(spread, off.T))
+    return np.asarray(-distance / 2 - np.linalg.slogdet(spread)[1] / 2)
+
+
+def _normalized(log_weights: _Array) -> _Array:
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _tempered(log_weights: _Array) -> _Array:
+    """Weights to the highest power, at most 1, at which enough points matter."""
+
+    def matter(power: float) -> bool:
+        weights = _normalized(power * log_weights)
+        return bool(1 / (weights**2).sum() >= _MATTER * len(weights))
+
+    low, high = 0.0, 1.0
+    if matter(high):
+        return _normalized(log_weights)
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if matter(middle) else (low, middle)
+    return _normalized(low * log_weights)
