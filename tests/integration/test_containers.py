@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -30,6 +31,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import Container
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.roles.function import Processing
 from tests.integration.robot_runs import (
     PROJECT,
     csit,
@@ -183,8 +185,7 @@ def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
         files = [each / name for each in groups() for name in (quota, memory) if (each / name).exists()]
         found = {file.name: file.read_text(encoding="ascii").split()[0] for file in files}
         assert found == {quota: "50000", memory: str(256 << 20)}
-        functions = deployment.parts.functions
-        assert functions.processed()["nf-1-1"].packets >= 20  # type: ignore[union-attr]
+        assert cast(Processing, deployment.parts.functions).processed()["nf-1-1"].packets >= 20
 
 
 def test_a_container_that_somebody_removes_is_named() -> None:

@@ -1,6 +1,7 @@
 """Command lines for container engines, and the choice of one. No engine is started here."""
 
 import io
+import os
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str,
     )
     monkeypatch.setattr(choice, "call", call)
     monkeypatch.setattr(choice, "STORE", tmp_path / "store")
-    monkeypatch.setattr(choice.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     choice._try.cache_clear()
     yield answers
     choice._try.cache_clear()
