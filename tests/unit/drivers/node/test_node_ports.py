@@ -60,6 +60,18 @@ def test_a_port_is_the_same_by_address_and_by_name(tmp_path: Path) -> None:
     assert by_address["igb_uio"] is None and by_address["iommu_groups"] == 1
 
 
+def test_the_port_of_a_virtio_device_is_one_level_below(tmp_path: Path) -> None:
+    device = tmp_path / "sys/bus/pci/devices" / ONE
+    tree(tmp_path, {f"sys/bus/pci/devices/{ONE}/numa_node": "1", "sys/class/net/ens3/address": "52:54:00:00:00:01"})
+    (device / "virtio2/net/ens3").mkdir(parents=True)
+    (tmp_path / "sys/class/net/ens3/device").symlink_to(device / "virtio2")
+    link(device / "driver", tmp_path / "sys/bus/pci/drivers/virtio-pci")
+    by_address, by_name = look(tmp_path, pci_address=ONE), look(tmp_path, device="ens3")
+    assert by_address == by_name
+    port = by_name["ports"]["port1"]
+    assert (port["device"], port["pci_address"], port["driver"], port["numa_node"]) == ("ens3", ONE, "virtio-pci", 1)
+
+
 def test_a_port_that_user_space_has_and_one_that_is_not_there(tmp_path: Path) -> None:
     root = nics(tmp_path)
     taken = look(root, pci_address=TWO)["ports"]["port1"]

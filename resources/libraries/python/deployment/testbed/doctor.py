@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.node.gathering import gather
 from resources.libraries.python.drivers.node.reservation import holder_of
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
+from resources.libraries.python.planning.numa import located
 
 WITHIN_S = 120.0
 """For all machines together, who are asked side by side."""
@@ -43,13 +44,26 @@ def examine(
             findings += found
             if its is not None:
                 facts[name] = its
-                findings += check_node(topology, name, its)
+                findings += check_node(_completed(topology, name, its), name, its)
         pool.shutdown(wait=False, cancel_futures=True)
     findings += check_together(topology, facts)
     if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.nodes)):
         tell("trying what drivers need")
         findings += _of_drivers(topology, world_of(topology))
     return findings
+
+
+def _completed(topology: model.Topology, name: str, facts: Facts) -> model.Topology:
+    """With the NUMA nodes of ports that the file does not say; those that it says wrong are a finding of their own."""
+    if name not in topology.nodes:
+        return topology
+    there = {port: None if row is None else row.numa_node for port, row in facts.ports.ports.items()}
+    said = {port: each.numa_node for port, each in topology.nodes[name].interfaces.items()}
+    unsaid = {port: node for port, node in there.items() if said.get(port) is None}
+    try:
+        return located(topology, {name: unsaid})
+    except ConfigError:  # ports on several NUMA nodes: a run says so
+        return topology
 
 
 def _in_time(future: Future[tuple[list[Finding], Facts | None]], name: str) -> tuple[list[Finding], Facts | None]:

@@ -54,12 +54,16 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
     device, address = named.get("device"), named.get("pci_address")
     if address is None and device is not None:
         link = root / "sys/class/net" / device / "device"
-        address = link.resolve().name if link.exists() else None
+        # The port of a virtio device is one level below its PCI device.
+        found = link.resolve() if link.exists() else None
+        if found is not None:
+            address = (found.parent if found.name.startswith("virtio") else found).name
     pci = root / "sys/bus/pci/devices" / address if address else None
     if pci is not None and not pci.is_dir():
         pci = None
     if device is None and pci is not None:
-        device = next((path.name for path in sorted((pci / "net").glob("*"))), None)
+        names = [*sorted((pci / "net").glob("*")), *sorted(pci.glob("virtio*/net/*"))]
+        device = next((path.name for path in names), None)
     net = root / "sys/class/net" / device if device else None
     if net is not None and not net.is_dir():
         net = None
