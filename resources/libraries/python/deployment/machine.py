@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from resources.libraries.python.deployment import function_makers, makers
 from resources.libraries.python.deployment.brought import Brought
 from resources.libraries.python.deployment.parts import Share
-from resources.libraries.python.deployment.site import NO_CONTAINERS, Site
+from resources.libraries.python.deployment.site import Site
 from resources.libraries.python.deployment.sized_here import SizedHere, instances_here, load_here, specifications
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.cpu import discover
@@ -120,8 +120,8 @@ class Machine:
         Raises:
             Unsupported: There is no driver for a part of it.
         """
-        everybody = dict.fromkeys(port.owner for link in plan.links for port in (link.a, link.b))
-        plan = on_functions(plan, [owner for owner in everybody if self._is_here(plan, owner)])
+        every = {port.owner for link in plan.links for port in (link.a, link.b)}
+        plan = on_functions(plan, [owner for owner in every if self._is_here(plan, owner)])
         nodes = [node for node in (self._tg, self._dut) if node is not None]
         ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
         polled = [port for port in ports if self._is_here(plan, port.owner)]
@@ -132,8 +132,7 @@ class Machine:
         handed_over = HandedOver([nic for nic, _ in nics], self._lock)
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
-        container = self._dut.container if self._dut is not None else NO_CONTAINERS
-        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
+        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         aside = cpu_without_data(self._threads(plan))
