@@ -103,6 +103,10 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
             [*SIM, "--include", "8R8C", "-v", "NF_SIZES:1c"],
             "CSC 8R8C NF-1c vSwitch-1c: needs 99 cores on NUMA 0, 28 there",
         ),
+        (
+            [*SIM, "--include", "2R1C", "-v", "CELLS:1x1"],
+            "the run selects no test: none of the 2 rows of the last suite passes --include 2R1C",
+        ),
     ],
 )
 def test_a_wrong_choice_is_told_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
