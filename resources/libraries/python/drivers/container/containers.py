@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.cgroup_folders import folders_of
 from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
 from resources.libraries.python.drivers.host.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -84,11 +84,11 @@ class NfContainers:
             "read_only": folders_of_the_machine(engine),
             "limits": own_limits(),
         }
-        commands = [engines.run(engine, self._wanted(name), **options) for name in self._names]  # type: ignore[arg-type]
-        # The first one alone: it makes what the engine keeps for all.
-        call(engine, commands[0])
+        commands = {name: engines.run(engine, self._wanted(name), **options) for name in self._names}  # type: ignore[arg-type]
+        first, *others = self._names
+        _start(engine, first, commands[first])  # alone: it makes what the engine keeps for all
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for done in [pool.submit(partial(call, engine, argv)) for argv in commands[1:]]:
+            for done in [pool.submit(partial(_start, engine, name, commands[name])) for name in others]:
                 done.result()
         self._read_back(engine)
 
@@ -171,6 +171,15 @@ class NfContainers:
                 self._folder.rmdir()
 
 
+def _start(engine: Engine, name: str, argv: Sequence[str]) -> None:
+    try:
+        call(engine, argv)
+    except CommandFailed as error:
+        raise CsitError(
+            f"{engine.name} does not start the container of {name}: {' '.join(error.stderr.split())}"
+        ) from error
+
+
 def remove_all(containers: Iterable[Contained]) -> None:
     """Remove containers of one engine that this run has made, with one command."""
     rows = list(containers)
@@ -188,8 +197,10 @@ def _cpuset(groups: Mapping[str, Path]) -> frozenset[int] | None:
     """CPUs that a group may use; None where there is no controller for it."""
     for controllers, folder in groups.items():
         if controllers in ("", "cpuset") or "cpuset" in controllers.split(","):
-            with suppress(OSError, ValueError):
-                return frozenset(expand((folder / "cpuset.cpus").read_text(encoding="ascii").strip()))
+            # Version 2 leaves the first file empty where a group above it has the CPUs.
+            for file in ("cpuset.cpus.effective", "cpuset.cpus"):
+                with suppress(OSError, ValueError):
+                    return frozenset(expand((folder / file).read_text(encoding="ascii").strip()))
     return None
 
 
