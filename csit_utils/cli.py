@@ -9,8 +9,8 @@ import typer
 from resources.libraries.python.errors import ConfigError, CsitError
 
 COMMANDS = (
-    "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "plan", "convert", "size", "chains",
-    "robot", "outcome", "import", "export", "report", "show", "answer", "compare", "trend", "gate", "profile",
+    "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "plan", "convert", "size",
+    "chains", "robot", "outcome", "import", "export", "report", "show", "answer", "compare", "trend", "gate", "profile",
     "suspects", "place", "explain", "bench",
 )  # fmt: skip
 """In the order of --help. Each is a function of that name in the module of that name, but for those below."""

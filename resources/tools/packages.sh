@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages of a purpose, if something of it is missing:
-# packages.sh venv [PYTHON] | bench | local | vm | integration | jenkins | checks (all three) | characterization | spark
+# packages.sh venv [PYTHON] | bench | local | vm | emulate | integration | jenkins | checks (all three) | characterization | spark
 # The one place that knows which system packages the project uses. Without root it says what to install and ends with 1.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
@@ -31,6 +31,12 @@ need_vm() { # the guests' own kernel and busybox are fetched when the first one 
     if grep -qs '^ID=ubuntu' /etc/os-release; then # whose kernel modules are packed with it
         need zstd command -v zstd
     fi
+}
+need_emulate() { # what the emulated machines themselves have is put on their disk, and not installed
+    need qemu-system-x86 command -v qemu-system-x86_64
+    need mmdebstrap command -v mmdebstrap
+    need e2fsprogs command -v mkfs.ext4
+    need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg # on Ubuntu
 }
 
 need_containers() {
@@ -93,6 +99,7 @@ need_integration() {
     need_functions
     want_ids
     need_vm
+    need_emulate
     need nftables command -v nft
     need_lab
     need openvswitch-switch command -v ovs-vswitchd
@@ -103,7 +110,7 @@ need_integration() {
     need_browser
 }
 
-purpose=${1:?the purpose: venv, bench, local, vm, integration, jenkins, checks, characterization or spark}
+purpose=${1:?the purpose: venv, bench, local, vm, emulate, integration, jenkins, checks, characterization or spark}
 if [ "$purpose" != venv ] && command -v flock >/dev/null; then # one at a time: the second then finds what it needs
     exec 9<"$0" && flock 9
 fi
@@ -119,6 +126,7 @@ local)
     need nftables command -v nft
     ;;
 vm) need_vm ;;
+emulate) need_emulate ;;
 jenkins) need_jenkins ;;
 integration) need_integration ;;
 checks)

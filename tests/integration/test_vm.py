@@ -19,9 +19,10 @@ import pytest
 from resources.libraries.python.drivers.function.vm import accelerator
 from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.function.vm.driver import FOLDER, VirtualMachines
-from resources.libraries.python.drivers.function.vm.image import Image, cache_folder, image
+from resources.libraries.python.drivers.function.vm.image import Image, image
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.image_cache import cache_folder
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge

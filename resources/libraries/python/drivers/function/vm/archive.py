@@ -32,6 +32,11 @@ def file(path: str, content: bytes, *, executable: bool = False) -> Entry:
     return Entry(path, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
 
+def secret(path: str, content: bytes) -> Entry:
+    """A file that only root may read."""
+    return Entry(path, stat.S_IFREG | 0o600, content)
+
+
 def cpio(entries: Iterable[Entry]) -> bytes:
     """Pack entries, all of them owned by root and without a time, so that equal contents give equal bytes."""
     packed = [_packed(number, entry) for number, entry in enumerate(entries, 1)]

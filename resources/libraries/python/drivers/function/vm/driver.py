@@ -12,13 +12,14 @@ from pathlib import Path
 from resources.libraries.python.drivers.function.vm.accelerator import Choice, choose, try_kvm
 from resources.libraries.python.drivers.function.vm.arguments import Hardware, Nic, arguments
 from resources.libraries.python.drivers.function.vm.guest import Guest
-from resources.libraries.python.drivers.function.vm.image import Image, cache_folder, image
+from resources.libraries.python.drivers.function.vm.image import Image, image
 from resources.libraries.python.drivers.function.vm.inside import Inside, Router
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.function.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
 from resources.libraries.python.drivers.host import huge_pages
 from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.image_cache import cache_folder
 from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported

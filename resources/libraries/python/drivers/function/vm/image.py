@@ -4,15 +4,10 @@ A cached image is used for as long as it is there and is what was written, so a 
 same kernel; removing the folder brings the newest. An image appears under its name complete or not at all.
 """
 
-import fcntl
 import hashlib
 import logging
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
 
 from pydantic import ValidationError
 
@@ -20,6 +15,7 @@ from resources.libraries.python.drivers.function.vm import packages
 from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.function.vm.init import render_init
 from resources.libraries.python.drivers.function.vm.modules import load_order, module_name, read_module
+from resources.libraries.python.drivers.host.image_cache import alone, file_digest, make, newest
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import Frozen
 
@@ -30,8 +26,6 @@ _USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_g
 _NEAR = ("virtio", "failover", "uio", "fw_cfg")
 """In the names of modules that can matter: a kernel has thousands."""
 _FOLDERS = ("bin", "dev", "modules", "proc", "sys")
-BUILDING = ".building-"
-"""How folders begin in which something is made."""
 _log = logging.getLogger(__name__)
 
 
@@ -62,24 +56,16 @@ class Image:
         self.initramfs = place / "initramfs.cpio"
         try:
             self.description = Description.model_validate_json((place / "image.json").read_text(encoding="utf-8"))
-            damaged = [name for name, digest in self.description.digests.items() if _digest(place / name) != digest]
+            damaged = [name for name, digest in self.description.digests.items() if file_digest(place / name) != digest]
         except (OSError, ValidationError) as error:
             raise CsitError(f"{place} is no image of a guest") from error
         if damaged:
             raise CsitError(f"{place / damaged[0]} is not what was written")
 
 
-def cache_folder() -> Path:
-    """Where images are kept: `XDG_CACHE_HOME`, or root's or the user's own cache."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "csit-density"
-    return Path("/var/cache/csit-density") if os.geteuid() == 0 else Path.home() / ".cache" / "csit-density"
-
-
 def cached(cache: Path) -> Image | None:
     """The newest image in the cache that was made by the present recipe; None when there is none."""
-    found = cache.glob(f"guest-*-{recipe()}") if cache.is_dir() else ()
-    for place in sorted(found, key=lambda place: place.stat().st_mtime, reverse=True):
+    for place in newest(cache, f"guest-*-{recipe()}"):
         try:
             return Image(place)
         except CsitError as error:
@@ -96,38 +82,15 @@ def image(cache: Path) -> Image:
     """
     try:
         with alone(cache):
-            return cached(cache) or _make(cache)
+            return cached(cache) or Image(make(cache, _build))
     except OSError as error:
         raise CsitError(f"the image of a guest cannot be kept in {cache}: {error}") from error
 
 
-@contextmanager
-def alone(cache: Path) -> Iterator[None]:
-    """One maker at a time; what a killed one left is removed."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in cache.glob(f"{BUILDING}*"):
-            shutil.rmtree(left)
-        yield
-
-
-def _make(cache: Path) -> Image:
-    work = Path(mkdtemp(prefix=BUILDING, dir=cache))
-    try:
-        (work / "packages").mkdir()
-        versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
-        made = work / "image"
-        made.mkdir()
-        description = _write(work / "root", versions, made)
-        place = cache / f"guest-{description.kernel_version}-{recipe()}"
-        if place.exists():  # damaged, or it would have been taken
-            shutil.rmtree(place)
-        made.rename(place)
-    finally:
-        shutil.rmtree(work)
-    _log.info("made %s", place)
-    return Image(place)
+def _build(work: Path, made: Path) -> str:
+    (work / "packages").mkdir()
+    versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
+    return f"guest-{_write(work / 'root', versions, made).kernel_version}-{recipe()}"
 
 
 def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
@@ -151,7 +114,7 @@ def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
         packages=versions,
         modules=tuple(order),
         user_space_modules=tuple(other),
-        digests={name: _digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
+        digests={name: file_digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
     )
     (made / "image.json").write_text(description.model_dump_json(indent=2), encoding="utf-8")
     return description
@@ -167,7 +130,3 @@ def _only(root: Path, pattern: str) -> Path:
 def recipe() -> str:
     """Changes with whatever goes into an image besides the packages."""
     return hashlib.sha256(repr((render_init([]), _MODULES, _USER_SPACE_MODULES, _FOLDERS)).encode()).hexdigest()[:12]
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from resources.libraries.python.drivers.function.vm.arguments import QEMU
-from resources.libraries.python.drivers.function.vm.image import cache_folder, cached
+from resources.libraries.python.drivers.function.vm.image import cached
+from resources.libraries.python.drivers.host.image_cache import cache_folder
 from resources.libraries.python.drivers.host.preflight import Problem
 
 _TUN = Path("/dev/net/tun")

@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from resources.libraries.python.drivers.function.vm.archive import Entry, cpio, file, folder
-from resources.libraries.python.drivers.function.vm.image import Image, alone
+from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import READY
 from resources.libraries.python.drivers.function.vm_vpp.libraries import libraries
+from resources.libraries.python.drivers.host.image_cache import alone
 from resources.libraries.python.drivers.vpp.installation import program
 from resources.libraries.python.rendering import render
 

@@ -1,0 +1,164 @@
+"""Which machines an emulated testbed has, how they are cabled, and its topology file."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from resources.libraries.python.emulation.machine import Machine, Nic, NicModel, NumaNode
+from resources.libraries.python.model.base import Frozen
+
+PAIRS = 2
+"""Of ports of each machine: the first on NUMA node 0, the second on NUMA node 1 where the machine has one."""
+
+
+class Layout(Frozen):
+    """An emulated testbed."""
+
+    nodes: Literal[2, 3] = 2
+    """Machines: a TG, and one or two DUTs."""
+    nic: NicModel = NicModel.VIRTIO
+    """Of the first pair of ports."""
+    accelerator: Literal["tcg", "kvm"] = "tcg"
+
+    @property
+    def second_nic(self) -> NicModel:
+        """Of the second pair: another model, so that a topology's `nic` chooses between the two."""
+        return NicModel.VIRTIO if self.nic is NicModel.E1000E else NicModel.E1000E
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the machines."""
+        return ("TG", *(f"DUT{number}" for number in range(1, self.nodes)))
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory that the machines take at most."""
+        return sum(node.memory_mb for machine in self.machines() for node in machine.numa)
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Hardware of all machines."""
+        return tuple(
+            _TG.machine(name, self._nics(name, numa_nodes=1))
+            if name == "TG"
+            else _DUT.machine(name, self._nics(name, numa_nodes=2))
+            for name in self.names
+        )
+
+    def _nics(self, name: str, numa_nodes: int) -> tuple[Nic, ...]:
+        slots = [0] * numa_nodes
+        nics = []
+        for cable, ends in self._cables():
+            for end, other in (ends, ends[::-1]):
+                if end.machine == name:
+                    node = min(end.pair, numa_nodes - 1)
+                    model = (self.nic, self.second_nic)[end.pair]
+                    mac = f"02:c5:1e:00:{self.names.index(name):02x}:{end.port:02x}"
+                    nics.append((end.port, model, node, mac, f"{cable}.{name}", f"{cable}.{other.machine}"))
+        made = []
+        for _, model, node, mac, near, far in sorted(nics):
+            made.append(Nic(model, node, slots[node], mac, near, far))
+            slots[node] += 1
+        return tuple(made)
+
+    def _cables(self) -> Iterator[tuple[str, tuple["_End", "_End"]]]:
+        """Names of cables with both ends; a pair of ports of each machine is a path from the TG and back."""
+        number = 0
+        for pair in range(PAIRS):
+            odd, even = 2 * pair + 1, 2 * pair + 2
+            row = [_End("TG", odd), *(_End(dut, port) for dut in self.names[1:] for port in (odd, even))]
+            row.append(_End("TG", even))
+            for position in range(0, len(row), 2):
+                number += 1
+                yield f"link{number}", (row[position], row[position + 1])
+
+    def topology(self, access: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
+        """The content of the topology file.
+
+        Args:
+            access: How each machine is reached.
+        """
+        return {
+            "metadata": {
+                "version": 1,
+                "name": "emulated",
+                "description": "Emulated machines: rates are those of software emulation, and no density figures",
+            },
+            "world": "lab",
+            "nic": self.nic.name_in_topology,
+            "nodes": {machine.name: self._node(machine, access[machine.name]) for machine in self.machines()},
+        }
+
+    def _node(self, machine: Machine, access: Mapping[str, object]) -> dict[str, Any]:
+        links = {end.key: cable for cable, ends in self._cables() for end in ends}
+        role: dict[str, Any] = (
+            {"type": "TG", "generator": {"driver": "auto", "cores": 1}}
+            if machine.name == "TG"
+            else {
+                "type": "DUT",
+                "vswitch": "linux_bridge",
+                "containers": ["linux_router", "linux_firewall", "linux_nat"],
+                "memory": "discover",
+                "oversubscribe": True,
+            }
+        )
+        return {
+            "type": role.pop("type"),
+            "access": dict(access),
+            **role,
+            "cpus": [group.model_dump() for group in machine.cpu_groups()],
+            "interfaces": {
+                f"port{number}": {
+                    "link": links[machine.name, number],
+                    "pci_address": nic.pci_address,
+                    "mac_address": nic.mac,
+                    "numa_node": nic.numa_node,
+                    "model": nic.model.name_in_topology,
+                }
+                for number, nic in enumerate(machine.nics, 1)
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    machine: str
+    port: int
+
+    @property
+    def pair(self) -> int:
+        return (self.port - 1) // 2
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.machine, self.port
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    cores: int
+    numa: tuple[NumaNode, ...]
+
+    def machine(self, name: str, nics: tuple[Nic, ...]) -> Machine:
+        return Machine(name, self.cores, self.numa, nics)
+
+
+_TG = _Size(3, (NumaNode(1536, hugepages_2m=256),))
+_DUT = _Size(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
+"""Memory that is not used costs nothing here. The huge page of 1 GB needs a node that is well above 1 GB."""
+
+
+def access(folder: Path, port: int) -> dict[str, object]:
+    """How a machine is reached, as a topology says it.
+
+    Args:
+        folder: Of the testbed, with its key and its known hosts.
+        port: On 127.0.0.1.
+    """
+    return {
+        "host": "127.0.0.1",
+        "port": port,
+        "user": "root",
+        "key_file": str(folder / "key"),
+        "known_hosts": str(folder / "known_hosts"),
+    }

@@ -1,0 +1,314 @@
+"""Start, show and end an emulated testbed, whose machines run on in the background.
+
+All of a testbed is in one folder: keys, consoles, sockets, its record. Each QEMU has that folder as its working
+directory, and is found by it, also after a start that was killed. A machine's disk is a file without a name, which ends
+with its QEMU.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
+
+from resources.libraries.python.drivers.host.processes import Process, process
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.emulation.image import MachineImage
+from resources.libraries.python.emulation.layout import Layout, access
+from resources.libraries.python.emulation.machine import QEMU, Boot, Machine, arguments
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.base import Frozen
+
+TOPOLOGY = "topology.yaml"
+_RECORD = "testbed.json"
+_ENDS_WITHIN_S = 10.0
+_TRIES = 3
+"""Times that a machine is started: another program may take its port first."""
+_SETTLE_S = 0.5
+_LISTENING = b"Server listening on 0.0.0.0 port 22"
+"""What a machine's SSH server says on the console."""
+_BANNER_S = 15.0
+"""A machine that shares its host's CPUs with others may take so long to greet."""
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Record(Frozen):
+    """What a testbed was started as."""
+
+    layout: Layout
+    ports: dict[str, int]
+    """TCP ports on 127.0.0.1 that lead to the SSH servers."""
+
+
+class State(Frozen):
+    """A machine as it is now."""
+
+    name: str
+    port: int
+    pid: int | None
+    """Of its QEMU; None where that has ended."""
+    memory_mb: int | None
+    """That QEMU takes now."""
+    answers: bool
+    """Its SSH server does."""
+
+
+class Tell(Protocol):
+    """Is given what is waited for, the seconds since, and those that it may take."""
+
+    def __call__(self, what: str, since_s: float, within_s: float) -> None:
+        """Tell it."""
+
+
+def state_folder() -> Path:
+    """Where testbeds are: below `XDG_STATE_HOME`, `/var/lib` for root, or `~/.local/state`."""
+    if given := os.environ.get("XDG_STATE_HOME"):
+        return Path(given) / "csit-density" / "emulated"
+    shared = Path("/var/lib/csit-density/emulated")
+    return shared if os.geteuid() == 0 else Path.home() / ".local" / "state" / "csit-density" / "emulated"
+
+
+class Testbed:
+    """An emulated testbed, by its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Look at nothing yet.
+
+        Args:
+            folder: Of this testbed; made when it is started, removed when it is ended.
+        """
+        self.folder = folder.absolute()
+        self.topology = self.folder / TOPOLOGY
+
+    @property
+    def record(self) -> Record | None:
+        """What it was started as; None where nothing is running, or was started only in part."""
+        try:
+            return Record.model_validate_json((self.folder / _RECORD).read_text(encoding="utf-8"))
+        except (OSError, ValidationError):
+            return None
+
+    def up(self, layout: Layout, image: MachineImage, within_s: float, tell: Tell) -> None:
+        """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
+
+        Args:
+            layout: What to start.
+            image: What machines boot from.
+            within_s: The deadline for the servers, in seconds.
+            tell: For people who wait.
+
+        Raises:
+            Unsupported: There is not enough memory, or no QEMU.
+            NotReady: A server does not answer in time; the text has the end of the machine's console.
+            CsitError: A machine ended, or the folder cannot be written.
+        """
+        check(layout)
+        try:
+            with self._alone():
+                self._end()
+                self.folder.mkdir(parents=True, mode=0o700)
+                self._start(layout, image, within_s, tell)
+        except OSError as error:
+            raise CsitError(f"{self.folder}: {error}") from error
+
+    def down(self) -> bool:
+        """End all machines and remove their folder. Returns whether there was anything."""
+        try:
+            with self._alone():
+                return self._end()
+        except OSError as error:
+            raise CsitError(f"{self.folder}: {error}") from error
+
+    def states(self) -> tuple[State, ...]:
+        """All machines on record, as they are now."""
+        record, running = self.record, self._running()
+        if record is None:
+            return ()
+        return tuple(
+            State(
+                name=name,
+                port=port,
+                pid=running[name].pid if name in running else None,
+                memory_mb=_resident_mb(running[name].pid) if name in running else None,
+                answers=not _missing_banner(port),
+            )
+            for name, port in record.ports.items()
+        )
+
+    def _start(self, layout: Layout, image: MachineImage, within_s: float, tell: Tell) -> None:
+        authorized = _write_key(self.folder / "key")
+        ports, hosts = {}, []
+        try:
+            for machine in layout.machines():
+                host_key = self.folder / f"{machine.name}.host_key"
+                public = _write_key(host_key)
+                keys = {"host_key": host_key.read_bytes(), "authorized_keys": authorized.encode()}
+                boot = image.boot(machine.name, keys, self.folder / f"{machine.name}.initramfs")
+                ports[machine.name] = self._start_machine(machine, boot, layout)
+                hosts.append(f"[127.0.0.1]:{ports[machine.name]} {public}")
+            (self.folder / "known_hosts").write_text("".join(hosts), encoding="ascii")
+            content = layout.topology({name: access(self.folder, port) for name, port in ports.items()})
+            self.topology.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+            self._wait(ports, within_s, tell)
+            record = Record(layout=layout, ports=ports)
+            (self.folder / _RECORD).write_text(record.model_dump_json(indent=2), encoding="utf-8")
+        except BaseException:
+            self._end()
+            raise
+
+    def _start_machine(self, machine: Machine, boot: Boot, layout: Layout) -> int:
+        """Start QEMU on a free port, and return that."""
+        for _ in range(_TRIES):
+            port = _free_port()
+            argv = arguments(machine, boot, port, layout.accelerator)
+            with (self.folder / f"{machine.name}.log").open("wb") as log:
+                started = subprocess.Popen(
+                    argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+            try:
+                started.wait(_SETTLE_S)
+            except subprocess.TimeoutExpired:
+                return port
+        raise CsitError(f"{machine.name}: QEMU ended with {started.returncode}: {self._tail(machine.name, 'log')}")
+
+    def _wait(self, ports: Mapping[str, int], within_s: float, tell: Tell) -> None:
+        begun = time.monotonic()
+
+        def missing() -> str:
+            running = self._running()
+            for name in ports:
+                if name not in running:
+                    raise CsitError(f"{name}: QEMU ended: {self._tail(name, 'log')}")
+            silent = {name: why for name, port in ports.items() if (why := self._missing(name, port))}
+            tell(f"SSH of {', '.join(silent)}", time.monotonic() - begun, within_s)
+            return "; ".join(f"{name}: {why}; console: {self._tail(name, 'console')}" for name, why in silent.items())
+
+        wait_until("the SSH servers of the emulated machines", missing, within_s, pause_s=0.2)
+
+    def _missing(self, name: str, port: int) -> str:
+        """Why a machine that is starting cannot be logged in to. Connections before it listens would only slow it."""
+        try:
+            console = (self.folder / f"{name}.console").read_bytes()
+        except FileNotFoundError:
+            console = b""
+        return _missing_banner(port) if _LISTENING in console else "no SSH server yet"
+
+    def _tail(self, name: str, kind: str) -> str:
+        try:
+            text = (self.folder / f"{name}.{kind}").read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            text = ""
+        lines = [line for line in text.splitlines() if line.strip() and "TCG doesn't support" not in line]
+        return " / ".join(lines[-3:]) or "empty"
+
+    def _running(self) -> dict[str, Process]:
+        """Machines whose QEMU runs, by name."""
+        return dict(_emulators(self.folder))
+
+    def _end(self) -> bool:
+        """End all machines, those of a start that was killed too."""
+        there = self.folder.exists()
+        asked = self._running()
+        for running in asked.values():
+            with suppress(ProcessLookupError):
+                os.kill(running.pid, signal.SIGTERM)
+        with suppress(NotReady):
+            wait_until("end of machines", lambda: ", ".join(self._running()), _ENDS_WITHIN_S, pause_s=0.02)
+        for running in self._running().values():
+            running.kill()
+        wait_until("end of machines", lambda: ", ".join(self._running()), _ENDS_WITHIN_S, pause_s=0.02)
+        if there:
+            shutil.rmtree(self.folder)
+        return there
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One start or end at a time."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self.folder.with_name(f".{self.folder.name}.lock").open("w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def check(layout: Layout) -> None:
+    """Refuse what this machine has no room for.
+
+    Raises:
+        Unsupported: With the numbers.
+    """
+    if shutil.which(QEMU) is None:
+        raise Unsupported(f"no {QEMU} here; as root: resources/tools/packages.sh emulate")
+    needed, free = layout.memory_mb, _available_mb()
+    if free < needed:
+        raise Unsupported(f"{len(layout.names)} machines take up to {needed} MB of memory, and {free} are available")
+
+
+def _available_mb() -> int:
+    rows = (line.split() for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+    return next(int(row[1]) // 1024 for row in rows if row[0] == "MemAvailable:")
+
+
+def _emulators(folder: Path) -> Iterator[tuple[str, Process]]:
+    """QEMU processes whose working directory is a folder, with the names of their machines."""
+    try:
+        wanted = folder.stat()
+    except FileNotFoundError:
+        return
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            here = (entry / "cwd").stat()
+            argv = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino) and Path(argv[0]).name == QEMU:
+                yield argv[argv.index("-name") + 1], process(int(entry.name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+
+
+def _resident_mb(pid: int) -> int | None:
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(pages) * _PAGE_BYTES // 2**20
+
+
+def _write_key(path: Path) -> str:
+    """Write a new private key; return its public part as a line."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    path.touch(mode=0o600)
+    path.write_bytes(private)
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return f"{public.decode('ascii')}\n"
+
+
+def _free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        port: int = trial.getsockname()[1]
+        return port
+
+
+def _missing_banner(port: int) -> str:
+    """Why no SSH server answers; empty when one does. QEMU itself takes the connection before the guest can."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_BANNER_S) as connection:
+            said = connection.recv(64)
+    except OSError as error:
+        return str(error)
+    return "" if said.startswith(b"SSH-") else "no SSH server yet"
