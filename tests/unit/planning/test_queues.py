@@ -52,7 +52,7 @@ def test_a_polled_port_has_a_queue_for_each_data_thread_of_the_vswitch(vs_dtc: i
 
 
 def test_a_port_of_the_kernel_has_one_queue_whatever_the_vswitch_has() -> None:
-    plan = planned(lab(smt=True), vs_dtc=4)
+    plan = planned(lab(smt=True, vpp={"ports": "af_packet"}), vs_dtc=4)
     assert [len(port.queues) for port in cables(plan)] == [1, 1]
     assert all(
         "rx_queues" not in port.model_dump() and "rx_queues" not in port.nic.model_dump()

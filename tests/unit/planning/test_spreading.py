@@ -43,7 +43,8 @@ def test_the_second_dut_of_three_nodes_has_its_own() -> None:
 
 
 def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -> None:
-    assert spread_warnings(candidate(FOUR_THREADS).ports)[0] == (
+    by_kernel = lab(smt=True, discriminator="mac", vpp={"ports": "af_packet"})
+    assert spread_warnings(candidate(by_kernel).ports)[0] == (
         "DUT1.port1: 1 receive queue for 4 data threads of vswitch, because the kernel drives the port: "
         "what comes in there is received by 1 of them"
     )

@@ -14,6 +14,7 @@ from resources.libraries.python.planning.balance import Balance, balance
 from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.machines import shortages as core_shortages
+from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
 from resources.libraries.python.planning.plan import kinds, no_such_kind
@@ -85,7 +86,7 @@ def candidates(
             maps[key] = place(topology, cell, layouts)
         cores = maps[key]
         service = Service(cell, kinds(topology, cell), edges)
-        queues = RxQueues(service, cores, topology.dut.vswitch)
+        queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
         even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
         yield Candidate(cell, reasons, cores, even, ports)

@@ -1,6 +1,6 @@
 """Which physical ports a vSwitch or generator polls by a driver of its own, and the receive queues they can have."""
 
-from resources.libraries.python.model.attachment import Attachment, attachment_of
+from resources.libraries.python.model.attachment import Attachment, attachment_of, kernel_driver
 from resources.libraries.python.model.nics import most_rx_queues
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 
@@ -16,4 +16,4 @@ def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
     """
     if interface.pci_address is None or attachment_of(interface, node) in _WITH_ONE_QUEUE:
         return None
-    return interface.rx_queues or most_rx_queues(interface.model, interface.driver)
+    return interface.rx_queues or most_rx_queues(interface.model, kernel_driver(interface))
