@@ -29,6 +29,7 @@ _DRIVER_OF_MODEL = (
     ("Intel-XXV7", "i40e"),
     ("Intel-X5", "ixgbe"),
     ("Intel-82599", "ixgbe"),
+    ("Intel-8257", "e1000e"),
     ("Intel-I35", "igb"),
     ("Intel-I22", "igc"),
     ("Mellanox-CX3", "mlx4_core"),
@@ -36,6 +37,7 @@ _DRIVER_OF_MODEL = (
     ("azure-mlx", "mlx5_core"),
     ("Cavium-A063", "rvu_nicpf"),
     ("Amazon-Nitro", "ena"),
+    ("RedHat-Virtio", "virtio-pci"),
 )
 """By the beginning of FD.io CSIT's name of a NIC model."""
 _VIRTUAL_DRIVERS = frozenset({"veth", "tun", "dummy", "bridge", "macvlan", "ipvlan", "netdevsim"})

@@ -63,7 +63,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         machine(memory={"nodes": NO_PAGES}),
-        "wish nodes.DUT1: huge pages: a CSC cell of one NF takes 1102 MB on NUMA 0, 0 MB are free",
+        "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 551 MB on NUMA 0, 0 MB are free",
     ),
     (cpu(isolated="1,9"), "wish nodes.DUT1: isolation: 4 of 6 CPUs that plans use are not isolated: 2-3,10-11"),
     (cpu(isolated=""), "wish nodes.DUT1: isolation: 6 of 6 CPUs that plans use are not isolated: 1-3,9-11"),
