@@ -56,6 +56,7 @@ ROUTER, FIREWALL, NAT, TESTPMD, PROCESS = (
     NfKind.TESTPMD,
     NfKind.PROCESS,
 )
+TESTPMDS = () if list(missing_testpmd()) else (TESTPMD,)
 QUICK = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10")
 LONG = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "--suite", "csc-ndrpdr")
 COUNTER = """import sys
@@ -91,7 +92,7 @@ def nothing_left() -> Iterator[None]:
 
 def topology(settings: Container = PODMAN) -> Topology:
     read = load_topology(LOCAL_PODMAN)
-    dut = read.dut.model_copy(update={"container": settings})
+    dut = read.dut.model_copy(update={"container": settings, "containers": (*read.dut.containers, *TESTPMDS)})
     return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
 
 
