@@ -8,6 +8,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from resources.libraries.python.drivers.host.idle_states import kept_awake
+from tests.integration import emulated as emulated_testbed
 from tests.integration import repeating
 from tests.integration.browser import Browser
 
@@ -38,6 +39,15 @@ def awake() -> Iterator[None]:
     """For drivers that are tried without the machine's lock, whose holder sees to it otherwise."""
     with kept_awake():
         yield
+
+
+@pytest.fixture(scope="session")
+def emulated() -> Iterator[emulated_testbed.Emulated]:
+    """One testbed of emulated machines, TG and DUT1, for all tests that run on it."""
+    if why := emulated_testbed.missing():
+        pytest.skip(why)
+    with emulated_testbed.started() as lab:
+        yield lab
 
 
 class ByFile(LoadFileScheduling):

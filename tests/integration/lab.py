@@ -192,7 +192,7 @@ class Lab:
             "nodes": nodes,
         }
         path = folder / "lab.yaml"
-        path.write_text(yaml.safe_dump(_merged(content, changes), sort_keys=False), encoding="utf-8")
+        path.write_text(yaml.safe_dump(merged(content, changes), sort_keys=False), encoding="utf-8")
         return path
 
     def trust(self) -> None:
@@ -238,11 +238,12 @@ class Lab:
 _DUT: Mapping[str, Any] = {"vswitch": "linux_bridge", "containers": "linux_router", "oversubscribe": True}
 
 
-def _merged(base: Any, changes: Any) -> Any:
+def merged(base: Any, changes: Any) -> Any:
+    """A mapping with changes in it, deep inside too; None takes a key away."""
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     kept = {key: value for key, value in base.items() if changes.get(key, value) is not None}
-    return kept | {key: _merged(base.get(key), value) for key, value in changes.items() if value is not None}
+    return kept | {key: merged(base.get(key), value) for key, value in changes.items() if value is not None}
 
 
 def _ip(namespace: Path | None, *commands: str) -> None:

@@ -137,8 +137,8 @@ def kernel_line(machine: Machine) -> str:
     words = ["console=ttyS0", "quiet", "panic=5", "intel_iommu=on", "iommu=pt"]
     # In emulation they cost most of the speed, and protect nothing.
     words += ["mitigations=off"]
-    # A vCPU that gets no time from its host is no fault of the kernel.
-    words += ["nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"]
+    # A vCPU that gets no time from its host is no fault of the kernel; a late tick is a panic without no_timer_check.
+    words += ["nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", "no_timer_check"]
     words += [f"default_hugepagesz=2M {_hugepages('2M', [node.hugepages_2m for node in machine.numa])}"]
     words += [_hugepages("1G", [node.hugepages_1g for node in machine.numa])]
     if isolated := machine.isolated():

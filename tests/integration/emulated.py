@@ -1,0 +1,132 @@
+"""The emulated testbed for tests: started once for all of them, and ended with the last one.
+
+`CSIT_EMULATED_TESTBED=NAME` takes one that `./csit emulate up --name NAME` has started, and leaves it running.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from resources.libraries.python.drivers.connection.ssh import SshConnection
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.emulation.image import MIRROR, cached, image
+from resources.libraries.python.emulation.layout import Layout
+from resources.libraries.python.emulation.machine import QEMU
+from resources.libraries.python.emulation.testbed import Testbed, state_folder
+from resources.libraries.python.errors import ConnectionFailed, CsitError
+from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.load import load_topology
+from tests.integration.lab import merged
+
+VARIABLE = "CSIT_EMULATED_TESTBED"
+_UP_WITHIN_S = 900.0
+_REBOOT_WITHIN_S = 300.0
+_PROGRAMS = (QEMU, "mmdebstrap", "mkfs.ext4")
+
+
+def missing() -> str:
+    """What this machine lacks for an emulated testbed; empty when nothing does."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    lacking = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    if lacking:
+        return f"not installed here: {', '.join(lacking)}"
+    return "" if os.geteuid() == 0 or cached() else "needs root to make the machines' image"
+
+
+class Emulated:
+    """The testbed. What tests do on a node besides the project's own work goes over the same SSH server."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
+        self.topology = testbed.topology
+        """Path of its topology file, as `./csit emulate` writes it."""
+
+    @cached_property
+    def nodes(self) -> dict[str, SshConnection]:
+        """Connections by node: TG, DUT1, and DUT2 where there is one."""
+        accesses = {name: node.access for name, node in load_topology(self.topology).nodes.items()}
+        return {name: SshConnection(name, access) for name, access in accesses.items() if isinstance(access, Access)}
+
+    def run(self, node: str, *argv: str, within_s: float = 120.0) -> str:
+        """Run a program as root on a node and return what it prints; one that fails raises CommandFailed."""
+        return self.nodes[node].run(argv, within_s=within_s).stdout
+
+    def shell(self, node: str, script: str, within_s: float = 120.0) -> str:
+        """The same of a shell script."""
+        return self.run(node, "sh", "-ec", script, within_s=within_s)
+
+    def write_topology(self, folder: Path, **changes: Any) -> Path:
+        """Write the topology file with parts that are other, merged into it; None takes a key away.
+
+        Args:
+            folder: Where to write `emulated.yaml`.
+            changes: Such as `nodes={"DUT1": {"vswitch": "ovs"}}`.
+        """
+        content = yaml.safe_load(self.topology.read_text(encoding="utf-8"))
+        path = folder / "emulated.yaml"
+        path.write_text(yaml.safe_dump(merged(content, changes), sort_keys=False), encoding="utf-8")
+        return path
+
+    def boot_id(self, node: str) -> str:
+        """Another one after each start of the node's kernel."""
+        return self.run(node, "cat", "/proc/sys/kernel/random/boot_id").strip()
+
+    def reset(self, node: str) -> None:
+        """Reset a node as its power button does, without waiting; nothing there is ended in order."""
+        with self._losing():
+            self.run(node, "sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo b >/proc/sysrq-trigger", within_s=5.0)
+
+    def reboot(self, node: str) -> None:
+        """Reset a node and wait until it can be logged in to."""
+        before = self.boot_id(node)
+        self.reset(node)
+
+        def missing() -> str:
+            try:
+                return "still the old kernel" if self.boot_id(node) == before else ""
+            except CsitError as error:
+                return str(error)
+
+        wait_until(f"{node} after its reset", missing, _REBOOT_WITHIN_S, pause_s=0.5)
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """A command that ends the connection by which it came."""
+        try:
+            yield
+        except CsitError as error:
+            if not isinstance(error, ConnectionFailed) and "not ready" not in str(error):
+                raise
+
+    def close(self) -> None:
+        """Close connections; machines go on."""
+        for connection in self.__dict__.pop("nodes", {}).values():
+            connection.close()
+
+
+@contextmanager
+def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
+    """The testbed while it runs: the one that `VARIABLE` names, or one that is ended afterwards."""
+    if name := os.environ.get(VARIABLE):
+        lab = Emulated(Testbed(state_folder() / name))
+        assert lab.testbed.record is not None, f"{VARIABLE}={name}, and no such testbed is running"
+        try:
+            yield lab
+        finally:
+            lab.close()
+        return
+    testbed = Testbed(state_folder() / "tests")
+    layout = Layout(nodes=3 if len(nodes) == 3 else 2)
+    testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
+    lab = Emulated(testbed)
+    try:
+        yield lab
+    finally:
+        lab.close()
+        testbed.down()

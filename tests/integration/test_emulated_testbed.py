@@ -1,0 +1,123 @@
+"""The emulated testbed itself: hardware as its topology says, cables that carry frames, doctor, and a reboot."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.load import load_topology
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import csit
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+
+
+def test_the_machines_have_what_the_topology_says(emulated: Emulated) -> None:
+    topology = load_topology(emulated.topology)
+    for name, node in topology.nodes.items():
+        rows = emulated.run(name, "lscpu", "--parse=CPU,CORE,SOCKET,NODE").splitlines()
+        seen = [tuple(map(int, row.split(","))) for row in rows if not row.startswith("#")]
+        assert sorted(seen) == sorted((row.cpu, row.core, row.socket, row.node) for row in node.layout.cpus)
+        assert node.layout.smt
+        for port in node.interfaces.values():
+            place = f"/sys/bus/pci/devices/{port.pci_address}"
+            assert emulated.run(name, "cat", f"{place}/numa_node").strip() == str(port.numa_node)
+            group = emulated.run(name, "ls", f"{place}/iommu_group/devices").split()
+            assert group == [port.pci_address]
+            addresses = emulated.shell(name, f"cat {place}/net/*/address {place}/virtio*/net/*/address || true")
+            assert addresses.strip() == port.mac_address
+    isolated = emulated.run("DUT1", "cat", "/sys/devices/system/cpu/isolated").strip()
+    assert isolated == "2-7,10-15"
+    assert emulated.run("DUT1", "uname", "-r").startswith("6.1.")
+
+
+def test_huge_pages_of_both_sizes_are_there(emulated: Emulated) -> None:
+    pages = "/sys/devices/system/node/node{node}/hugepages/hugepages-{size}kB/nr_hugepages"
+    counts = {
+        (node, size): int(emulated.run("DUT1", "cat", pages.format(node=node, size=size)))
+        for node in (0, 1)
+        for size in (2048, 1048576)
+    }
+    assert counts == {(0, 2048): 512, (0, 1048576): 1, (1, 2048): 128, (1, 1048576): 0}
+
+
+SEND = """
+import socket, sys
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+    port.bind((sys.argv[1], 0))
+    for _ in range(100):
+        port.send(bytes(12) + b"\\x88\\xb5" + bytes(50))
+"""
+
+
+def test_cables_join_the_ports_that_the_topology_says(emulated: Emulated) -> None:
+    topology = load_topology(emulated.topology)
+    ends: dict[str, list[tuple[str, str]]] = {}
+    for name, node in topology.nodes.items():
+        emulated.shell(name, "for port in /sys/class/net/enp*; do ip link set ${port##*/} up; done")
+        for port in node.interfaces.values():
+            ends.setdefault(port.link, []).append((name, device_at(emulated, name, port.pci_address)))
+    assert len(ends) == len(topology.nodes["TG"].interfaces)
+    for (name, device), (peer, peer_device) in ends.values():
+        before = received(emulated, peer)
+        emulated.run(name, "python3", "-c", SEND, device)
+        changed = {port for port, count in received(emulated, peer).items() if count >= before[port] + 100}
+        assert changed == {peer_device}
+
+
+def device_at(emulated: Emulated, node: str, address: str | None) -> str:
+    """The kernel's name of a port."""
+    links = emulated.shell(node, "for port in /sys/class/net/*; do echo ${port##*/} $(readlink -f $port/device); done")
+    (device,) = (line.split()[0] for line in links.splitlines() if f"/{address}" in line)
+    return device
+
+
+def received(emulated: Emulated, node: str) -> dict[str, int]:
+    """Packets by port."""
+    rows = emulated.run(node, "cat", "/proc/net/dev").splitlines()[2:]
+    return {line.partition(":")[0].strip(): int(line.partition(":")[2].split()[1]) for line in rows}
+
+
+def test_doctor_finds_a_testbed_that_can_be_measured_on(emulated: Emulated) -> None:
+    done = csit("doctor", str(emulated.topology), "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert [row for row in findings if row["level"] == "problem"] == []
+    assert done.returncode == 0
+    texts = "\n".join(f"{row['place']}: {row}" for row in findings)
+    for words in ("DUT1", "IOMMU", "huge pages", "isolated"):
+        assert re.search(words, texts, re.IGNORECASE), f"nothing about {words} in {texts}"
+
+
+def test_doctor_names_a_port_that_is_on_another_numa_node(emulated: Emulated, tmp_path: Path) -> None:
+    wrong = {port: {"numa_node": 1} for port in ("port1", "port2")}
+    path = emulated.write_topology(tmp_path, nodes={"DUT1": {"interfaces": wrong}})
+    done = csit("doctor", str(path), "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert done.returncode == 1
+    assert {row["place"] for row in findings if row["level"] == "problem"} == {
+        f"nodes.DUT1.interfaces.{port}.numa_node" for port in wrong
+    }
+
+
+def test_a_testbed_is_reserved_and_released(emulated: Emulated) -> None:
+    topology = str(emulated.topology)
+    reserved = csit("reserve", topology, "--reason", "a test", "--lease", "5m")
+    assert reserved.returncode == 0, reserved.stderr
+    token = reserved.stdout.strip().partition("=")[2]
+    try:
+        shown = csit("status", topology).stdout
+        assert shown.count("a test") == 2
+        assert csit("reserve", topology, "--reason", "another").returncode != 0
+    finally:
+        released = csit("release", topology, token=token)
+    assert released.returncode == 0, released.stderr
+    assert csit("status", topology).stdout.count(": free") == 2
+
+
+def test_a_machine_comes_back_from_a_reset_with_its_names_and_keys(emulated: Emulated) -> None:
+    before = emulated.boot_id("TG")
+    links = emulated.run("TG", "ls", "/sys/class/net")
+    emulated.reboot("TG")
+    assert emulated.boot_id("TG") != before
+    assert emulated.run("TG", "ls", "/sys/class/net") == links
