@@ -136,7 +136,7 @@ class _Names:
 def _names(result: Result) -> _Names:
     cell, plan = result.cell, result.plan
     nic = _nic(result)
-    driver = nic_driver(nic) if nic else None
+    driver = nic_driver(nic, result.drivers.get("vswitch", "")) if nic else None
     prefix = "" if driver is None else _DRIVER_PREFIXES.get(driver, f"{driver}-")
     test_type = "soak" if result.soak else result.asked.test_type.value.lower()
     suite_id = plan.suite_id if plan else f"{cell.service_type}-{cell.locator}"

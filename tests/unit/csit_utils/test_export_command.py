@@ -129,7 +129,7 @@ def measured(histograms: bool = False) -> Result:
     return builders.result(ServiceType.CSC, 2, 1, histograms=histograms)
 
 
-def on_a_lab(**keys: str) -> Result:
+def on_a_lab(**keys: Any) -> Result:
     """A record of two chains of one NF on a testbed as CSIT has them."""
     topology = csit_lab(**keys)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
@@ -154,7 +154,7 @@ def test_names_of_a_lab_are_those_that_the_dashboard_takes_apart() -> None:
 
 
 def test_csits_default_driver_is_not_in_names() -> None:
-    read = content(on_a_lab(model="Intel-E810CQ", driver="vfio-pci"))
+    read = content(on_a_lab(model="Intel-E810CQ", driver="ice", vfs=0))
     assert ".2n-100ge2p1e810cq-eth-l2bd-2ch" in read["test_id"]
     assert read["test_name_short"] == "eth-l2bd-2ch-4mif-2dcr2t-vppip4"
 

@@ -15,15 +15,20 @@ from tests.unit.planning.labs import lab
 SIM = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 
 
-def csit_lab(model: str | None = "Intel-XXV710", driver: str = "avf", **keys: object) -> Topology:
-    """A testbed of CSIT's kind: VPP as vSwitch and NF, ports of one NIC, SMT."""
-    made = lab(**{"discriminator": "mac", "smt": True, "cores": 32, "vms": "qemu_vpp", **keys})  # type: ignore[arg-type]
-    for name, node in made.nodes.items():
-        ports = {
-            port: row.model_copy(update={"model": model, "driver": driver}) for port, row in node.interfaces.items()
-        }
-        made.nodes[name] = node.model_copy(update={"interfaces": ports})
-    return made
+def csit_lab(
+    model: str | None = "Intel-XXV710", driver: str = "i40e", vfs: int = 1, ports: str = "", **keys: object
+) -> Topology:
+    """A testbed of CSIT's kind: VPP as vSwitch and NF, on virtual functions of one NIC's ports, SMT."""
+    given = {"discriminator": "mac", "smt": True, "cores": 32, "vms": "qemu_vpp", **keys}
+    data = lab(**given).model_dump(mode="json", exclude_none=True)  # type: ignore[arg-type]
+    for node in data["nodes"].values():
+        if node["type"] == "DUT":
+            node["vpp"] = {"ports": ports or ("native" if vfs else "auto")}
+        for port in node["interfaces"].values():
+            port |= {"driver": driver, **({"model": model} if model else {})}
+            if node["type"] == "DUT":
+                port["nic_vfs"] = vfs
+    return Topology.model_validate(data)
 
 
 def rows(topology: Topology, service_type: str = "CSC", **choices: str) -> list[Row]:
@@ -80,11 +85,11 @@ def test_what_a_testbed_is_not_selects_nothing(expression: str) -> None:
     ("topology", "there", "missing"),
     [
         (csit_lab(duts=2, discriminator="vlan"), {"3_NODE_SINGLE_LINK_TOPO", "DOT1Q"}, {"ETH"}),
-        (csit_lab(model="virtio-net", driver="vfio-pci"), {"VM_ENV", "DRV_VFIO_PCI"}, {"HW_ENV"}),
+        (csit_lab(model="virtio-net", driver="virtio-pci", vfs=0), {"VM_ENV", "DRV_VFIO_PCI"}, {"HW_ENV"}),
         (csit_lab(containers="linux_router"), {"VETH", "NF_LNXIP4"}, {"MEMIF", "NF_VPPIP4"}),
         (
-            csit_lab(vswitch="linux_bridge", containers="linux_firewall", vms="qemu"),
-            {"VETH", "L2BDMACSTAT", "FEATURE"},
+            csit_lab(vswitch="linux_bridge", containers="linux_firewall", vms="qemu", vfs=0),
+            {"VETH", "DRV_I40E", "L2BDMACSTAT", "FEATURE"},
             {"MEMIF", "L2BDMACLRN", "BASE"},
         ),
         (SIM, {"SIM_ENV", "MEMIF"}, {"HW_ENV", "RXQ_SIZE_0"}),
@@ -94,6 +99,23 @@ def test_tags_say_what_is_there(topology: Topology, there: set[str], missing: se
     tags = set(rows(topology, cells="1x1")[0].tags)
     assert there <= tags
     assert not missing & tags
+
+
+@pytest.mark.parametrize(
+    ("driver", "ports", "tag"),
+    [
+        ("ice", "auto", "DRV_VFIO_PCI"),
+        ("igb_uio", "dpdk", "DRV_IGB_UIO"),
+        ("mlx5_core", "auto", "DRV_MLX5_CORE"),
+        ("mlx5_core", "rdma", "DRV_RDMA_CORE"),
+        ("ice", "af_xdp", "DRV_AF_XDP"),
+        ("ice", "af_packet", "DRV_AF_PACKET"),
+        ("virtio_net", "native", "DRV_VIRTIO"),
+    ],
+)
+def test_drivers_are_those_that_take_the_ports(driver: str, ports: str, tag: str) -> None:
+    made = rows(csit_lab(None, driver, vfs=0, ports=ports), cells="1x1")
+    assert {each for each in made[0].tags if each.startswith("DRV_")} == {tag}
 
 
 def test_suite_ids_of_vpp_say_what_its_links_are() -> None:

@@ -7,6 +7,7 @@ is there only where it is true: MEMIF where links are memif, NIC_ and DRV_ where
 import re
 from collections.abc import Iterator
 
+from resources.libraries.python.model.attachment import UIO_DRIVERS, Attachment
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.kinds import NfKind
@@ -22,8 +23,15 @@ _VIRTUAL = r"(\w+-)?(virtual|virtio|e1000|82540em|82574l|vmxnet3)"
 """Models of NICs that are emulated, with or without the name of a maker."""
 _SIMPLE = frozenset({NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.QEMU, NfKind.VPP, NfKind.QEMU_VPP, NfKind.SIM})
 """NFs that forward and do nothing else."""
-_DRIVER_ALIASES = {"iavf": "avf", "rdma": "rdma-core"}
-"""Drivers of ports that CSIT calls otherwise."""
+_DRIVERS = {
+    Attachment.BIFURCATED: "mlx5_core",
+    Attachment.RDMA: "rdma-core",
+    Attachment.AF_XDP: "af_xdp",
+    Attachment.KERNEL: "af_packet",
+}
+"""CSIT's words for how a port is driven, where the port itself says no more."""
+_NATIVE = {"virtio_net": "virtio", "virtio-pci": "virtio", "iavf": "avf"}
+"""Drivers of VPP's own by those of the kernel, where they have other names."""
 
 
 def row_tags(  # noqa: PLR0917 - what a test is made of
@@ -71,9 +79,21 @@ def _testbed(topology: Topology) -> Iterator[str]:
         yield "VM_ENV" if re.match(_VIRTUAL, model, re.IGNORECASE) else "HW_ENV"
 
 
-def nic_driver(nic: Nic) -> str | None:
-    """How the vSwitch takes a port, in CSIT's words: `vfio-pci`, `avf`; None where the topology does not say."""
-    return _DRIVER_ALIASES.get(nic.driver, nic.driver) if nic.driver else None
+def nic_driver(nic: Nic, vswitch: str) -> str | None:
+    """How a vSwitch takes a port, in the words of CSIT's suites: `vfio-pci`, `avf`; None where that is not known.
+
+    VPP's own driver on a virtual function is `avf`, whatever drives the port that it is of. The Linux bridge has the
+    kernel's driver.
+    """
+    if nic.attachment is Attachment.DPDK:
+        return nic.uio_driver or "vfio-pci"
+    if nic.attachment is Attachment.NATIVE:
+        return "avf" if nic.vfs else _NATIVE.get(nic.driver or "", nic.driver)
+    if nic.attachment is Attachment.BIFURCATED and nic.driver:
+        return nic.driver
+    if nic.attachment is Attachment.KERNEL and (vswitch == "linux_bridge" or nic.driver in UIO_DRIVERS):
+        return nic.driver  # a record from before attachments has DPDK's drivers here
+    return _DRIVERS[nic.attachment]
 
 
 def short_model(model: str) -> str:
@@ -89,7 +109,7 @@ def _nic(topology: Topology) -> Iterator[str]:
     if nic.model:
         yield f"NIC_{nic.model}"
         yield short_model(nic.model).upper()
-    if driver := nic_driver(nic):
+    if driver := nic_driver(nic, topology.dut.vswitch):
         yield f"DRV_{driver.upper().replace('-', '_')}"
     yield "RXQ_SIZE_0"  # descriptors of a queue: the driver's own default, and so is what a test asks for
     yield "TXQ_SIZE_0"
