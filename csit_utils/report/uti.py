@@ -21,6 +21,7 @@ from resources.libraries.python.model.result import LatencyAtLoad, Result, l1_bp
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.tags import nic_driver, short_model
+from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 
 MODEL_VERSION = "1.5.1"
 _NIC_CODES = {
@@ -138,7 +139,7 @@ def _names(result: Result) -> _Names:
     nic = _nic(result)
     driver = nic_driver(nic, result.drivers.get("vswitch", "")) if nic else None
     prefix = "" if driver is None else _DRIVER_PREFIXES.get(driver, f"{driver}-")
-    test_type = "soak" if result.soak else result.asked.test_type.value.lower()
+    test_type = "soak" if _is_soak(result) else result.asked.test_type.value.lower()
     suite_id = plan.suite_id if plan else f"{cell.service_type}-{cell.locator}"
     short = _word(f"{prefix}{suite_id}")
     frame, cores = _word(result.asked.frame.name), f"{cell.vs_dtc}c"
@@ -218,6 +219,12 @@ def _figures(result: Result) -> tuple[dict[str, Any], str]:
     """The result, and why a test that passed here has none there."""
     if result.asked.test_type is TestType.MRR:
         return _mrr(result)
+    if result.plr is not None:
+        low, high = (result.plr.mean_pps + sign * result.plr.stdev_pps for sign in (-1, 1))
+        bounds = {"lower": _with_bandwidth(result, max(0.0, low)), "upper": _with_bandwidth(result, high)}
+        return {"type": "soak", "critical_rate": bounds}, ""
+    if _is_soak(result) and result.soak is None:
+        return dict(_UNKNOWN), "no critical load was found"
     goals = {"SOAK": result.soak} if result.soak else {"NDR": result.ndr, "PDR": result.pdr}
     rates = {name: _rate(result, goal) for name, goal in goals.items() if goal is not None}
     without = [name for name in goals if rates.get(name) is None]
@@ -230,6 +237,12 @@ def _figures(result: Result) -> tuple[dict[str, Any], str]:
         return {"type": "soak", "critical_rate": critical}, ""
     found = {name.lower(): {"lower": rate} for name, rate in rates.items()}
     return {"type": "ndrpdr", **found, **_latencies(result.latency)}, ""
+
+
+def _is_soak(result: Result) -> bool:
+    """Whether one load over a long time was asked for: by a series of trials, or estimated by PLRsearch."""
+    asked = {goal.name for goal in result.asked.profile.goals}
+    return result.soak is not None or result.plr is not None or not asked.isdisjoint({SOAK_GOAL, PLR_GOAL})
 
 
 def _mrr(result: Result) -> tuple[dict[str, Any], str]:

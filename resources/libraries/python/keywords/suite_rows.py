@@ -29,7 +29,7 @@ from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED
 from resources.libraries.python.recording.resume import key_of
-from resources.libraries.python.search.profiles import SOAK_GOAL
+from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 
 _ARGUMENTS = 6
 PLACEHOLDER = "Place Of The Rows"
@@ -51,7 +51,7 @@ def rows_for(lookup: Lookup) -> Rows | None:
     if choice is None:
         return None
     topology = located(chosen_topology(lookup))
-    soak = any(goal.name == SOAK_GOAL for goal in chosen_profile(lookup).goals)
+    soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in chosen_profile(lookup).goals)
     layout, memory = layout_of(topology), memory_of(topology)
     return make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
 
