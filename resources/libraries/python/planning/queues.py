@@ -3,7 +3,7 @@
 A physical port that the vSwitch polls has one for each of its data threads, as far as the NIC goes; RSS spreads flows
 over them. A link of shared memory has, in each direction, as many as the end with fewer data threads has of those: a
 thread sends into one queue, so more would stay empty, and a queue needs a thread to poll it. A port of the kernel has
-one. (`docs/adr/0103-receive-queues.md`)
+one. (`docs/adr/0028-receive-queues.md`)
 """
 
 from collections import Counter
