@@ -18,10 +18,15 @@ class FakePci(Surroundings):
         self.restored: list[tuple[str, str, bool, int | None]] = []
         self.written: list[str] = []
         self.refuse_probe = False
+        self.modules: set[str] = set()
         self._native: dict[str, str] = {}
         self._ports: dict[str, str] = {}
         (root / "bus/pci/devices").mkdir(parents=True)
         (root / "bus/pci/drivers_probe").touch()
+
+    def load(self, module: str) -> None:
+        if module in self.modules:
+            self.add_driver(module)
 
     def add_driver(self, name: str) -> None:
         folder = self.root / "bus/pci/drivers" / name

@@ -89,8 +89,10 @@ def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
 
 
 def test_what_the_machine_lacks_is_said(pci: FakePci) -> None:
-    with pytest.raises(Unsupported, match=r"the driver igb_uio is not loaded, .* modprobe igb_uio"):
+    with pytest.raises(Unsupported, match=r"no driver igb_uio for .* in this kernel: modprobe igb_uio does not load"):
         drivers(pci).look(PORT, "igb_uio")
+    pci.modules.add("igb_uio")
+    assert drivers(pci).look(PORT, "igb_uio").driver == "i40e"
     pci.add(OTHER, "i40e", port="nosuch1", group=7)
     with pytest.raises(Unsupported, match=f"{PORT} shares IOMMU group 7 with {OTHER}, which the driver i40e has"):
         drivers(pci).look(PORT)

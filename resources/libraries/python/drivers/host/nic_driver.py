@@ -72,7 +72,7 @@ class PciDrivers:
         self._within_s = within_s
 
     def look(self, pci_address: str, driver: str = USER_SPACE) -> Binding:
-        """Describe a port that is to get another driver, and see that it may; nothing is changed.
+        """Describe a port that is to get another driver, and see that it may; the driver's module is loaded.
 
         Raises:
             ConfigError: It is not there, is no network device, or must not be taken.
@@ -82,8 +82,11 @@ class PciDrivers:
         kind = _read(folder / "class") or ""
         if not kind.startswith(_NETWORK_CLASS):
             raise ConfigError(f"{pci_address} is no network device (PCI class {kind or 'unknown'})")
-        if not (self._root / "bus/pci/drivers" / driver).is_dir():
-            raise Unsupported(f"the driver {driver} is not loaded, {pci_address} cannot have it; modprobe {driver}")
+        place = self._root / "bus/pci/drivers" / driver
+        if not place.is_dir():
+            self._around.load(driver)
+        if not place.is_dir():
+            raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} does not load it")
         before, port = driver_of(folder), device_at(pci_address, self._root)
         up, mtu = False, None
         if port is not None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -13,11 +14,18 @@ from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, NotReady
 
 _RENAMED_S = 3.0
+_LOADED_S = 30.0
 _PAUSE_S = 0.05
 
 
 class Surroundings:
     """What is around a sysfs: the kernel that reacts to it, processes, and the ports of a network namespace."""
+
+    @staticmethod
+    def load(module: str) -> None:
+        """Load a module of the kernel, where there is one of that name."""
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(["modprobe", "--quiet", module], check=False, timeout=_LOADED_S, stdin=subprocess.DEVNULL)
 
     @staticmethod
     def write(path: Path, value: str) -> None:
