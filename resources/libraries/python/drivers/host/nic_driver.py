@@ -86,7 +86,7 @@ class PciDrivers:
         if not place.is_dir():
             self._around.load(driver)
         if not place.is_dir():
-            raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} does not load it")
+            raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} loads none")
         before, port = driver_of(folder), device_at(pci_address, self._root)
         up, mtu = False, None
         if port is not None:
