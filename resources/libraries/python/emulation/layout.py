@@ -143,7 +143,7 @@ class _Size:
         return Machine(name, self.cores, self.numa, nics)
 
 
-_TG = _Size(3, (NumaNode(1536, hugepages_2m=256),))
+_TG = _Size(3, (NumaNode(2048, hugepages_2m=512),))
 _DUT = _Size(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
 """Memory that is not used costs nothing here. The huge page of 1 GB needs a node that is well above 1 GB."""
 

@@ -16,6 +16,8 @@ CONTROL_MAC = "02:c5:1e:ff:ff:ff"
 """Of the port that SSH comes in by: the network behind it is each machine's own."""
 _CPU = "Cascadelake-Server-v4"
 """A model with 1 GB pages, SMT siblings that Linux recognizes, and AVX2; `max` has no SMT in emulation."""
+_TRANSLATIONS_MB = 512
+"""Memory for translated code; QEMU's own choice is 1 GB."""
 _BUSES_PER_NODE = 64
 """Bus numbers of a NUMA node's host bridge: node 0 has 0x40 and what follows, node 1 has 0x80."""
 _RX_QUEUE_SIZE = 1024
@@ -135,10 +137,12 @@ class Boot:
 def kernel_line(machine: Machine) -> str:
     """The command line of the machine's kernel."""
     words = ["console=ttyS0", "quiet", "panic=5", "intel_iommu=on", "iommu=pt"]
-    # In emulation they cost most of the speed, and protect nothing.
-    words += ["mitigations=off"]
+    # In emulation they cost most of the speed; clearing pages also takes host memory for huge pages that are not used.
+    words += ["mitigations=off", "init_on_alloc=0"]
     # A vCPU that gets no time from its host is no fault of the kernel; a late tick is a panic without no_timer_check.
     words += ["nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", "no_timer_check"]
+    # A kernel at a random place may be in the middle of what would be the huge page of 1 GB.
+    words += ["nokaslr"]
     words += [f"default_hugepagesz=2M {_hugepages('2M', [node.hugepages_2m for node in machine.numa])}"]
     words += [_hugepages("1G", [node.hugepages_1g for node in machine.numa])]
     if isolated := machine.isolated():
@@ -159,7 +163,8 @@ def arguments(machine: Machine, boot: Boot, port: int, accelerator: Literal["tcg
     sockets, memory = len(machine.numa), sum(node.memory_mb for node in machine.numa)
     argv = [QEMU, "-name", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
     argv += ["-machine", "q35,kernel-irqchip=split", "-device", "intel-iommu,intremap=on,caching-mode=on"]
-    argv += ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi", "-cpu", _CPU]
+    tcg = ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATIONS_MB}", "-cpu", _CPU]
+    argv += ["-accel", "kvm", "-cpu", "host"] if kvm else tcg
     counts = f"sockets={sockets},cores={machine.cores},threads={machine.threads}"
     argv += ["-smp", f"{sockets * machine.cpus_per_node},{counts}", "-m", f"{memory}M"]
     for number, node in enumerate(machine.numa):
