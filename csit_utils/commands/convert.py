@@ -23,7 +23,7 @@ def convert(
     environment, and a private key the path of a file; neither is written anywhere. A template of CSIT has to be filled
     in first.
 
-    Example: ./csit convert csit/topologies/available/lf_2n_icx_testbed212.yaml -o topologies/icx.yaml
+    Example: ./csit convert csit/topologies/available/lf_2n_icx_testbed212.yaml -o icx.yaml
     """
     topology, made = convert_topology(file)
     # Leaf mappings on one line, as the files of topologies/ have their interfaces.

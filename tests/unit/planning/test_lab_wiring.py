@@ -175,10 +175,12 @@ def test_queues_are_spread_evenly_and_as_the_balance_counts_them(word: Word) -> 
     topology = lab(1, 3, discriminator=word)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=3, nf_nodes=2, vs_dtc=4)
     plan = make_plan(topology, cell, {})
-    # Ports of several VLANs on a NIC are one queue.
-    queues = {(port.nic.port if port.nic else port.interface): port.data_thread for port in plan.ports("vswitch")}
-    assert len(queues) == (18 if word == "link" else 14)
-    assert Counter(queues.values()) == Counter(index % 4 for index in range(len(queues)))
+    # Ports of several VLANs on a NIC have the same queues: four, as many as the vSwitch has data threads.
+    by_port = {(port.nic.port if port.nic else port.interface): port.queues for port in plan.ports("vswitch")}
+    queues = [thread for threads in by_port.values() for thread in threads]
+    cables = 6 if word == "link" else 2
+    assert len(queues) == 4 * cables + 12
+    assert Counter(queues) == Counter(index % 4 for index in range(len(queues)))
     (row,) = candidates(topology, {}, parse_selection(service_types="CSC", cells="3x2", nf_sizes="1c", vswitch="4"))
     assert row.balance is not None
     assert row.balance.vswitch == Spread(len(queues), 4)

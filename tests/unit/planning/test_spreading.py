@@ -9,7 +9,7 @@ from resources.libraries.python.planning.matrix import Candidate, candidates
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.spreading import spread_warnings
 from tests.unit.planning.labs import Word, lab
-from tests.unit.planning.test_queues import polled
+from tests.unit.planning.test_receive_queues import polled
 
 FOUR_THREADS = lab(smt=True, discriminator="mac")
 

@@ -37,6 +37,7 @@ _DRIVER_OF_MODEL = (
     ("azure-mlx", "mlx5_core"),
     ("Cavium-A063", "rvu_nicpf"),
     ("Amazon-Nitro", "ena"),
+    ("virtual", "e1000"),
     ("RedHat-Virtio", "virtio-pci"),
 )
 """By the beginning of FD.io CSIT's name of a NIC model."""

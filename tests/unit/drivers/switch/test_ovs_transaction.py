@@ -75,9 +75,10 @@ def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind
 
 
 def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
-    one, two = columns(DPDK, "p1", [3], 1500)[-1], columns(DPDK, "p1", [3, 5], 1500)[-1]
+    port = plan_of(1, 1).ports(VSWITCH)[0]
+    one, two = columns(DPDK, port, [3], 1500)[-1], columns(DPDK, port, [3, 5], 1500)[-1]
     assert (one, two) == ("other_config:pmd-rxq-affinity=0:3", "other_config:pmd-rxq-affinity=0:3,1:5")
-    assert "options:n_rxq=2" in columns(AF_XDP, "p1", [3, 5], 1500)
+    assert "options:n_rxq=2" in columns(AF_XDP, port, [3, 5], 1500)
 
 
 def test_system_ports_have_no_row_of_their_own() -> None:
