@@ -98,7 +98,9 @@ class Link:
             ConnectionFailed: The agent is gone.
         """
         number = next(self._numbers)
-        pending = self._waiting[number] = Pending(self, call, number, call.within_s + more_s)
+        # A node that may be silent for that long is slow: it may take as long for an answer.
+        within_s = max(call.within_s, self._silence_s) + more_s
+        pending = self._waiting[number] = Pending(self, call, number, within_s)
         self._send({"id": number, "call": call.name, "value": call.asks.dump_python(asked, mode="json")})
         if self.lost:  # looked at after the entry was made: whoever finds out settles all that are there
             self._waiting.pop(number, None)
