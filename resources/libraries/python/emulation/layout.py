@@ -147,6 +147,9 @@ _TG = _Size(3, (NumaNode(2048, hugepages_2m=512),))
 _DUT = _Size(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
 """Memory that is not used costs nothing here. The huge page of 1 GB needs a node that is well above 1 GB."""
 
+_SILENCE_S = 90.0
+"""An agent takes half a minute to start in emulation, where it takes two seconds elsewhere."""
+
 
 def access(folder: Path, port: int) -> dict[str, object]:
     """How a machine is reached, as a topology says it.
@@ -161,4 +164,5 @@ def access(folder: Path, port: int) -> dict[str, object]:
         "user": "root",
         "key_file": str(folder / "key"),
         "known_hosts": str(folder / "known_hosts"),
+        "silence_s": _SILENCE_S,
     }

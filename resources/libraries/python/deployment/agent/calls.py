@@ -150,14 +150,15 @@ class Call(Generic[A, R]):
     """When the controller gives up; longer than any driver waits by itself."""
 
 
-def _call(name: str, asks: Any, gives: Any, within_s: float = 30.0) -> Any:  # noqa: ANN401 - typed where used
+def _call(name: str, asks: Any, gives: Any, within_s: float = 60.0) -> Any:  # noqa: ANN401 - typed where used
     return Call(name, TypeAdapter(asks), TypeAdapter(gives), within_s)
 
 
 _Nothing = type(None)
 _Counters = Mapping[str, InterfaceCounters]
 
-HELLO: Call[Hello, Greeting] = _call("hello", Hello, Greeting)
+HELLO: Call[Hello, Greeting] = _call("hello", Hello, Greeting, 300.0)
+"""It loads every driver first, which takes half a minute on an emulated machine; one that died is noticed at once."""
 LOOK: Call[Place, Found] = _call("look", Place, Found, 60.0)
 OPEN: Call[Place, tuple[str, ...]] = _call("open", Place, tuple[str, ...], 180.0)
 FINGERPRINT: Call[None, Environment] = _call("fingerprint", _Nothing, Environment)
