@@ -15,8 +15,8 @@ QEMU = "qemu-system-x86_64"
 CONTROL_MAC = "02:c5:1e:ff:ff:ff"
 """Of the port that SSH comes in by: the network behind it is each machine's own."""
 _CPU = "Cascadelake-Server-v4,-erms"
-"""A model with pages of 1 GB and SMT siblings that Linux recognizes, which `max` has not in emulation. Without ERMS memory
-is copied 13 times as fast there: with it, byte by byte."""
+"""A model with pages of 1 GB and SMT siblings that Linux recognizes, which `max` has not in emulation. Without ERMS
+memory is copied 13 times as fast there: with it, byte by byte."""
 _TRANSLATIONS_MB = 512
 """Memory for translated code; QEMU's own choice is 1 GB."""
 _BUSES_PER_NODE = 64
