@@ -1,0 +1,160 @@
+"""Emulated machines as QEMU's arguments, the kernel's command line, and a topology; no machine is started."""
+
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resources.libraries.python.emulation.layout import Layout, access
+from resources.libraries.python.emulation.machine import Boot, Machine, NicModel, NumaNode, arguments, kernel_line
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.ranges import expand
+
+BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
+LAYOUTS = [Layout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in NicModel]
+each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.nodes}-{each.nic}")
+
+
+def values(argv: tuple[str, ...], key: str) -> list[str]:
+    """Arguments that follow a key."""
+    return [argv[at + 1] for at, word in enumerate(argv) if word == key]
+
+
+def words(value: str) -> dict[str, str]:
+    """Properties of a device or a backend."""
+    return dict(pair.split("=", 1) for pair in value.split(",") if "=" in pair)
+
+
+@each_layout
+def test_each_cable_has_two_ends_that_name_each_other(layout: Layout) -> None:
+    ends = {
+        (found["local.path"], found["remote.path"])
+        for machine in layout.machines()
+        for value in values(arguments(machine, BOOT, 2222), "-netdev")
+        if "dgram" in value and (found := words(value))
+    }
+    assert len(ends) == 4 * layout.nodes
+    assert {(far, near) for near, far in ends} == ends
+    assert all(near != far for near, far in ends)
+
+
+@each_layout
+def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: Layout) -> None:
+    for machine in layout.machines():
+        argv = arguments(machine, BOOT, 2222)
+        devices = [(value.split(",")[0], words(value)) for value in values(argv, "-device")]
+        bridges = {found["id"]: found for kind, found in devices if kind == "pxb-pcie"}
+        roots = {found["id"]: found for kind, found in devices if kind == "pcie-root-port"}
+        by_mac = {found["mac"]: found for kind, found in devices if "bus" in found and "mac" in found}
+        assert len({(root["bus"], root["addr"]) for root in roots.values()}) == len(roots)
+        for nic in machine.nics:
+            bridge = bridges[roots[by_mac[nic.mac]["bus"]]["bus"]]
+            assert int(bridge["numa_node"]) == nic.numa_node
+            # Behind a bridge each root port has the next bus, in the order of their slots.
+            position = sorted(
+                int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"]
+            ).index(int(roots[by_mac[nic.mac]["bus"]]["addr"], 16))
+            assert nic.pci_address == f"0000:{int(bridge['bus_nr']) + position + 1:02x}:00.0"
+        assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
+
+
+def test_a_virtio_nic_is_behind_the_iommu() -> None:
+    (machine, _) = Layout(nic=NicModel.VIRTIO).machines()
+    nics = [value for value in values(arguments(machine, BOOT, 1), "-device") if "cable" in value]
+    virtio = [value for value in nics if value.startswith("virtio-net-pci")]
+    assert len(virtio) == 2
+    assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio)
+
+
+def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
+    machine = Machine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
+    argv = arguments(machine, BOOT, 1)
+    assert values(argv, "-smp") == ["12,sockets=2,cores=3,threads=2"]
+    nodes = [value for value in values(argv, "-numa") if value.startswith("node")]
+    listed = [cpu for group in machine.cpu_groups() for cpu in expand(group.cpus)]
+    assert sorted(listed) == list(range(12))
+    for node, value in enumerate(nodes):
+        # Where CPUs are a range, `cpus=` is one value of the form first-last.
+        inside = set(expand(words(value)["cpus"]))
+        assert inside == {
+            cpu for group in machine.cpu_groups() if group.node == node for cpu in expand(group.cpus)
+        }
+    siblings: dict[int, set[int]] = {}
+    for group in machine.cpu_groups():
+        for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True):
+            siblings.setdefault(core, set()).add(cpu)
+    assert siblings == {core: {2 * core, 2 * core + 1} for core in range(6)}
+    line = dict(word.split("=", 1) for word in kernel_line(machine).split() if "=" in word)
+    assert line["isolcpus"] == line["nohz_full"] == line["rcu_nocbs"] == "2-5,8-11"
+
+
+def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
+    line = kernel_line(Machine("DUT1", 2, (NumaNode(4096, 512, 1), NumaNode(1024, 128)), ()))
+    assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
+    # What the kernel takes as the size is the last one before the number.
+    assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
+    assert "hugepagesz=1G hugepages=0 " in kernel_line(Machine("TG", 2, (NumaNode(1024, 64),), ()))
+
+
+def test_a_machine_without_cores_to_isolate_isolates_none() -> None:
+    assert "isolcpus" not in kernel_line(Machine("TG", 1, (NumaNode(512),), ()))
+
+
+def test_memory_of_numa_nodes_is_all_of_the_memory() -> None:
+    for machine in Layout(nodes=3).machines():
+        argv = arguments(machine, BOOT, 1)
+        sizes = [int(words(value)["size"][:-1]) for value in values(argv, "-object")]
+        assert values(argv, "-m") == [f"{sum(sizes)}M"]
+        pages = sum(2 * node.hugepages_2m + 1024 * node.hugepages_1g for node in machine.numa)
+        assert pages <= sum(sizes) / 2
+
+
+def test_ssh_comes_in_on_this_computer_only_and_nothing_goes_out() -> None:
+    machine = Layout().machines()[0]
+    (network,) = (value for value in values(arguments(machine, BOOT, 2345), "-netdev") if value.startswith("user"))
+    assert "hostfwd=tcp:127.0.0.1:2345-:22" in network
+    assert "restrict=on" in network
+
+
+def test_a_reboot_does_not_end_a_machine_and_its_disk_is_not_written() -> None:
+    argv = arguments(Layout().machines()[1], BOOT, 1)
+    assert "-no-reboot" not in argv
+    (disk,) = values(argv, "-drive")
+    assert "file=/cache/a,,b/disk.ext4," in disk
+    assert "snapshot=on" in disk
+
+
+@pytest.mark.parametrize(("accelerator", "words"), [("kvm", ("kvm", "host")), ("tcg", ("tcg", "Cascadelake"))])
+def test_the_accelerator_comes_with_its_cpu(accelerator: Any, words: tuple[str, str]) -> None:
+    argv = arguments(Layout().machines()[0], BOOT, 1, accelerator)
+    assert values(argv, "-accel")[0].startswith(words[0])
+    assert values(argv, "-cpu")[0].startswith(words[1])
+
+
+@each_layout
+@pytest.mark.parametrize("chosen", ["first", "second"])
+def test_its_topology_loads_with_either_nic(layout: Layout, chosen: str, tmp_path: Path) -> None:
+    content = layout.topology({name: access(tmp_path, 2200 + at) for at, name in enumerate(layout.names)})
+    if chosen == "second":
+        content["nic"] = layout.second_nic.name_in_topology
+    path = tmp_path / "topology.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    topology = load_topology(path)
+    assert list(topology.nodes) == ["TG", "DUT1", "DUT2"][: layout.nodes]
+    (way,) = topology.ways
+    assert [(cable.a.node, cable.b.node) for cable in way] == [
+        ("TG", "DUT1"), *[("DUT1", "DUT2")] * (layout.nodes == 3), (layout.names[-1], "TG"),
+    ]  # fmt: skip
+    assert topology.dut.numa_node == (chosen == "second")
+    ports = {node.access.port for node in topology.nodes.values() if node.access}
+    assert ports == {2200, 2201, 2202} - ({2202} if layout.nodes == 2 else set())
+
+
+def test_machines_that_differ_have_other_macs() -> None:
+    machines = Layout(nodes=3).machines()
+    macs = [nic.mac for machine in machines for nic in machine.nics]
+    assert all(one != other for one, other in combinations(macs, 2))
+    assert all(re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac) for mac in macs)
