@@ -128,9 +128,11 @@ class _Line:
 
     def wait(self, what: str, since_s: float, within_s: float) -> None:
         """Waiting for machines."""
+        if not what:
+            return
         if not sys.stderr.isatty():
             self._say(f"waiting for {what}, usually {_USUAL_S:.0f} s, {within_s:.0f} s at most")
-        elif what:
+        else:
             left_s = max(_USUAL_S - since_s, 1)
             self._say(f"waiting for {what}: {since_s:.0f} s, about {left_s:.0f} s left")
 
