@@ -77,7 +77,7 @@ def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["-v", "PRIORS:nowhere"], "nowhere: there is no such folder with earlier results"),
-        (["-v", "SEARCH:csit,width=9"], "search csit: 'width=9' does not fit"),
+        (["-v", "SEARCH:ladder,width=9"], "search ladder: 'width=9' does not fit"),
     ],
 )
 def test_a_wrong_choice_is_told_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
