@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from resources.libraries.python.deployment import function_makers, makers
 from resources.libraries.python.deployment.brought import Brought
 from resources.libraries.python.deployment.parts import Share
-from resources.libraries.python.deployment.site import Site
+from resources.libraries.python.deployment.site import NO_CONTAINERS, Site
 from resources.libraries.python.deployment.sized_here import SizedHere, instances_here, load_here, specifications
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.drivers.host.cpu import discover
@@ -132,7 +132,8 @@ class Machine:
         handed_over = HandedOver([nic for nic, _ in nics], self._lock)
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
-        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch)
+        container = self._dut.container if self._dut is not None else NO_CONTAINERS
+        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         aside = cpu_without_data(self._threads(plan))
