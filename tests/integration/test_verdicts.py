@@ -23,7 +23,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, VerdictKind
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.locate import by_owner
 from resources.libraries.python.search.profiles import profile
@@ -84,8 +84,8 @@ class Capped(Experiment):
     most_pps = MOST_PPS
     before_trial: Callable[[], None] = staticmethod(lambda: None)
 
-    def _max_load_pps(self) -> float:
-        return self.most_pps
+    def _highest_loads(self) -> HighestLoads:
+        return HighestLoads(offered_pps=self.most_pps, search_pps=self.most_pps)
 
     def measure(self, trial: Trial) -> TrialResult:
         if trial.purpose in {"search", "mrr"}:

@@ -194,8 +194,11 @@ def _daemon(root: Path) -> dict[str, Any] | None:
     if Path("/run/systemd/system").is_dir() and _systemctl("is-active", "--quiet"):
         return {"pids": pids, "how": {"systemd": True}}
     arguments = (root / f"proc/{pids[0]}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    words = [os.fsdecode(each) for each in arguments]
     program = str((root / f"proc/{pids[0]}/exe").readlink())
-    return {"pids": pids, "how": {"program": program, "arguments": [os.fsdecode(each) for each in arguments]}}
+    # In another root folder the kernel's name of the program leads nowhere.
+    program = program if Path(program).exists() else words[0]
+    return {"pids": pids, "how": {"program": program, "arguments": words}}
 
 
 def _stop(daemon: dict[str, Any]) -> bool:
