@@ -90,6 +90,8 @@ class Testbed:
         """
         self.folder = folder.absolute()
         self.topology = self.folder / TOPOLOGY
+        self._children: list[subprocess.Popen[bytes]] = []
+        """Machines that this process has started: they are its children, and are reaped when they have ended."""
 
     @property
     def record(self) -> Record | None:
@@ -179,6 +181,7 @@ class Testbed:
             try:
                 started.wait(_SETTLE_S)
             except subprocess.TimeoutExpired:
+                self._children.append(started)
                 return port
         raise CsitError(f"{machine.name}: QEMU ended with {started.returncode}: {self._tail(machine.name, 'log')}")
 
@@ -228,6 +231,9 @@ class Testbed:
         for running in self._running().values():
             running.kill()
         wait_until("end of machines", lambda: ", ".join(self._running()), _ENDS_WITHIN_S, pause_s=0.02)
+        for child in self._children:
+            child.wait(_ENDS_WITHIN_S)
+        self._children = []
         if there:
             shutil.rmtree(self.folder)
         return there
