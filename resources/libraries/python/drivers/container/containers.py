@@ -185,7 +185,7 @@ def remove_all(containers: Iterable[Contained]) -> None:
     rows = list(containers)
     try:
         call(rows[0].engine, engines.remove(rows[0].engine, [each.name for each in rows]))
-    except CsitError:  # one of them was never made, or somebody has removed it
+    except CsitError:  # one was never made, or was removed by hand
         remove(rows)
 
 

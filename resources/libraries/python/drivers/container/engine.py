@@ -12,7 +12,7 @@ from typing import Literal
 from resources.libraries.python.model.base import Frozen
 
 LABEL = "csit-density"
-"""Of every container, so that nobody else's is removed."""
+"""Label of every container, so that no other one is removed."""
 ROOT_IMAGE = "csit-density-root"
 """For Docker, which makes no container of a folder: an image of empty folders, for those of the machine."""
 _MOST_SHARES = "262144"

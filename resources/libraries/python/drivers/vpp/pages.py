@@ -28,7 +28,7 @@ def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free
         buffers: Packet buffers of each.
         instances: How many.
         free_2mb: Huge pages of 2 MB that nobody has taken.
-        free_1gb: Huge pages of 1 GB that nobody has taken.
+        free_1gb: Free huge pages of 1 GB.
     """
     buffers_mb = pool_mb(0, buffers)
     needed = (-(-heap_mb // _HUGEPAGE_MB) - (-buffers * _BUFFER_BYTES // (_HUGEPAGE_MB * 2**20))) * instances
