@@ -54,9 +54,9 @@ def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout:
             bridge = bridges[roots[by_mac[nic.mac]["bus"]]["bus"]]
             assert int(bridge["numa_node"]) == nic.numa_node
             # Behind a bridge each root port has the next bus, in the order of their slots.
-            position = sorted(
-                int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"]
-            ).index(int(roots[by_mac[nic.mac]["bus"]]["addr"], 16))
+            position = sorted(int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"]).index(
+                int(roots[by_mac[nic.mac]["bus"]]["addr"], 16)
+            )
             assert nic.pci_address == f"0000:{int(bridge['bus_nr']) + position + 1:02x}:00.0"
         assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
 
@@ -79,9 +79,7 @@ def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
     for node, value in enumerate(nodes):
         # Where CPUs are a range, `cpus=` is one value of the form first-last.
         inside = set(expand(words(value)["cpus"]))
-        assert inside == {
-            cpu for group in machine.cpu_groups() if group.node == node for cpu in expand(group.cpus)
-        }
+        assert inside == {cpu for group in machine.cpu_groups() if group.node == node for cpu in expand(group.cpus)}
     siblings: dict[int, set[int]] = {}
     for group in machine.cpu_groups():
         for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True):
