@@ -194,7 +194,8 @@ class Testbed:
                 if name not in running:
                     raise CsitError(f"{name}: QEMU ended: {self._tail(name, 'log')}")
             silent = {name: why for name, port in ports.items() if (why := self._missing(name, port))}
-            tell(f"SSH of {', '.join(silent)}", time.monotonic() - begun, within_s)
+            if silent:
+                tell(f"SSH of {', '.join(silent)}", time.monotonic() - begun, within_s)
             return "; ".join(f"{name}: {why}; console: {self._tail(name, 'console')}" for name, why in silent.items())
 
         wait_until("the SSH servers of the emulated machines", missing, within_s, pause_s=0.2)

@@ -100,6 +100,8 @@ def set_offload(where: socket.socket, interface: str, option: str, on: bool) -> 
     Raises:
         CommandFailed: The kernel refused.
     """
+    if offload(where, interface, option) is on:  # this request fails at a port that has no such offload to switch
+        return
     argv = ("ethtool", "-K", interface, option, "on" if on else "off")
     _ask(where, interface, _VALUE.pack(_OFFLOADS[option][1], int(on)), argv)
 

@@ -123,8 +123,7 @@ def _restore(port: Adopted, netlink: Netlink, device: Device, root: Path) -> Non
         if wanted != queues:
             ethtool.set_channels(where, name, wanted)
     for option, on in (("gro", port.gro), ("tso", port.tso)):
-        if ethtool.offload(where, name, option) is not on:
-            ethtool.set_offload(where, name, option, on=on)
+        ethtool.set_offload(where, name, option, on=on)
     if ethtool.lro(where, name) is not port.lro:
         ethtool.set_lro(where, name, on=port.lro)
     netlink.do(
