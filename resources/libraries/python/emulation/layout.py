@@ -98,15 +98,7 @@ class Layout(Frozen):
                 "type": "DUT",
                 "vswitch": "linux_bridge",
                 "containers": ["linux_router", "linux_firewall", "linux_nat"],
-                "memory": [
-                    {
-                        "node": number,
-                        "total_mb": int(numa.memory_mb * _LEFT_BY_KERNEL),
-                        "hugepages_2mb": numa.hugepages_2m,
-                        "hugepages_1gb": numa.hugepages_1g,
-                    }
-                    for number, numa in enumerate(machine.numa)
-                ],
+                "memory": [_memory(number, numa) for number, numa in enumerate(machine.numa)],
                 "oversubscribe": True,
             }
         )
@@ -126,6 +118,16 @@ class Layout(Frozen):
                 for number, nic in enumerate(machine.nics, 1)
             },
         }
+
+
+def _memory(number: int, numa: NumaNode) -> dict[str, int]:
+    """A NUMA node's memory. It is written down so that a run need not start agents before it plans."""
+    return {
+        "node": number,
+        "total_mb": int(numa.memory_mb * _LEFT_BY_KERNEL),
+        "hugepages_2mb": numa.hugepages_2m,
+        "hugepages_1gb": numa.hugepages_1g,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class Attachment(StrEnum):
         return self.value
 
 
-_OF_KERNEL = ("af_packet", "system")
+_OF_KERNEL = ("af_packet", "system", "kernel")
 _BESIDE_KERNEL = {"af_xdp": Attachment.AF_XDP, "rdma": Attachment.RDMA}
 """Settings that decide by themselves."""
 

@@ -91,10 +91,10 @@ class Suricata(Frozen):
 class Ovs(Frozen):
     """How Open vSwitch is made."""
 
-    ports: Literal["auto", "af_xdp", "system", "dpdk"] = "auto"
-    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets, or DPDK; `auto` is DPDK for physical NICs
-    that DPDK knows, and for virtual ports AF_XDP where it was built with that, else system. A result says which one it
-    was."""
+    ports: Literal["auto", "af_xdp", "system", "kernel", "dpdk"] = "auto"
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets (`system`), not at all because the kernel's
+    module openvswitch forwards them (`kernel`), or DPDK; `auto` is DPDK for physical NICs that DPDK knows, and for
+    virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
     socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
     """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
 

@@ -48,4 +48,6 @@ def _sockets(node: TgNode | DutNode) -> str | None:
     """How a user of the kernel's ports gets packets, where that is not the kernel's own affair."""
     if isinstance(node, TgNode):
         return "AF_PACKET sockets" if node.generator.driver == "trex" else None
-    return {"vpp": "AF_PACKET sockets", "ovs": "sockets of Open vSwitch"}.get(node.vswitch)
+    if node.vswitch == "ovs":
+        return None if node.ovs.ports == "kernel" else "sockets of Open vSwitch"
+    return "AF_PACKET sockets" if node.vswitch == "vpp" else None

@@ -179,7 +179,8 @@ def _of_vswitch(topology: Topology) -> Need:
         case "ovs" if vswitch_of(dut) == OVS_WITH_DPDK:
             return _huge(dut.ovs.socket_memory_mb, NAMESPACE_MB + OVS_OVERHEAD_MB)
         case _:
-            return Need(NAMESPACE_MB + USERSPACE_SWITCH_MB)
+            by_kernel = dut.vswitch == "ovs" and dut.ovs.ports == "kernel"
+            return Need(NAMESPACE_MB + (OVS_OVERHEAD_MB if by_kernel else USERSPACE_SWITCH_MB))
 
 
 def _of_vpp(topology: Topology) -> Need:

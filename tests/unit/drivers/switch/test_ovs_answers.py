@@ -4,9 +4,9 @@ import pytest
 
 from resources.libraries.python.drivers.switch.ovs.answers import (
     interface_errors,
-    interface_types,
     pmd_sleeps,
     polling_cpus,
+    type_names,
     version,
 )
 from resources.libraries.python.errors import CsitError
@@ -48,10 +48,10 @@ def test_versions(said: str, number: str, sleeps: bool) -> None:
 
 
 def test_interface_types() -> None:
-    assert interface_types('[afxdp, "afxdp-nonpmd", internal, system]\n') == {
+    assert type_names('[afxdp, "afxdp-nonpmd", internal, system]\n') == {
         "afxdp", "afxdp-nonpmd", "internal", "system",
     }  # fmt: skip
-    assert interface_types("[]") == frozenset()
+    assert type_names("[]") == frozenset()
 
 
 def test_only_interfaces_with_an_error_are_returned() -> None:

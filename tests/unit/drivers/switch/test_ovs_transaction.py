@@ -7,6 +7,7 @@ import pytest
 from resources.libraries.python.drivers.switch.ovs.ports import (
     AF_XDP,
     DPDK,
+    KERNEL,
     SYSTEM,
     PortKind,
     check_size,
@@ -130,6 +131,18 @@ def test_the_kind_of_ports_is_what_was_asked_for(asked: str, offered: set[str], 
 def test_what_the_daemon_was_built_without_is_refused() -> None:
     with pytest.raises(Unsupported, match="no ports of type dpdk; it has system, tap"):
         choose("dpdk", {"tap", "system"})
+
+
+def test_the_kernel_forwards_where_it_has_a_datapath() -> None:
+    assert choose("kernel", {"internal"}, {"netdev", "system"}) is KERNEL
+    with pytest.raises(Unsupported, match=r"no datapath of Open vSwitch \(modprobe openvswitch\)"):
+        choose("kernel", {"internal", "system"}, {"netdev"})
+
+
+@pytest.mark.parametrize(("kind", "datapath"), [(KERNEL, "system"), (SYSTEM, "netdev"), (AF_XDP, "netdev")])
+def test_the_bridge_is_on_the_datapath_of_the_kind(kind: PortKind, datapath: str) -> None:
+    bridge = next(words for words in commands(of_plan(plan_of(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"])
+    assert f"datapath_type={datapath}" in bridge
 
 
 def test_memory_and_frame_size_are_looked_at_first() -> None:

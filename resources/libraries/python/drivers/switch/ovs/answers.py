@@ -40,8 +40,8 @@ def pmd_sleeps(version_text: str) -> bool:
     return match is not None and (int(match[1]), int(match[2])) >= _SLEEPS_FROM
 
 
-def interface_types(printed: str) -> frozenset[str]:
-    """Read the column `iface_types` as `ovs-vsctl get` prints it: `[afxdp, dpdk, internal]`."""
+def type_names(printed: str) -> frozenset[str]:
+    """Read the column `iface_types` or `datapath_types` as `ovs-vsctl get` prints it: `[afxdp, dpdk, internal]`."""
     return frozenset(word.strip(' "') for word in printed.strip().strip("[]").split(",") if word.strip())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.daemons import Daemon
 from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.switch.ovs.ports import KERNEL
 from resources.libraries.python.drivers.switch.ovs.programs import forwarder, path_of, schema
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
@@ -49,8 +50,9 @@ class Daemons:
                 f"unix:{folder / 'db.sock'}",
                 f"--unixctl={self._control}",
                 f"--pidfile={folder / 'vswitchd.pid'}",
-                # Hands off the datapath and the routes of a system's own Open vSwitch.
-                "--disable-system",
+                # Hands off the datapath and the routes of a system's own Open vSwitch. Where the kernel forwards, its
+                # datapath is not the system's either: each network namespace has its own.
+                *(() if asked == KERNEL.name else ("--disable-system",)),
                 "--disable-system-route",
                 "--verbose=console:warn",
             ],

@@ -4,6 +4,7 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from resources.libraries.python.drivers.switch.ovs import answers, transaction
 from resources.libraries.python.drivers.switch.ovs.daemons import Daemons
 from resources.libraries.python.drivers.switch.ovs.ports import (
     DPDK,
+    KERNEL,
     PHYSICAL,
     VHOST,
     PortKind,
@@ -41,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenVSwitch:
-    """Fulfils `roles.vswitch.VSwitch`: Open vSwitch's userspace datapath with MAC learning."""
+    """Fulfils `roles.vswitch.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
 
     def __init__(
         self,
@@ -94,10 +96,13 @@ class OpenVSwitch:
         settings = transaction.of_daemon(plan, self._asked, owner, socket_memory_mb=memory_mb)
         self._daemons.start(partial(self._fabric.run_inside, owner), main, self._machine, settings)
         self._version = answers.version(self._daemons.ask("version"))
-        offered = answers.interface_types(self._daemons.read("get", "Open_vSwitch", ".", "iface_types"))
+        offered, datapaths = (
+            answers.type_names(self._daemons.read("get", "Open_vSwitch", ".", column))
+            for column in ("iface_types", "datapath_types")
+        )
         if self._nics and "dpdk" not in offered:
             raise Unsupported(f"this ovs-vswitchd has no DPDK: it cannot drive {self._nics[0].pci_address}")
-        self._kind = choose(self._asked, offered)
+        self._kind = choose(self._asked, offered, datapaths)
         self._kinds = by_port(plan, owner, self._kind)
         virtual = sum(kind is self._kind for kind in self._kinds.values())
         check_size(self._kind, virtual, self._largest_frame_bytes, _available_bytes())
@@ -131,6 +136,8 @@ class OpenVSwitch:
 
     def _place_threads(self) -> None:
         """Let forwarding threads go before ordinary ones. PMD threads are on their CPUs already, OVS has done that."""
+        if self._kind is KERNEL:
+            return
         if not self._polled and not self._nics:
             thread = self._running.forwarder.pid
             threads.pin(thread, self._plan.cores.cpus(self._owner)[0])
@@ -143,6 +150,8 @@ class OpenVSwitch:
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""
         received = self._fabric.affinity([self._owner])
+        if self._kind is KERNEL:
+            return received
         polled = {} if self._running.problems() else self._polled_on()
         found = {}
         for port in self._plan.ports(self._owner):
@@ -185,13 +194,15 @@ class OpenVSwitch:
         physical = {"physical ports": ", ".join(f"{nic.pci_address} by {how(nic)}" for nic in self._nics)}
         return {
             "vswitch": f"Open vSwitch {self._version}",
-            "datapath": f"userspace, {self._described()}",
+            "datapath": f"{'kernel' if self._kind is KERNEL else 'userspace'}, {self._described()}",
             **(physical if self._nics else {}),
             "scheduling": (
                 f"PMD threads at SCHED_FIFO, sleeping up to {transaction.SLEEP_US} us when nothing comes"
                 if self._sleeps
                 else "PMD threads that never sleep"
                 if polled
+                else "receiving threads of the ports"
+                if self._kind is KERNEL
                 else "main thread at SCHED_FIFO"
             ),
         }
@@ -214,6 +225,9 @@ class OpenVSwitch:
     def stop(self) -> None:
         """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
         if self._daemons is not None:
+            if self._kind is KERNEL and not self._daemons.problems():
+                with suppress(CsitError):  # the kernel removes its datapath with the namespace in any case
+                    self._daemons.configure(["del-br", transaction.BRIDGE])
             self._daemons.stop()
             self._daemons = None
         if self._folder is not None:

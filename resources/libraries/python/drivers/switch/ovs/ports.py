@@ -32,6 +32,7 @@ class PortKind:
 
 
 SYSTEM = PortKind("system", "AF_PACKET sockets, forwarding by the main thread", polled=False)
+KERNEL = PortKind("kernel", "forwarding by the kernel in the threads that receive", polled=False)
 AF_XDP = PortKind(
     "af_xdp",
     "AF_XDP sockets (native, copied), forwarding by PMD threads",
@@ -42,7 +43,7 @@ AF_XDP = PortKind(
 DPDK = PortKind("dpdk", "DPDK net_af_packet, forwarding by PMD threads", polled=True)
 PHYSICAL = PortKind("physical", "DPDK on physical ports", polled=True)
 VHOST = PortKind("vhost", "DPDK vhost-user (client)", polled=True)
-KINDS = {kind.name: kind for kind in (SYSTEM, AF_XDP, DPDK)}
+KINDS = {kind.name: kind for kind in (SYSTEM, KERNEL, AF_XDP, DPDK)}
 """Ways for virtual ports of the kernel, which a topology may choose from."""
 
 
@@ -64,16 +65,21 @@ def by_port(plan: Plan, owner: str, virtual: PortKind) -> dict[str, PortKind]:
     return found
 
 
-def choose(asked: str, offered: Iterable[str]) -> PortKind:
+def choose(asked: str, offered: Iterable[str], datapaths: Iterable[str] = ("netdev",)) -> PortKind:
     """Choose how to take packets.
 
     Args:
         asked: A name of `KINDS`, or `auto` for the one with the highest rate without loss on veth ports.
         offered: Interface types that the running daemon has (`iface_types`).
+        datapaths: Datapath types that it has (`datapath_types`); `system` is the kernel's.
 
     Raises:
-        Unsupported: The daemon was built without it.
+        Unsupported: The daemon was built without it, or the kernel has no datapath.
     """
+    if asked == KERNEL.name:
+        if "system" not in set(datapaths):
+            raise Unsupported("this kernel has no datapath of Open vSwitch (modprobe openvswitch)")
+        return KERNEL
     needed = {"af_xdp": "afxdp", "dpdk": "dpdk", "system": "system"}
     types = set(offered)
     if asked == "auto":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from resources.libraries.python.drivers.switch.ovs.ports import DPDK, PortKind, by_port, columns
+from resources.libraries.python.drivers.switch.ovs.ports import DPDK, KERNEL, PortKind, by_port, columns
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Nic, Plan, Segment
@@ -102,7 +102,8 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
     cpus, kinds = plan.cores.cpus(owner), by_port(plan, owner, kind)
     ports = {port.interface: port for port in plan.ports(owner)}
     words = ["add-br", BRIDGE, "--", "set", "Port", BRIDGE, f"tag={_LOCAL_VLAN}"]
-    words += ["--", "set", "Bridge", BRIDGE, "datapath_type=netdev", "fail_mode=standalone"]
+    datapath = "system" if kind is KERNEL else "netdev"
+    words += ["--", "set", "Bridge", BRIDGE, f"datapath_type={datapath}", "fail_mode=standalone"]
     words += ["stp_enable=false", "rstp_enable=false", "mcast_snooping_enable=false"]
     words += ["other_config:disable-in-band=true", f"other_config:mac-aging-time={_AGEING_S}"]
     words += [f"other_config:mac-table-size={max(2048, 4 * len(segments))}"]

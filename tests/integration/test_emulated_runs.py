@@ -1,0 +1,108 @@
+"""Whole runs of the suites on PCI ports: DPDK, huge pages and vhost-user on the DUT, a reset, a kill, a resumed run."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.drivers.host.waiting import wait_until
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import events, going_on, results, run_robot
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+SUITES = ("--suite", "csc-mrr", "--suite", "csc-ndrpdr")
+SHORT = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,width=0.5,sum=1,time=60,mrr=1,latency=0.5")
+RING = {"generator": {"driver": "ring", "cores": 1}}
+WITHIN_S = 300.0
+STATE = """
+for device in /sys/bus/pci/devices/*; do
+    echo "driver ${device##*/} $(basename "$(readlink $device/driver)")"
+done
+for link in /sys/class/net/*; do echo "link ${link##*/} $(cat $link/address) $(cat $link/mtu)"; done
+for pages in /sys/devices/system/node/node*/hugepages/*/free_hugepages; do echo "$pages $(cat $pages)"; done
+ls /run/netns /dev/hugepages 2>/dev/null || true
+cat /run/csit-density/owner.json 2>/dev/null || true
+for process in /proc/[0-9]*; do tr '\\0' ' ' <$process/cmdline 2>/dev/null | cut -c1-60 || true; echo; done |
+    grep -E 'ovs|testpmd|start.py' || true
+"""
+"""What a run may leave: drivers and names of ports, huge pages and their files, namespaces, its record, processes."""
+
+
+def state(emulated: Emulated) -> dict[str, str]:
+    return {name: emulated.shell(name, STATE) for name in emulated.nodes}
+
+
+def wait_for_state(emulated: Emulated, wanted: Mapping[str, str]) -> None:
+    def missing() -> str:
+        now = state(emulated)
+        changed = {name: set(now[name].splitlines()) ^ set(wanted[name].splitlines()) for name in wanted}
+        return "; ".join(f"{name}: {line}" for name, lines in changed.items() for line in sorted(lines))
+
+    wait_until("nodes as they were", missing, WITHIN_S, pause_s=1.0)
+
+
+def wait_for_trial(emulated: Emulated, run: "subprocess.Popen[str]", output: Path, suite: str) -> None:
+    """Wait until the DUT's NFs run with its ports on vfio-pci, in a test of a suite."""
+
+    def missing() -> str:
+        if run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()[0]}")
+        begun: dict[str, Any] = next((row for row in reversed(events(output)) if row["event"] == "started"), {})
+        if suite not in begun.get("test", ""):
+            return f"its journal is at {begun.get('test')}"
+        seen = state(emulated)["DUT1"]
+        bound = re.findall(r"driver 0000:4[12]:00.0 vfio-pci", seen)
+        return "" if len(bound) == 2 and "testpmd" in seen else f"ports and processes of the DUT: {seen}"
+
+    wait_until(f"a deployed test of {suite}", missing, WITHIN_S, pause_s=1.0)
+
+
+def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated: Emulated, tmp_path: Path) -> None:
+    dut = {"vswitch": "ovs", "containers": ["testpmd"], "ovs": {"socket_memory_mb": 256}}
+    topology = emulated.write_topology(tmp_path, nodes={"DUT1": dut, "TG": RING})
+    before, output = state(emulated), tmp_path / "out"
+    words = ("-v", f"TOPOLOGY:{topology}", *SUITES, *SHORT)
+    with going_on(output, *words) as run:
+        wait_for_trial(emulated, run, output, "Csc-Mrr")
+        emulated.reset("DUT1")
+        wait_for_trial(emulated, run, output, "Csc-Ndrpdr")
+        run.send_signal(signal.SIGKILL)
+        said, _ = run.communicate(timeout=60)
+    assert "DUT1: it is back" in said
+    wait_for_state(emulated, before)
+    resumed = run_robot(output, *words, "-v", f"RESUME:{output}")
+    assert resumed.returncode == 0, resumed.stdout
+    wait_for_state(emulated, before)
+    mrr, ndrpdr = results(output)
+    (reason,) = mrr.broken
+    assert "DUT1" in reason
+    assert mrr.mrr
+    assert mrr.mrr.mean_pps > 100
+    assert ndrpdr.ndr
+    assert ndrpdr.pdr
+    assert ndrpdr.ndr.complete
+    assert 0 < ndrpdr.ndr.throughput_pps <= ndrpdr.pdr.throughput_pps
+    for row in (mrr, ndrpdr):
+        assert row.facts["vswitch"]["physical ports"] == ", ".join(
+            f"0000:4{number}:00.0 by DPDK (vfio-pci)" for number in (1, 2)
+        )
+        assert "vhost-user" in row.facts["functions"]["testpmd"]
+        assert {(each.planned_cpu,) for each in row.affinity} == {each.actual_cpus for each in row.affinity}
+        assert row.environment.kernel.startswith("6.1.")
+
+
+def test_the_kernels_datapath_of_open_vswitch_forwards(emulated: Emulated, tmp_path: Path) -> None:
+    dut = {"vswitch": "ovs", "ovs": {"ports": "kernel"}}
+    topology = emulated.write_topology(tmp_path, nodes={"DUT1": dut, "TG": RING})
+    before, output = state(emulated), tmp_path / "out"
+    done = run_robot(output, "-v", f"TOPOLOGY:{topology}", "--suite", "csc-mrr", *SHORT)
+    assert done.returncode == 0, done.stdout
+    wait_for_state(emulated, before)
+    (row,) = results(output)
+    assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
+    assert row.mrr
+    assert row.mrr.mean_pps > 100
