@@ -5,12 +5,12 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from resources.libraries.python.emulation.image import MIRROR, cached, image
-from resources.libraries.python.emulation.layout import Layout
+from resources.libraries.python.emulation.layout import MOST_QUEUES, Layout
 from resources.libraries.python.emulation.machine import NicModel
 from resources.libraries.python.emulation.testbed import State, Testbed, check, state_folder
 from resources.libraries.python.errors import ConfigError
@@ -33,6 +33,9 @@ def emulate(
     action: Annotated[Action, typer.Argument(help="Start it, show it, end it, or only make the machines' image.")],
     nodes: Annotated[int, typer.Option(min=2, max=3, help="Machines: TG and DUT1, or DUT2 as well.")] = 2,
     nic: Annotated[NicModel, typer.Option(help="NIC of the ports that are measured on.")] = NicModel.VIRTIO,
+    queues: Annotated[
+        int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues of virtio ports; takes root.")
+    ] = 1,
     topology: Annotated[Path | None, typer.Option(help="Also write the topology file here.")] = None,
     name: Annotated[str, typer.Option(help="Of the testbed, where there are several.")] = "testbed",
     kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM, which has to work here, instead of emulation.")] = False,
@@ -53,7 +56,11 @@ def emulate(
     testbed = Testbed(state_folder() / _checked(name))
     match action:
         case Action.UP:
-            _up(testbed, Layout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator="kvm" if kvm else "tcg"), mirror)
+            if queues > 1 and nic is not NicModel.VIRTIO:
+                raise ConfigError(f"--queues {queues}: only virtio ports have more than one here, not {nic}")
+            accelerator: Literal["tcg", "kvm"] = "kvm" if kvm else "tcg"
+            layout = Layout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues)
+            _up(testbed, layout, mirror)
             _show(testbed)
             if topology is not None:
                 shutil.copyfile(testbed.topology, topology)

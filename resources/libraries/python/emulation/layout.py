@@ -3,13 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from resources.libraries.python.emulation.machine import Machine, Nic, NicModel, NumaNode
 from resources.libraries.python.model.base import Frozen
 
 PAIRS = 2
 """Of ports of each machine: the first on NUMA node 0, the second on NUMA node 1 where the machine has one."""
+
+
+MOST_QUEUES = 8
 
 
 class Layout(Frozen):
@@ -20,6 +25,14 @@ class Layout(Frozen):
     nic: NicModel = NicModel.VIRTIO
     """Of the first pair of ports."""
     accelerator: Literal["tcg", "kvm"] = "tcg"
+    queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
+    """Receive queues of virtio ports of the first pair."""
+
+    @model_validator(mode="after")
+    def _of_virtio(self) -> Self:
+        if self.queues > 1 and self.nic is not NicModel.VIRTIO:
+            raise ValueError(f"{self.queues} queues: only virtio ports have more than one here, not {self.nic}")
+        return self
 
     @property
     def second_nic(self) -> NicModel:
@@ -57,9 +70,19 @@ class Layout(Frozen):
                     nics.append((end.port, model, node, mac, f"{cable}.{name}", f"{cable}.{other.machine}"))
         made = []
         for _, model, node, mac, near, far in sorted(nics):
-            made.append(Nic(model, node, slots[node], mac, near, far))
+            queues = self.queues if model is NicModel.VIRTIO else 1
+            made.append(Nic(model, node, slots[node], mac, near, far, queues))
             slots[node] += 1
         return tuple(made)
+
+    def taps(self) -> dict[str, dict[str, int]]:
+        """Cables of ports with several queues: MAC addresses of their two ends, with which end of the cable it is."""
+        nics = (nic for machine in self.machines() for nic in machine.nics if nic.queues > 1)
+        found: dict[str, dict[str, int]] = {}
+        for nic in nics:
+            ends = found.setdefault(nic.near.partition(".")[0], {})
+            ends[nic.mac] = len(ends)
+        return found
 
     def _cables(self) -> Iterator[tuple[str, tuple["_End", "_End"]]]:
         """Names of cables with both ends; a pair of ports of each machine is a path from the TG and back."""
@@ -114,6 +137,7 @@ class Layout(Frozen):
                     "mac_address": nic.mac,
                     "numa_node": nic.numa_node,
                     "model": nic.model.name_in_topology,
+                    **({"rx_queues": nic.queues} if nic.queues > 1 else {}),
                 }
                 for number, nic in enumerate(machine.nics, 1)
             },

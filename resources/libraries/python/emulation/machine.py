@@ -3,7 +3,7 @@
 Device properties and addresses are those of QEMU 7.2 (docs/pcie.txt and docs/pci_expander_bridge.txt in its sources).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -60,6 +60,8 @@ class Nic:
     """UNIX socket of this end of the cable, relative to the testbed's folder."""
     far: str
     """The same of the other end."""
+    queues: int = 1
+    """Receive queues. With more than one the cable is a pair of tap devices and has no sockets."""
 
     @property
     def pci_address(self) -> str:
@@ -151,7 +153,13 @@ def kernel_line(machine: Machine) -> str:
     return " ".join(words)
 
 
-def arguments(machine: Machine, boot: Boot, port: int, accelerator: Literal["tcg", "kvm"] = "tcg") -> tuple[str, ...]:
+def arguments(
+    machine: Machine,
+    boot: Boot,
+    port: int,
+    accelerator: Literal["tcg", "kvm"] = "tcg",
+    taps: Mapping[str, tuple[int, ...]] | None = None,
+) -> tuple[str, ...]:
     """QEMU's argument vector. Sockets and logs are relative to QEMU's working directory.
 
     Args:
@@ -159,6 +167,7 @@ def arguments(machine: Machine, boot: Boot, port: int, accelerator: Literal["tcg
         boot: What it boots from.
         port: TCP port on 127.0.0.1 that leads to its SSH server.
         accelerator: `tcg` is software emulation.
+        taps: Descriptors of tap devices by MAC address, for ports with several queues.
     """
     kvm = accelerator == "kvm"
     sockets, memory = len(machine.numa), sum(node.memory_mb for node in machine.numa)
@@ -178,14 +187,14 @@ def arguments(machine: Machine, boot: Boot, port: int, accelerator: Literal["tcg
     # Nothing that a machine sends leaves this computer: its own network has one host, which forwards SSH to it.
     argv += ["-netdev", f"user,id=control,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:{port}-:22"]
     argv += ["-device", f"virtio-net-pci,netdev=control,mac={CONTROL_MAC},addr=0x3,romfile="]
-    argv += _nics(machine.nics)
+    argv += _nics(machine.nics, taps or {})
     argv += ["-chardev", f"file,id=console,path={machine.name}.console,append=on", "-serial", "chardev:console"]
     argv += ["-qmp", f"unix:{machine.name}.qmp,server=on,wait=off"]
     argv += ["-kernel", str(boot.kernel), "-initrd", str(boot.initramfs), "-append", kernel_line(machine)]
     return tuple(argv)
 
 
-def _nics(nics: Sequence[Nic]) -> Iterator[str]:
+def _nics(nics: Sequence[Nic], taps: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """A host bridge for each NUMA node: a device on the machine's first bridge would have no node."""
     for node in sorted({nic.numa_node for nic in nics}):
         bridge = f"pxb-pcie,id=bridge{node},bus_nr={_first_bus(node)},numa_node={node}"
@@ -193,10 +202,17 @@ def _nics(nics: Sequence[Nic]) -> Iterator[str]:
     for number, nic in enumerate(nics):
         root = f"pcie-root-port,id=root{number},bus=bridge{nic.numa_node},chassis={number + 1},slot={number + 1}"
         yield from ("-device", f"{root},addr={nic.slot:#x}")
-        ends = f"local.type=unix,local.path={nic.near},remote.type=unix,remote.path={nic.far}"
-        yield from ("-netdev", f"dgram,id=cable{number},{ends}")
+        device = _DEVICES[nic.model]
+        if nic.mac in taps:
+            descriptors = ":".join(map(str, taps[nic.mac]))
+            yield from ("-netdev", f"tap,id=cable{number},fds={descriptors}")
+            # An interrupt for each queue of either direction, one for changes, one for commands.
+            device += f",mq=on,vectors={2 * nic.queues + 2}"
+        else:
+            ends = f"local.type=unix,local.path={nic.near},remote.type=unix,remote.path={nic.far}"
+            yield from ("-netdev", f"dgram,id=cable{number},{ends}")
         # Without its ROM, which would try to boot from the network.
-        yield from ("-device", f"{_DEVICES[nic.model]},netdev=cable{number},bus=root{number},mac={nic.mac},romfile=")
+        yield from ("-device", f"{device},netdev=cable{number},bus=root{number},mac={nic.mac},romfile=")
 
 
 def _first_bus(numa_node: int) -> int:

@@ -22,8 +22,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.function.vm.taps import close_taps
 from resources.libraries.python.drivers.host.processes import Process, process
 from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.emulation.cables import open_cables
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import Layout, access
 from resources.libraries.python.emulation.machine import QEMU, Boot, Machine, arguments
@@ -151,13 +153,16 @@ class Testbed:
     def _start(self, layout: Layout, image: MachineImage, within_s: float, tell: Tell) -> None:
         authorized = _write_key(self.folder / "key")
         ports, hosts = {}, []
+        cables = layout.taps()
+        taps = open_cables(cables, layout.queues) if cables else {}
+        held = {mac: taps[name, end].descriptors for name, ends in cables.items() for mac, end in ends.items()}
         try:
             for machine in layout.machines():
                 host_key = self.folder / f"{machine.name}.host_key"
                 public = _write_key(host_key)
                 keys = {"host_key": host_key.read_bytes(), "authorized_keys": authorized.encode()}
                 boot = image.boot(machine.name, keys, self.folder / f"{machine.name}.initramfs")
-                ports[machine.name] = self._start_machine(machine, boot, layout)
+                ports[machine.name] = self._start_machine(machine, boot, layout, held)
                 hosts.append(f"[127.0.0.1]:{ports[machine.name]} {public}")
             (self.folder / "known_hosts").write_text("".join(hosts), encoding="ascii")
             content = layout.topology({name: access(self.folder, port) for name, port in ports.items()})
@@ -168,15 +173,25 @@ class Testbed:
         except BaseException:
             self._end()
             raise
+        finally:
+            close_taps(taps.values())
 
-    def _start_machine(self, machine: Machine, boot: Boot, layout: Layout) -> int:
+    def _start_machine(self, machine: Machine, boot: Boot, layout: Layout, held: Mapping[str, tuple[int, ...]]) -> int:
         """Start QEMU on a free port, and return that."""
         for _ in range(_TRIES):
             port = _free_port()
-            argv = arguments(machine, boot, port, layout.accelerator)
+            taps = {nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
+            argv = arguments(machine, boot, port, layout.accelerator, taps)
+            passed = tuple(descriptor for row in taps.values() for descriptor in row)
             with (self.folder / f"{machine.name}.log").open("wb") as log:
                 started = subprocess.Popen(
-                    argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    argv,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=passed,
                 )
             try:
                 started.wait(_SETTLE_S)

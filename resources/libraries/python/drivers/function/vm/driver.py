@@ -155,7 +155,7 @@ class VirtualMachines:
             nics = tuple(
                 Nic(
                     side.mac,
-                    behind[side.name].descriptor if side.name in behind else None,
+                    behind[side.name].descriptors[0] if side.name in behind else None,
                     mtu,
                     copiers.get(side.name),
                     self._sockets.get(side.name),
@@ -176,7 +176,7 @@ class VirtualMachines:
             words = self._inside.command_line(function, mtu)
             guest.start(
                 lambda monitor: arguments(name, hardware, boot, words, monitor),
-                (*(tap.descriptor for tap in taps), *helpers),
+                (*(descriptor for tap in taps for descriptor in tap.descriptors), *helpers),
                 vcpus,
                 # Whoever copies packets is on the NF's data cores: they are what an NF of this size may use.
                 data if emulator else main,

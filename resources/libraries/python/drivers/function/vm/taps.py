@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from socket import htons
 from typing import Any
 
@@ -19,7 +20,7 @@ from resources.libraries.python.errors import Unsupported
 
 _TUN = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA
-_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
 _TC_H_INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
 _ETH_P_ALL = 3
 _TC_ACT_STOLEN = 4
@@ -34,36 +35,42 @@ class Tap:
 
     name: str
     index: int
-    descriptor: int
+    descriptors: tuple[int, ...]
+    """One for each of its queues."""
 
 
-def open_taps(names: Sequence[str]) -> list[Tap]:
+def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -> list[Tap]:
     """Make tap devices in the network namespace of the calling thread.
+
+    Args:
+        names: Of the devices.
+        queues: That each has.
+        offloads: Whether guests may leave checksums and segmentation to whoever receives.
 
     Raises:
         Unsupported: This system has none.
     """
+    flags = _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR * offloads | _IFF_MULTI_QUEUE * (queues > 1)
+    opened: list[int] = []
     taps: list[Tap] = []
     try:
         for name in names:
-            descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
-            request = struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR)
-            try:
-                fcntl.ioctl(descriptor, _TUNSETIFF, request)
-                taps.append(Tap(name, socket.if_nametoindex(name), descriptor))
-            except OSError:
-                os.close(descriptor)
-                raise
+            first = len(opened)
+            for _ in range(queues):
+                opened.append(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
+                fcntl.ioctl(opened[-1], _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+            taps.append(Tap(name, socket.if_nametoindex(name), tuple(opened[first:])))
     except OSError as error:
-        close_taps(taps)
+        for descriptor in opened:
+            os.close(descriptor)
         raise Unsupported(f"tap devices cannot be made here ({_TUN}: {error.strerror})") from error
     return taps
 
 
 def close_taps(taps: Iterable[Tap]) -> None:
     """Let go of tap devices; those that no guest holds are gone."""
-    for tap in taps:
-        os.close(tap.descriptor)
+    for descriptor in chain.from_iterable(tap.descriptors for tap in taps):
+        os.close(descriptor)
 
 
 def join(tap: Tap, port: tuple[str, int], mtu: int) -> list[Request]:
@@ -74,14 +81,14 @@ def join(tap: Tap, port: tuple[str, int], mtu: int) -> list[Request]:
         port: Name and interface index.
         mtu: In bytes.
     """
-    up = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
-    body = _encoded(ifinfmsg, up, [("IFLA_MTU", mtu)])
     device = (tap.name, tap.index)
-    return [
-        Request(RTM_NEWLINK, 0, body, f"bring {tap.name} up"),
-        *_redirect(device, port),
-        *_redirect(port, device),
-    ]
+    return [bring_up(tap, mtu), *_redirect(device, port), *_redirect(port, device)]
+
+
+def bring_up(tap: Tap, mtu: int) -> Request:
+    """A request that sets a tap device up."""
+    flags = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
+    return Request(RTM_NEWLINK, 0, _encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")
 
 
 def _redirect(source: tuple[str, int], target: tuple[str, int]) -> list[Request]:
