@@ -122,7 +122,7 @@ def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
             lab.close()
         return
     testbed = Testbed(state_folder() / "tests")
-    layout = Layout(nodes=3 if len(nodes) == 3 else 2)
+    layout = Layout(nodes=3 if len(nodes) == 3 else 2, queues=2)
     testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
     lab = Emulated(testbed)
     try:

@@ -69,6 +69,39 @@ def test_a_virtio_nic_is_behind_the_iommu() -> None:
     assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio)
 
 
+def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -> None:
+    layout = Layout(nodes=3, queues=3)
+    cables = layout.taps()
+    held = {mac: (10 * at, 10 * at + 1, 10 * at + 2) for at, mac in enumerate(sorted(macs_of(cables)))}
+    for machine in layout.machines():
+        argv = arguments(machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held})
+        backends = {words(value)["id"]: words(value) for value in values(argv, "-netdev") if value.startswith("tap,")}
+        devices = {
+            found["netdev"]: found
+            for value in values(argv, "-device")
+            if (found := words(value)).get("netdev") in backends
+        }
+        assert len(backends) == len(devices) == 2
+        for name, device in devices.items():
+            assert backends[name]["fds"] == ":".join(map(str, held[device["mac"]]))
+            assert (device["mq"], device["vectors"]) == ("on", "8")
+    ends = {mac: name for name, row in cables.items() for mac in row}
+    content = layout.topology({name: {} for name in layout.names})
+    ports = [port for node in content["nodes"].values() for port in node["interfaces"].values()]
+    assert {port["mac_address"]: port["link"] for port in ports if "rx_queues" in port} == ends
+    assert all(sorted(row.values()) == [0, 1] for row in cables.values())
+
+
+def macs_of(cables: dict[str, dict[str, int]]) -> list[str]:
+    """MAC addresses of all ends."""
+    return [mac for row in cables.values() for mac in row]
+
+
+def test_several_queues_are_refused_where_a_nic_has_one() -> None:
+    with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
+        Layout(nic=NicModel.VMXNET3, queues=2)
+
+
 def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
     machine = Machine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
     argv = arguments(machine, BOOT, 1)
