@@ -5,12 +5,12 @@ from contextlib import ExitStack
 
 from robot.api import logger
 
+from resources.libraries.python.deployment import parts
 from resources.libraries.python.deployment.health import clean_up
-from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.worlds import located, world_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.attached import attached
 from resources.libraries.python.planning.numa import assumptions
 
@@ -23,7 +23,7 @@ class Testbed:
     def __init__(self) -> None:
         self._suites = 0
         self._topology: Topology | None = None
-        self._world: World | None = None
+        self._world: parts.World | None = None
         self._environment: Environment | None = None
 
     def enter(self) -> bool:
@@ -50,6 +50,9 @@ class Testbed:
             Unsupported: A machine lacks something.
             CsitError: Somebody else uses it.
         """
+        if topology.world is World.LAB:
+            nodes = ", ".join(topology.nodes)
+            logger.info(f"connecting to {nodes}; the first time, agents are installed there", also_console=True)
         self._topology = topology = located(topology)
         self._world = world_of(topology)
         for line in self._world.open():
@@ -70,7 +73,7 @@ class Testbed:
             for line in clean_up(world, None):
                 logger.warn(f"{line} was still there and was removed by force")
 
-    def opened(self) -> tuple[Topology, World, Environment]:
+    def opened(self) -> tuple[Topology, parts.World, Environment]:
         """All of it.
 
         Raises:

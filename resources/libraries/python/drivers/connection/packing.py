@@ -1,6 +1,7 @@
 """Packs what an agent needs into one archive: this project's sources, and the packages that they import."""
 
 import io
+import marshal
 import subprocess
 import sys
 import sysconfig
@@ -8,8 +9,11 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+from itertools import chain
 from pathlib import Path
 from platform import machine
 
@@ -23,6 +27,8 @@ _NOT_IMPORTED = {"setuptools"}
 MODULES = ("resources.libraries.python.deployment.agent.service",)
 """What is imported to see that a runtime works: with it comes every driver."""
 _DOWNLOAD_S = 300.0
+_UNCHECKED = 0b01
+"""Flags of byte code that has the hash of its source and is not checked against it."""
 _START = Path(__file__).with_name("runtime_start.py")
 
 
@@ -50,6 +56,8 @@ class Runtime:
     project: str
     """SHA-256 over this project's sources alone."""
     files: Mapping[str, bytes]
+    compiled: bool = False
+    """Whether byte code for the node's Python comes along: it is the Python of this process."""
 
     @property
     def size_bytes(self) -> int:
@@ -57,14 +65,23 @@ class Runtime:
         return sum(len(content) for content in self.files.values())
 
     def archive(self) -> bytes:
-        """A compressed tar of it."""
+        """A compressed tar of it. Byte code in it takes 3 s here, and 20 times as long on an emulated machine."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
-            for name, content in self.files.items():
+            for name, content in chain(self.files.items(), self._byte_code()):
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode = len(content), 0o644
                 archive.addfile(entry, io.BytesIO(content))
         return packed.getvalue()
+
+    def _byte_code(self) -> Iterator[tuple[str, bytes]]:
+        """Byte code that is never compared with its source, see PEP 552."""
+        for name, source in self.files.items() if self.compiled else ():
+            if name.endswith(".py"):
+                with suppress(SyntaxError):  # packages may have files for another Python
+                    code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
+                    head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
+                    yield cache_from_source(name, optimization=""), head + code
 
 
 def pack(python: NodePython) -> Runtime:
@@ -76,13 +93,14 @@ def pack(python: NodePython) -> Runtime:
     if python.version < (3, 11):
         raise Unsupported(f"Python 3.11 or newer is needed, there is {python}; say access.python where another one is")
     project = sources()
-    packages = dict(_installed() if python.soabi == sysconfig.get_config_var("SOABI") else _downloaded(python))
+    same = python.soabi == sysconfig.get_config_var("SOABI")
+    packages = dict(_installed() if same else _downloaded(python))
     files = {
         "start.py": _START.read_bytes(),
         **{f"project/{name}": content for name, content in project.items()},
         **{f"packages/{name}": content for name, content in packages.items()},
     }
-    return Runtime(digest(files.items()), digest(project.items()), files)
+    return Runtime(digest(files.items()), digest(project.items()), files, compiled=same)
 
 
 def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribution]:
