@@ -11,7 +11,7 @@ from resources.libraries.python.deployment.brought import Brought
 from resources.libraries.python.deployment.parts import Share
 from resources.libraries.python.deployment.site import NO_CONTAINERS, Site
 from resources.libraries.python.deployment.sized_here import SizedHere, instances_here, load_here, specifications
-from resources.libraries.python.drivers.host import threads
+from resources.libraries.python.drivers.host import threads, vlans
 from resources.libraries.python.drivers.host.cpu import discover
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.handover import HandedOver
@@ -38,6 +38,7 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.bystanders import cpu_without_data
+from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.instances import usable_mb
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
@@ -63,6 +64,7 @@ class Machine:
             raise ConfigError(
                 f"nodes: no '{node}' in testbed {topology.metadata.name}, only {', '.join(topology.nodes)}"
             )
+        self._topology = topology
         self._node = node
         here = (topology.tg, topology.dut) if node is None else (topology.nodes[node],)
         self._tg = next((each for each in here if isinstance(each, TgNode)), None)
@@ -83,6 +85,7 @@ class Machine:
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
             if node is not None and not (found and node is self._tg):
                 found += makers.missing(node)
+                found += vlans.missing() if has_vlan_devices(self._topology, node) else ()
         return tuple(map(str, found))
 
     def numa_nodes(self) -> dict[str, int | None]:
@@ -227,7 +230,7 @@ class Machine:
         elsewhere.update(tap.name for tap in plan.taps)
         if self._dut is not None and self._dut.vswitch != "linux_bridge":
             elsewhere.update(filter(is_vswitch, fabric.owners))
-        behind = {port.interface for name in elsewhere for port in plan.ports(name)}
+        behind = {port.receiver for name in elsewhere for port in plan.ports(name)}
         return {interface: row for interface, row in fabric.threads().items() if interface not in behind}
 
 

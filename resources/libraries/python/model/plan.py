@@ -84,6 +84,14 @@ class Port(Frozen):
     """Of a cable."""
     vlan: int | None = None
     """The VLAN whose frames of the cable this port has; None for all of them."""
+    trunk: str | None = Field(default=None, exclude_if=_is_empty)
+    """Name in use of the physical port on which this port is a VLAN device of the kernel; None where it is no such
+    device: it is the physical port itself, or a program in user space tags the frames."""
+
+    @property
+    def receiver(self) -> str:
+        """The device whose receive thread handles this port's packets: VLAN devices on a trunk share that thread."""
+        return self.trunk or self.interface
 
     @property
     def queues(self) -> tuple[int, ...]:

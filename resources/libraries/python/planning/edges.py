@@ -4,7 +4,8 @@ Where all parts are on one machine an edge is a virtual link for each instance. 
 discriminator says what keeps instances apart on it:
 
 - link: every instance has cables of its own;
-- vlan: instances share cables, and each has a VLAN: ports of its own on both ends, with the same NIC behind them;
+- vlan: instances share cables, and each has a VLAN: ports of its own on both ends, with the same NIC behind them.
+  VPP and TRex tag frames themselves; elsewhere these ports are VLAN devices of the kernel on a trunk;
 - mac: instances share cables and the ports at their ends; frames are told apart by destination MAC address.
 """
 
@@ -14,8 +15,10 @@ from typing import Literal
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.attachment import attachment_of, uio_driver
 from resources.libraries.python.model.cabling import Socket
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.polling import polled_queues
 
 FIRST_VLAN = 101
@@ -23,6 +26,7 @@ FIRST_VLAN = 101
 SHARED = 0
 """Instance of what all instances share."""
 _BUILT_IN = ("auto", "xdp", "ring")
+_WITH_VLANS = ("vpp", "linux_bridge", "ovs")
 
 Ends = tuple[Nic, Nic]
 """A cable in the direction of forward traffic."""
@@ -36,6 +40,8 @@ class Edges:
     discriminator: Literal["link", "vlan", "mac"] = "link"
     ways: tuple[tuple[Ends, ...], ...] = ()
     """Cables of each way from the generator and back; none where all is on one machine."""
+    vlan_devices: frozenset[str] = frozenset()
+    """Owners (`generator`, `vswitch`) whose VLANs are devices of the kernel; others tag frames themselves."""
 
     @property
     def shared(self) -> bool:
@@ -62,6 +68,15 @@ class Edges:
         """The tag of an instance's frames on cables."""
         return FIRST_VLAN - 1 + instance if self.ways and self.discriminator == "vlan" else None
 
+    def trunk(self, owner: str, number: int) -> str | None:
+        """Name in use of the physical port under the VLAN devices at an edge; None where there are no such devices.
+
+        Args:
+            owner: `generator`, or `vswitch` for that of any DUT.
+            number: 1 or 2 of the generator, 1 to 4 of the vSwitches along the service.
+        """
+        return edge_interface(owner, SHARED, number) if self.ways and owner in self.vlan_devices else None
+
 
 def edges_of(topology: Topology) -> Edges:
     """The edges of a testbed.
@@ -75,7 +90,19 @@ def edges_of(topology: Topology) -> Edges:
         duts=len(topology.duts),
         discriminator=topology.discriminator,
         ways=tuple(tuple((_nic(topology, cable.a), _nic(topology, cable.b)) for cable in way) for way in topology.ways),
+        vlan_devices=frozenset(
+            owner
+            for owner, node in ((GENERATOR, topology.tg), (VSWITCH, topology.dut))
+            if has_vlan_devices(topology, node)
+        ),
     )
+
+
+def has_vlan_devices(topology: Topology, node: TgNode | DutNode) -> bool:
+    """Whether a node's kernel separates the VLANs of a cable, each a device; TRex and VPP do that themselves."""
+    if topology.world is not World.LAB or topology.discriminator != "vlan":
+        return False
+    return node.generator.driver != "trex" if isinstance(node, TgNode) else node.vswitch != "vpp"
 
 
 def _nic(topology: Topology, socket: Socket) -> Nic:
@@ -111,17 +138,27 @@ def cannot_discriminate(topology: Topology) -> str | None:
     """Say why the drivers of a lab cannot keep instances apart as the file says; None where they can."""
     if topology.world is not World.LAB or topology.discriminator == "link":
         return None
-    word, dut = topology.discriminator, topology.dut
-    if word == "vlan" and dut.vswitch != "vpp":
-        why = {
-            "linux_bridge": "the Linux bridge forwards here without VLANs",
-            "ovs": "VLANs of Open vSwitch are its segments here",
-        }.get(dut.vswitch, "this vSwitch knows no VLANs here")
-        return f"discriminator vlan: {why}; use link or mac"
+    if topology.discriminator == "vlan":
+        return _no_vlans(topology)
     if topology.tg.generator.driver in _BUILT_IN:
         return (
-            f"discriminator {word}: the built-in generator counts instances by port; use link, or generator driver trex"
+            "discriminator mac: the built-in generator counts instances by port; use link or vlan, or generator driver "
+            "trex"
         )
+    return None
+
+
+def _no_vlans(topology: Topology) -> str | None:
+    dut = topology.dut
+    if dut.vswitch == "ovs" and dut.ovs.ports != "system":
+        return (
+            "discriminator vlan: Open vSwitch separates VLANs on ports of the kernel only; use link or mac, or "
+            "`ovs: {ports: system}`"
+        )
+    if dut.vswitch not in _WITH_VLANS:
+        return f"discriminator vlan: the vSwitch {dut.vswitch} knows no VLANs here; use link or mac"
+    if topology.tg.generator.driver == "xdp":
+        return "discriminator vlan: VLAN devices take no XDP frames; use link, or generator driver auto, ring or trex"
     return None
 
 

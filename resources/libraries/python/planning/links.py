@@ -9,6 +9,7 @@ from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.media import between, to_vswitch
 from resources.libraries.python.planning.names import (
     GENERATOR,
+    VSWITCH,
     nf_interface,
     tap_interface,
     tap_name,
@@ -70,6 +71,7 @@ class Links:
             **_polled(self._rx.at_generator(instance, port)),
             nic=service.edges.nic(instance, cable, end),
             vlan=service.edges.vlan(instance),
+            trunk=service.edges.trunk(GENERATOR, port),
         )
 
     def _edge_port(self, instance: int, number: int) -> Port:
@@ -83,6 +85,7 @@ class Links:
             **_polled(self._rx.at_edge(instance, number)),
             nic=service.edges.nic(instance, number // 2, number % 2),
             vlan=service.edges.vlan(instance),
+            trunk=service.edges.trunk(VSWITCH, number),
         )
 
     def _inside(self, instance: int, dut: int) -> Iterator[Link]:

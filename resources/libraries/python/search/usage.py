@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.counters import Sample
 from resources.libraries.python.model.evidence import CpuLoad, ThreadLoad, Usage
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.plan import Plan, Port
 
 
 def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
@@ -26,21 +26,24 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
     machines = {thread.owner: thread.machine for thread in plan.cores.threads}
     planned = {owner: plan.cores.cpus(owner) for owner in owners}
     threads: list[ThreadLoad] = []
+    receivers: dict[str, Port] = {}
     for link in plan.links:
         for port in (link.a, link.b):
-            if port.interface in before.threads and port.interface in after.threads:
-                one, other = before.threads[port.interface], after.threads[port.interface]
-                running = share(other.running_ns - one.running_ns)
-                threads.append(
-                    ThreadLoad(
-                        owner=port.owner,
-                        interface=port.interface,
-                        cpu=planned[port.owner][port.data_thread],
-                        running=running,
-                        waiting=min(1.0 - running, share(other.waiting_ns - one.waiting_ns)),
-                        machine=machines.get(port.owner),
-                    )
+            receivers.setdefault(port.receiver, port)  # VLAN devices on a trunk share a thread, which counts once
+    for name, port in receivers.items():
+        if name in before.threads and name in after.threads:
+            one, other = before.threads[name], after.threads[name]
+            running = share(other.running_ns - one.running_ns)
+            threads.append(
+                ThreadLoad(
+                    owner=port.owner,
+                    interface=name,
+                    cpu=planned[port.owner][port.data_thread],
+                    running=running,
+                    waiting=min(1.0 - running, share(other.waiting_ns - one.waiting_ns)),
+                    machine=machines.get(port.owner),
                 )
+            )
     cpus = tuple(
         CpuLoad(
             cpu=cpu,

@@ -50,6 +50,13 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
     ("request_", "number", "flags", "kind", "wanted"),
     [
         (
+            messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            {key: value for key, value in port("csv2p1", 0, NEAR[2]).items() if key != "index"} | {
+                "IFLA_GROUP": 0xC52, "IFLA_LINK": 9,
+                "IFLA_LINKINFO": {"IFLA_INFO_KIND": "vlan", "IFLA_INFO_DATA": {"IFLA_VLAN_ID": 102}},
+            },
+        ),
+        (
             messages.veth_pair(NEAR, FAR, 7, 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
             port(*NEAR) | {
                 "IFLA_LINKINFO": {

@@ -1,9 +1,10 @@
-"""A machine's ends of cables to other machines: physical ports that the kernel drives."""
+"""A machine's ends of cables to other machines: physical ports that the kernel drives, and VLAN devices on them."""
 
 from collections.abc import Mapping, Sequence
 
-from resources.libraries.python.drivers.host import adoption, messages
+from resources.libraries.python.drivers.host import adoption, messages, vlans
 from resources.libraries.python.drivers.host.adopted import Adopted
+from resources.libraries.python.drivers.host.devices import devices
 from resources.libraries.python.drivers.host.giving_back import give_back
 from resources.libraries.python.drivers.host.links import device_mac
 from resources.libraries.python.drivers.host.namespaces import Namespace, name_of
@@ -34,19 +35,27 @@ class Cables:
         for (_, name), row in rows.items():
             if len({port.vlan for port in row}) < len(row):
                 raise PlanError(f"{name} is the end of {len(row)} cables: {', '.join(each.interface for each in row)}")
-        # Where VLANs share a port, that has the name of the first of them; who takes packets from it splits them.
+        # Where a program separates VLANs itself, the physical port has the name of the first of them.
         self._ports = tuple(row[0] for row in rows.values())
         self._nics = tuple(map(_nic, self._ports))
+        self._vlans = {port.trunk: row for port, row in zip(self._ports, rows.values(), strict=True) if port.trunk}
         self._lock = lock
         self._mtu = mtu
         self._adopted: tuple[Adopted, ...] = ()
+        self._trunks: dict[str, int] = {}
         self.index: dict[str, int] = {}
-        """Interface index of each port, after `take`."""
+        """Interface index of each port of the plan, after `take`."""
 
     @property
     def names(self) -> frozenset[str]:
-        """What the ports are called in use."""
-        return frozenset(port.interface for port in self._ports)
+        """Ports of the plan: physical ones, and VLAN devices on them."""
+        whole = (port.interface for port in self._ports if not port.trunk)
+        return frozenset((*whole, *(port.interface for row in self._vlans.values() for port in row)))
+
+    @property
+    def physical(self) -> frozenset[str]:
+        """What the physical ports are called in use."""
+        return frozenset(port.receiver for port in self._ports)
 
     def claim(self) -> None:
         """Find all of them, and put on record what they are like. Nothing is changed.
@@ -56,26 +65,40 @@ class Cables:
             CsitError: One is in use already.
         """
         rows = zip(self._ports, self._nics, strict=True)
-        found = adoption.look([(nic, port.interface, name_of(port.owner)) for port, nic in rows])
+        found = adoption.look([(nic, port.receiver, name_of(port.owner)) for port, nic in rows])
         self._lock.claim_ports(found)
         self._adopted = tuple(found)
 
     def take(self, home: Netlink, namespaces: Mapping[str, Namespace]) -> None:
-        """Move them into their owners' namespaces; they stay down.
+        """Move them into their owners' namespaces, make VLAN devices; all stay down.
 
         Raises:
             CommandFailed: The kernel refused something.
+            Unsupported: The kernel has no VLAN devices.
         """
         for port, adopted in zip(self._ports, self._adopted, strict=True):
             # The generator's device has another MAC than its frames are sent to, see device_mac.
-            mac, promiscuous = device_mac(port), port.owner == GENERATOR
+            mac, promiscuous = device_mac(port), port.owner == GENERATOR or port.trunk is not None
             inside = namespaces[port.owner]
-            self.index[port.interface] = adoption.take(adopted, home, inside, mac, self._mtu, promiscuous=promiscuous)
+            index = adoption.take(adopted, home, inside, mac, self._mtu, promiscuous=promiscuous)
+            if port.trunk is None:
+                self.index[port.interface] = index
+                continue
+            row = self._vlans[port.trunk]
+            vlans.make(inside.netlink, index, row, self._mtu)
+            if port.owner == GENERATOR:
+                inside.netlink.do([vlans.drop_tail(port.trunk, index)])
+            known = devices(inside.netlink)
+            self.index |= {each.interface: known[each.interface].index for each in row}
+            self._trunks[port.trunk] = index
 
     def bring_up(self, namespaces: Mapping[str, Namespace]) -> None:
         """Bring them up. The carrier comes when the other end is up too."""
         for port in self._ports:
-            namespaces[port.owner].netlink.do([messages.set_up(port.interface, self.index[port.interface])])
+            index = self._trunks[port.trunk] if port.trunk else self.index[port.interface]
+            namespaces[port.owner].netlink.do([messages.set_up(port.receiver, index)])
+        for owner in dict.fromkeys(port.owner for port in self._ports if port.trunk):
+            namespaces[owner].netlink.do([messages.set_ports_up(messages.VLAN_GROUP)])
 
     def give_back(self) -> None:
         """Bring all of them home as they were. Safe to call at any time.
@@ -88,6 +111,7 @@ class Cables:
             self._lock.release_ports(self._adopted)
         self._adopted = ()
         self.index.clear()
+        self._trunks.clear()
 
 
 def _nic(port: Port) -> Nic:

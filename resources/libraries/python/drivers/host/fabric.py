@@ -71,10 +71,13 @@ class Fabric:
         for medium, port in here:
             if medium is Medium.VETH or (port in in_use and port.interface in self._cables.names):
                 self._ports[port.owner].append(port)
+        self._receivers = {
+            owner: list(dict.fromkeys(port.receiver for port in row)) for owner, row in self._ports.items()
+        }
         self._table = PortTable(self._ports, self._cables.names, self._namespace)
         self._claimed = False
         self._namespaces: dict[str, Namespace] = {}
-        self._threads = DataThreads(self._cables.names)
+        self._threads = DataThreads(self._cables.physical)
 
     def start(self) -> None:
         """Make everything, bring it up, give every port its data thread on its planned CPU.
@@ -95,7 +98,7 @@ class Fabric:
         wait_until("links", partial(self._not_running, self._table.veths()), _LINKS_WITHIN_S)
         _log.info(
             "made %d namespaces with %d links, took %d physical ports",
-            len(self._owners), len(self._links), len(self._cables.names),
+            len(self._owners), len(self._links), len(self._cables.physical),
         )  # fmt: skip
 
     def _make(self) -> None:
@@ -114,8 +117,8 @@ class Fabric:
         self._bring_up()
 
     def _bring_up(self) -> None:
-        for owner in self._ports:
-            for interface in self._table.of(owner):
+        for owner, receivers in self._receivers.items():
+            for interface in receivers:
                 ports.receive_by_napi(self._namespaces[owner].netlink, interface)
         for owner, ruleset in network_limits(self._links, (*self._plan.functions, *self._plan.taps)).items():
             self.run_inside(owner, partial(limit, ruleset))
@@ -124,7 +127,7 @@ class Fabric:
         up = messages.set_ports_up()
         for owner in self._ports:
             self.change(owner, [up])
-        ports.enable_threads((self._namespaces[owner], self._table.of(owner)) for owner in self._ports)
+        ports.enable_threads((self._namespaces[owner], receivers) for owner, receivers in self._receivers.items())
 
     def wait_for_cables(self, owner: str) -> None:
         """Wait until this owner's cables pass packets. To be called when the other machines have started theirs.
@@ -179,7 +182,7 @@ class Fabric:
         if self._claimed:
             self._machine.release_namespaces(name_of(owner) for owner in self._owners)
         self._claimed = False
-        self._threads = DataThreads(self._cables.names)
+        self._threads = DataThreads(self._cables.physical)
 
     def change(self, owner: str, requests: Iterable[Request]) -> None:
         """Make changes in an owner's namespace.
@@ -213,7 +216,10 @@ class Fabric:
         return self._table.free_index
 
     def threads(self) -> dict[str, tuple[int, ...]]:
-        """Ids of the data threads by the port that they receive from; several where a physical port has many queues."""
+        """Ids of the data threads by the device that they receive from (`Port.receiver`).
+
+        A physical port with many queues has several.
+        """
         return self._threads.ids()
 
     def affinity(self, owners: Iterable[str]) -> dict[str, frozenset[int]]:

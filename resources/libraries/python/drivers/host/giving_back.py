@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host import ethtool, messages, moves, sy
 from resources.libraries.python.drivers.host.adopted import HERE, Adopted, bus_of
 from resources.libraries.python.drivers.host.devices import Device, devices
 from resources.libraries.python.drivers.host.namespaces import DIRECTORY
-from resources.libraries.python.drivers.host.netlink import Netlink
+from resources.libraries.python.drivers.host.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.syscalls import CLONE_NEWNET, aside, setns
 from resources.libraries.python.errors import CsitError
 
@@ -81,6 +81,8 @@ def _bring_home(port: Adopted, path: Path, home: int) -> bool:
             device = devices(netlink).get(port.interface)
             if device is None or bus_of(netlink, device.name) != port.bus:
                 return False
+            # VLAN devices would stay behind and keep using the port in its home.
+            netlink.do([messages.delete_ports(messages.VLAN_GROUP)], tolerate=GONE)
             _restore(port, netlink, device, root)
             _check_name_is_free(port, home)
             setns(descriptor, CLONE_NEWNET)

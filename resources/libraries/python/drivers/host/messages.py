@@ -37,6 +37,8 @@ _STATS = struct.Struct("=8Q")
 
 PORT_GROUP = 0xC51
 """The link group of every port, so that one request removes all ports of a namespace."""
+VLAN_GROUP = PORT_GROUP + 1
+"""That of VLAN devices, which have to be removed before the physical port under them is given back."""
 _CLOCK_TICKS_PER_S = 100
 """USER_HZ: the unit of times in bridge attributes."""
 _AGEING_S = 7 * 24 * 3600
@@ -54,12 +56,12 @@ def encoded(message: type[nlmsg], fields: dict[str, int], attrs: Attributes) -> 
     return bytes(built.data[HEADER_BYTES:])
 
 
-def _port(name: str, mac: str, mtu: int) -> Attributes:
+def _port(name: str, mac: str, mtu: int, group: int = PORT_GROUP) -> Attributes:
     return [
         ("IFLA_IFNAME", name),
         ("IFLA_ADDRESS", mac),
         ("IFLA_MTU", mtu),
-        ("IFLA_GROUP", PORT_GROUP),
+        ("IFLA_GROUP", group),
         # One queue, so one NAPI: one data thread per port whatever the number of CPUs.
         ("IFLA_NUM_TX_QUEUES", 1),
         ("IFLA_NUM_RX_QUEUES", 1),
@@ -88,6 +90,24 @@ def veth_pair(near: tuple[str, int, str], far: tuple[str, int, str], far_namespa
     )
 
 
+def vlan_device(name: str, trunk: int, vlan: int, mac: str, mtu: int) -> Request:
+    """A VLAN of a port as a device of its own, which tags what it sends.
+
+    Args:
+        name: Of the device.
+        trunk: Interface index of the port, in the same namespace.
+        vlan: The tag.
+        mac: Of the device.
+        mtu: In bytes, at most the port's: Linux counts no tag.
+    """
+    attrs = [
+        *_port(name, mac, mtu, VLAN_GROUP),
+        ("IFLA_LINK", trunk),
+        _link_info("vlan", [("IFLA_VLAN_ID", vlan)]),
+    ]
+    return Request(RTM_NEWLINK, CREATE_NEW, encoded(ifinfmsg, {}, attrs), f"make {name} for VLAN {vlan}")
+
+
 def bridge(name: str, index: int) -> Request:
     """A bridge that is up, without STP and multicast snooping."""
     options: Attributes = [
@@ -111,10 +131,10 @@ def set_mac(name: str, index: int, mac: str) -> Request:
     return Request(RTM_SETLINK, 0, body, f"give {name} the MAC {mac}")
 
 
-def set_ports_up() -> Request:
-    """Bring all ports of a namespace up together."""
+def set_ports_up(group: int = PORT_GROUP) -> Request:
+    """Bring all ports of a group up together."""
     # Not in the message that makes a pair: the far end cannot go up before the near one is made (ENOTCONN).
-    return Request(RTM_NEWLINK, 0, encoded(ifinfmsg, _UP, [("IFLA_GROUP", PORT_GROUP)]), "bring all ports up")
+    return Request(RTM_NEWLINK, 0, encoded(ifinfmsg, _UP, [("IFLA_GROUP", group)]), "bring all ports up")
 
 
 def enslave(name: str, index: int, bridge_name: str, bridge_index: int) -> Request:
@@ -139,9 +159,9 @@ def add_station(name: str, index: int, mac: str) -> Request:
     return Request(RTM_NEWNEIGH, CREATE_NEW, body, f"put {mac} behind {name}")
 
 
-def delete_ports() -> Request:
-    """Remove all ports of a namespace together; their other ends go with them."""
-    return Request(RTM_DELLINK, 0, encoded(ifinfmsg, {}, [("IFLA_GROUP", PORT_GROUP)]), "remove all ports")
+def delete_ports(group: int = PORT_GROUP) -> Request:
+    """Remove all ports of a group in a namespace together; their other ends go with them."""
+    return Request(RTM_DELLINK, 0, encoded(ifinfmsg, {}, [("IFLA_GROUP", group)]), "remove all ports")
 
 
 def add_address(name: str, index: int, address: str) -> Request:

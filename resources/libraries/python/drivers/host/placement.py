@@ -18,6 +18,7 @@ class DataThreads:
         """
         self._physical = frozenset(physical)
         self._found: dict[str, tuple[int, ...]] = {}
+        self._receivers: dict[str, str] = {}
 
     def place(self, ports: Mapping[str, Sequence[Port]], cores: CoreMap) -> None:
         """Find the threads of ports and let each run on its planned CPU, before every ordinary thread.
@@ -29,14 +30,15 @@ class DataThreads:
         Raises:
             Unsupported: They are not to be seen, or cannot be pinned.
         """
-        names = [port.interface for row in ports.values() for port in row]
-        made = threads.find(name for name in names if name not in self._physical)
+        self._receivers = {port.interface: port.receiver for row in ports.values() for port in row}
+        made = threads.find(name for name in self._receivers.values() if name not in self._physical)
         self._found = {name: (thread,) for name, thread in made.items()} | threads.find_all(self._physical)
         for owner, row in ports.items():
             cpus = cores.cpus(owner)
-            for port in row:
-                for thread in self._found[port.interface]:
-                    threads.pin(thread, cpus[port.data_thread])
+            # Ports on a trunk have one receive thread, and so the same data thread in the plan.
+            for receiver, data_thread in {port.receiver: port.data_thread for port in row}.items():
+                for thread in self._found[receiver]:
+                    threads.pin(thread, cpus[data_thread])
                     # The generator's share its core with its sending loop, which does not sleep in a trial: as ordinary
                     # threads they would get their turns late, and their rings would overflow. Those of the system under
                     # test share cores with each other where it is oversubscribed, and ordinary threads then preempt
@@ -46,12 +48,13 @@ class DataThreads:
                     threads.make_realtime(thread)
 
     def ids(self) -> dict[str, tuple[int, ...]]:
-        """Thread ids by port."""
+        """Thread ids by receiving device."""
         return dict(self._found)
 
     def affinity(self, interfaces: Iterable[str]) -> dict[str, frozenset[int]]:
         """CPUs on which the threads of ports may really run; empty where one of them is gone."""
-        return threads.affinity({name: self._found[name] for name in interfaces if name in self._found})
+        receivers = {name: self._receivers[name] for name in interfaces if name in self._receivers}
+        return threads.affinity({name: self._found[receiver] for name, receiver in receivers.items()})
 
     def wait_gone(self) -> None:
         """Wait until the threads of ports that were made here have ended.

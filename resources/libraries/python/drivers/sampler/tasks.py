@@ -45,9 +45,8 @@ def tasks_on(plan: Plan, fabric: Fabric) -> dict[str, Tasks]:
     """
     owners = [owner for owner in fabric.owners if owner != GENERATOR]
     threads = fabric.threads()
-    helpers = {
-        owner: [thread for port in plan.ports(owner) for thread in threads.get(port.interface, ())] for owner in owners
-    }
+    receivers = {owner: dict.fromkeys(port.receiver for port in plan.ports(owner)) for owner in owners}
+    helpers = {owner: [thread for name in row for thread in threads.get(name, ())] for owner, row in receivers.items()}
     return tasks_of(owners, helpers)
 
 

@@ -31,6 +31,8 @@ class Opened:
             Unsupported: it does not.
         """
         self._descriptors: list[int] = []
+        if Path(f"/proc/self/net/vlan/{interface}").exists():
+            raise Unsupported(f"{interface} takes no XDP frames: it is a VLAN device")
         if takes_redirected(interface):
             return
         if not Path(f"/sys/class/net/{interface}/device").exists():
