@@ -102,6 +102,17 @@ def test_the_time_of_threads_confirms_or_contradicts(threads: tuple[ThreadLoad, 
     assert expected in text(loss("nf-1-1", 1000), threads=threads)
 
 
+def test_the_thread_of_a_trunk_is_that_of_all_its_vlans() -> None:
+    topology = lab(discriminator="vlan", vswitch="linux_bridge", generator="ring", containers="linux_router")
+    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})
+    hop = loss("vswitch", 1000, instance=2).model_copy(update={"last": "csg2p1", "next": "csv2p1"})
+    (finding, *_) = [
+        row for row in found(hop, threads=(thread("vswitch", "csv0p1", 0.95),), plan=plan) if "CPU 3" in row.text
+    ]
+    assert finding.kind is VSWITCH
+    assert "vswitch's data thread on CPU 3 (csv0p1) was busy for 95 % of the time" in finding.text
+
+
 def test_what_is_no_data_thread_is_told_from_the_time_of_the_cpu() -> None:
     said = text(
         loss("vswitch", 1000),

@@ -121,8 +121,8 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, fact
         yield f"{owner}'s data threads poll: the time they run says nothing about their load"
         return
     receivers = {port.interface: port.receiver for port in plan.ports(owner)}
-    names = ((loss.last if loss.cause == "inside" else loss.next).partition(AND)[0] for loss in hops)
-    places = {receivers.get(name, name) for name in names}
+    where = ((loss.last if loss.cause == "inside" else loss.next).partition(AND)[0] for loss in hops)
+    places = {receivers.get(name, name) for name in where}
     threads = [thread for thread in usage.threads if thread.owner == owner and thread.interface in places]
     everywhere, usage = usage, _on_machine_of(plan, owner, usage)
     if not threads:

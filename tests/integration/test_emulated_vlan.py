@@ -1,0 +1,98 @@
+"""Service instances that share a pair of cables by VLAN, each VLAN a device of the kernel at both ends."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.model.trial import Direction
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import results, run_robot
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+CABLES = ("port1", "port2")
+INSTANCES = {1: 101, 2: 102}
+"""The VLAN of each instance."""
+FRAMES = 50
+WATCH = """
+import collections, ctypes, json, os, socket, struct, sys, time
+port, enough, within_s = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+frames, end = collections.Counter(), time.monotonic() + within_s
+while time.monotonic() < end:
+    try:
+        ctypes.CDLL(None).setns(os.open("/run/netns/csit-vswitch", os.O_RDONLY), 1 << 30)
+        watched = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        watched.bind((port, 3))
+        break
+    except OSError:
+        time.sleep(0.1)
+else:
+    sys.exit(f"no port {port}")
+watched.setsockopt(263, 8, 1)  # PACKET_AUXDATA: the kernel takes tags out of frames and says here what they were
+watched.settimeout(1)
+there = lambda: os.path.exists("/run/netns/csit-vswitch")
+while time.monotonic() < end and there() and (len(frames) < 2 or min(frames.values()) < enough):
+    try:
+        data, rows, _, (*_, kind, _, _) = watched.recvmsg(64, 64)
+    except OSError:  # nothing came, or the port is not up yet
+        continue
+    status, _, _, _, _, tag, _ = struct.unpack("=IIIHHHH", rows[0][2])
+    if kind != socket.PACKET_OUTGOING:
+        frames[f"{tag & 4095 if status & 16 else None} {socket.inet_ntoa(data[26:30])[:5]}"] += 1
+print(json.dumps(frames))
+"""
+"""Counts the frames that arrive at a trunk by VLAN and the first bytes of the source address, 10.<instance>."""
+
+
+def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> None:
+    before = {name: state(emulated, name) for name in emulated.nodes}
+    topology = emulated.write_topology(
+        tmp_path,
+        discriminator="vlan",
+        nodes={"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"vswitch": "linux_bridge"}},
+    )
+    words = (
+        f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", "FRAMES:64B", "SEARCH:quick,sum=1,mrr=1,time=10",
+    )  # fmt: skip
+    options = [word for value in words for word in ("-v", value)]
+    with ThreadPoolExecutor(1) as pool:
+        watched = pool.submit(
+            emulated.run, "DUT1", "python3", "-c", WATCH, "csv0p1", str(FRAMES), "200", within_s=240.0
+        )
+        done = run_robot(tmp_path / "out", *options, "--suite", "csc-mrr")
+        seen = json.loads(watched.result())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    # On the cable every frame has the tag of its instance, and both instances are there.
+    assert set(seen) == {f"{vlan} 10.{instance}." for instance, vlan in INSTANCES.items()}
+    assert min(seen.values()) >= FRAMES
+
+    (row,) = results(tmp_path / "out")
+    assert row.passed and not row.broken and row.mrr and row.mrr.mean_pps > 0 and row.plan
+    assert row.plan.suite_id.startswith("dot1q-")
+    ends = [port for link in row.plan.links for port in (link.a, link.b) if port.nic]
+    assert {port.nic.port for port in ends if port.nic} == set(CABLES)
+    assert {port.vlan for port in ends} == set(INSTANCES.values())
+    # Packets of every instance come back to it, and are counted apart.
+    flows = [flow for trial in row.trials for flow in trial.flows]
+    assert {(flow.instance, flow.direction) for flow in flows} == set(product(INSTANCES, Direction))
+    assert all(flow.received for flow in flows)
+    # VLAN devices on a trunk share its receive thread, which is on the CPU of all of them.
+    placed = {each.interface: (each.planned_cpu, each.actual_cpus) for each in row.affinity}
+    assert all(placed[f"csv1p{end}"] == placed[f"csv2p{end}"] for end in (1, 2))
+    assert all(actual == (planned,) for planned, actual in placed.values())
+
+    for name, was in before.items():
+        assert state(emulated, name) == was
+        assert emulated.shell(name, "ip netns") == ""
+        assert emulated.shell(name, "ip link show type vlan") == ""
+
+
+def state(emulated: Emulated, node: str) -> dict[str, Any]:
+    """What a user sees of the ports of a node."""
+    keys = ("address", "mtu", "promiscuity", "num_rx_queues", "group", "qdisc")
+    rows = json.loads(emulated.run(node, "ip", "-json", "-details", "link"))
+    return {row["ifname"]: {key: row.get(key) for key in keys} | {"up": "UP" in row["flags"]} for row in rows}
