@@ -9,11 +9,13 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ifstatsmsg import ifstatsmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host import messages
+from resources.libraries.python.drivers.host import messages, vlans
 from resources.libraries.python.drivers.host.netlink import HEADER_BYTES, Request
 
 RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
+RTM_NEWQDISC = 36
 CREATE_NEW = 0x600
 UP = {"flags": 1, "change": 1}
 
@@ -49,6 +51,10 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
 @pytest.mark.parametrize(
     ("request_", "number", "flags", "kind", "wanted"),
     [
+        (
+            vlans.drop_tail("csg0p1", 9), RTM_NEWQDISC, CREATE_NEW, tcmsg,
+            {"index": 9, "parent": 0xFFFFFFFF, "TCA_KIND": "pfifo", "TCA_OPTIONS": {"limit": 1000}},
+        ),
         (
             messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
             {key: value for key, value in port("csv2p1", 0, NEAR[2]).items() if key != "index"} | {

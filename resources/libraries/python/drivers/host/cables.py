@@ -74,7 +74,6 @@ class Cables:
 
         Raises:
             CommandFailed: The kernel refused something.
-            Unsupported: The kernel has no VLAN devices.
         """
         for port, adopted in zip(self._ports, self._adopted, strict=True):
             # The generator's device has another MAC than its frames are sent to, see device_mac.

@@ -1,7 +1,6 @@
 """VLAN devices of the kernel (802.1Q): one for each VLAN of a trunk, a physical port that service instances share."""
 
 import errno
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from socket import AF_UNSPEC
@@ -14,12 +13,10 @@ from resources.libraries.python.drivers.host import messages
 from resources.libraries.python.drivers.host.links import device_mac
 from resources.libraries.python.drivers.host.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.preflight import Problem
-from resources.libraries.python.errors import CommandFailed, Unsupported
+from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.plan import Port
 
-_ROOT, _TCA_OPTIONS = 0xFFFFFFFF, 2
-_FIFO_FRAMES = 1000
-_NO_MODULE = "this kernel has no VLAN devices (module 8021q), which discriminator: vlan needs"
+_ROOT, _FIFO_FRAMES = 0xFFFFFFFF, 1000
 
 
 def make(netlink: Netlink, trunk: int, ports: Sequence[Port], mtu: int) -> None:
@@ -32,25 +29,21 @@ def make(netlink: Netlink, trunk: int, ports: Sequence[Port], mtu: int) -> None:
         mtu: In bytes; the trunk has the same.
 
     Raises:
-        Unsupported: The kernel has no VLAN devices.
-        CommandFailed: The kernel refused otherwise.
+        CommandFailed: The kernel refused.
     """
     rows = [(port, port.vlan) for port in ports if port.vlan is not None]
-    try:
-        netlink.do(messages.vlan_device(port.interface, trunk, vlan, device_mac(port), mtu) for port, vlan in rows)
-    except CommandFailed as error:
-        raise (Unsupported(_NO_MODULE) if error.status == errno.EOPNOTSUPP else error) from error
+    netlink.do(messages.vlan_device(port.interface, trunk, vlan, device_mac(port), mtu) for port, vlan in rows)
 
 
 def drop_tail(name: str, index: int) -> Request:
     """Give a port a plain queue that refuses frames when it is full.
 
     A VLAN device hands its frames to the queueing discipline of the port under it. The usual one (fq_codel) accepts
-    frames and drops them later, which nobody counts: packets of the generator would be missing as if lost on the way.
+    frames and drops some later, after the VLAN device has counted them as sent: they would look lost on the way.
     """
     head = {"family": AF_UNSPEC, "index": index, "parent": _ROOT}
-    options = struct.pack("=HHI", 8, _TCA_OPTIONS, _FIFO_FRAMES)  # struct tc_fifo_qopt, which pyroute2 does not have
-    body = messages.encoded(tcmsg, head, [("TCA_KIND", "pfifo")]) + options
+    options = [("TCA_KIND", "pfifo"), ("TCA_OPTIONS", {"limit": _FIFO_FRAMES})]
+    body = messages.encoded(tcmsg, head, options)
     return Request(RTM_NEWQDISC, CREATE_NEW, body, f"give {name} a queue of {_FIFO_FRAMES} frames")
 
 
@@ -63,4 +56,5 @@ def missing() -> Iterator[Problem]:
         except CommandFailed as error:
             # Without a port to stand on it refuses in any case (EINVAL), where it knows the kind at all.
             if error.status == errno.EOPNOTSUPP:
-                yield Problem(_NO_MODULE, "`modprobe 8021q`, or discriminator: link")
+                what = "this kernel has no VLAN devices (module 8021q), which discriminator: vlan needs"
+                yield Problem(what, "load the module, or say discriminator: link")
