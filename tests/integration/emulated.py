@@ -19,7 +19,7 @@ from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import Layout
 from resources.libraries.python.emulation.machine import QEMU
 from resources.libraries.python.emulation.testbed import Testbed, state_folder
-from resources.libraries.python.errors import ConnectionFailed, CsitError
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.load import load_topology
 from tests.integration.lab import merged
@@ -79,8 +79,7 @@ class Emulated:
 
     def reset(self, node: str) -> None:
         """Reset a node as its power button does, without waiting; nothing there is ended in order."""
-        with self._losing():
-            self.run(node, "sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo b >/proc/sysrq-trigger", within_s=5.0)
+        self.testbed.reset(node)
 
     def reboot(self, node: str) -> None:
         """Reset a node and wait until it can be logged in to."""
@@ -94,15 +93,6 @@ class Emulated:
                 return str(error)
 
         wait_until(f"{node} after its reset", missing, _REBOOT_WITHIN_S, pause_s=0.5)
-
-    @contextmanager
-    def _losing(self) -> Iterator[None]:
-        """A command that ends the connection by which it came."""
-        try:
-            yield
-        except CsitError as error:
-            if not isinstance(error, ConnectionFailed) and "not ready" not in str(error):
-                raise
 
     def close(self) -> None:
         """Close connections; machines go on."""

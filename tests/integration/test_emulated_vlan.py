@@ -1,4 +1,4 @@
-"""Service instances that share a pair of cables by VLAN, each VLAN a device of the kernel at both ends."""
+"""Service instances that share cables by VLAN devices, on the kernel's datapath of Open vSwitch."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -52,7 +52,10 @@ def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> N
     topology = emulated.write_topology(
         tmp_path,
         discriminator="vlan",
-        nodes={"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"vswitch": "linux_bridge"}},
+        nodes={
+            "TG": {"generator": {"driver": "ring", "cores": 1}},
+            "DUT1": {"vswitch": "ovs", "ovs": {"ports": "kernel"}},
+        },
     )
     words = (
         f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", "FRAMES:64B", "SEARCH:quick,sum=1,mrr=1,time=10",
@@ -77,6 +80,7 @@ def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> N
     (row,) = results(tmp_path / "out")
     assert row.passed and not row.broken and row.mrr and row.mrr.mean_pps > 0 and row.plan
     assert row.plan.suite_id.startswith("dot1q-")
+    assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
     ends = [port for link in row.plan.links for port in (link.a, link.b) if port.nic]
     assert {port.nic.port for port in ends if port.nic} == set(CABLES)
     assert {port.vlan for port in ends} == set(INSTANCES.values())

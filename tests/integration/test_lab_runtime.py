@@ -106,7 +106,8 @@ def test_older_ones_make_room(node: LocalConnection, runtimes: Runtimes, tmp_pat
 def test_what_does_not_work_there_is_not_left_there(
     node: LocalConnection, runtimes: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "MODULES", ("resources.no_such_module",))
+    for name in ("MODULES", "NATIVE_MODULES"):
+        monkeypatch.setattr(runtime, name, ("resources.no_such_module",))
     with pytest.raises(Unsupported, match=r"do not work there: .*No module named 'resources.no_such_module'"):
         elsewhere(runtimes, tmp_path).install(node, "python3")
     assert names(tmp_path) == set()

@@ -6,6 +6,7 @@ with its QEMU.
 """
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -35,6 +36,7 @@ from resources.libraries.python.model.base import Frozen
 TOPOLOGY = "topology.yaml"
 _RECORD = "testbed.json"
 _ENDS_WITHIN_S = 10.0
+_ANSWERS_WITHIN_S = 30.0
 _TRIES = 3
 """Times that a machine is started: another program may take its port first."""
 _SETTLE_S = 0.5
@@ -133,6 +135,28 @@ class Testbed:
                 return self._end()
         except OSError as error:
             raise CsitError(f"{self.folder}: {error}") from error
+
+    def reset(self, name: str) -> None:
+        """Reset a machine as its power button does: nothing in it is ended in order. It starts again by itself.
+
+        Raises:
+            CsitError: It does not run.
+        """
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            with socket.socket(socket.AF_UNIX) as monitor, monitor.makefile("rwb") as lines:
+                monitor.settimeout(_ANSWERS_WITHIN_S)
+                monitor.connect(f"/proc/self/fd/{folder}/{name}.qmp")  # a socket's path has to be short
+                lines.readline()
+                for command in ("qmp_capabilities", "system_reset"):
+                    lines.write(json.dumps({"execute": command}).encode() + b"\n")
+                    lines.flush()
+                    while not {"return", "error"} & json.loads(lines.readline()).keys():
+                        pass  # an event
+        except (OSError, ValueError) as error:
+            raise CsitError(f"{name} of {self.folder}: QEMU does not reset it: {error}") from error
+        finally:
+            os.close(folder)
 
     def states(self) -> tuple[State, ...]:
         """All machines on record, as they are now."""

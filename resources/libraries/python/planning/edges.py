@@ -150,7 +150,7 @@ def cannot_discriminate(topology: Topology) -> str | None:
 
 def _no_vlans(topology: Topology) -> str | None:
     dut = topology.dut
-    if dut.vswitch == "ovs" and dut.ovs.ports != "system":
+    if dut.vswitch == "ovs" and dut.ovs.ports not in ("system", "kernel"):
         return (
             "discriminator vlan: Open vSwitch separates VLANs on ports of the kernel only; use link or mac, or "
             "`ovs: {ports: system}`"

@@ -47,6 +47,13 @@ def test_settling_waits_for_the_counters_to_stop() -> None:
     assert settle(lambda: (next(counts),), (9,)) == ((5,), True)
 
 
+def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None:
+    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
+    assert settle(lambda: next(late), (9, 9), (0, 0)) == ((9, 4), True)
+    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
+    assert settle(lambda: next(late), (9, 9), (1, 0)) == ((0, 4), True), "that one has moved"
+
+
 def test_latency_of_stamped_probes_only() -> None:
     sent = np.array([1000, 0, 3000, 4000, 5000], dtype=np.int64)
     received = np.array([1500, 2500, 0, 3999, 5100], dtype=np.int64)

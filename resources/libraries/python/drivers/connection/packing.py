@@ -25,7 +25,9 @@ DISTRIBUTIONS = ("pydantic", "pyroute2", "numpy", "hdrhistogram", "Jinja2", "PyY
 _NOT_IMPORTED = {"setuptools"}
 """A requirement of pbr's that only building with it needs."""
 MODULES = ("resources.libraries.python.deployment.agent.service",)
-"""What is imported to see that a runtime works: with it comes every driver."""
+"""What is imported to see that a runtime works, and to compile it: with it comes every driver."""
+NATIVE_MODULES = ("numpy", "pydantic_core", "yaml._yaml", "hdrh.histogram", "markupsafe._speedups")
+"""What is imported instead of that where byte code comes along: modules that may not suit the node's C library."""
 _DOWNLOAD_S = 300.0
 _UNCHECKED = 0b01
 """Flags of byte code that has the hash of its source and is not checked against it."""

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any
 
-from resources.libraries.python.drivers.connection.packing import MODULES, NodePython, Runtime, pack
+from resources.libraries.python.drivers.connection.packing import MODULES, NATIVE_MODULES, NodePython, Runtime, pack
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.roles.connection import Connection, Done
 
@@ -88,7 +88,8 @@ class Runtimes:
             archive = self._archives[runtime.digest]
         needed = int(runtime.size_bytes * _COMPILED)
         _log.info("%s: installing %d MB of sources and packages", connection.name, runtime.size_bytes // 10**6)
-        words = [str(self._folder), runtime.digest, str(needed), str(_KEPT), *MODULES]
+        tried = NATIVE_MODULES if runtime.compiled else MODULES
+        words = [str(self._folder), runtime.digest, str(needed), str(_KEPT), *tried]
         where = f"{connection.name}: {self._folder}"
         try:
             done = _run(connection, python, _UNPACK, words, archive)

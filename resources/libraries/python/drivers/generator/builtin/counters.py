@@ -10,6 +10,7 @@ _POLL_S = 0.001
 _QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
+_NONE_YET_S = 1.0
 _SETTLE_S = 2.0
 _RX_PACKETS, _TX_DROPPED = 1, 11
 
@@ -70,12 +71,17 @@ class Counters:
         os.close(self._file)
 
 
-def settle(read: Callable[[], tuple[int, ...]], complete: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+def settle(
+    read: Callable[[], tuple[int, ...]], complete: tuple[int, ...], before: tuple[int, ...] | None = None
+) -> tuple[tuple[int, ...], bool]:
     """Read counters until they are complete, or have not moved for 25 ms, or 2 s are over.
+
+    While a counter has not moved at all, what is on its way may just be late, and 1 s is waited for it.
 
     Args:
         read: gives the counters.
         complete: what they are when nothing was lost.
+        before: what they were before anything was sent, to know those that have not moved.
 
     Returns:
         The counters, and whether they had stopped.
@@ -86,7 +92,8 @@ def settle(read: Callable[[], tuple[int, ...]], complete: tuple[int, ...]) -> tu
         if all(have >= want for have, want in zip(last, complete, strict=True)):
             return last, True
         now = time.monotonic()
-        if now - changed >= _QUIET_S:
+        none_yet = any(have == first < want for have, first, want in zip(last, before or (), complete, strict=False))
+        if now - changed >= (_NONE_YET_S if none_yet else _QUIET_S):
             return last, True
         if now - started >= _SETTLE_S:
             return last, False

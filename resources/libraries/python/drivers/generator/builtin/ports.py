@@ -93,7 +93,7 @@ class Ports:
             ready()
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
-            after, settled = settle(self._counters.received, complete)
+            after, settled = settle(self._counters.received, complete, before)
             probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
             refused = _difference(self._counters.refused(), refused)
         finally:
