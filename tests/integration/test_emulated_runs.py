@@ -84,6 +84,8 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     assert ndrpdr.ndr
     assert ndrpdr.pdr
     assert ndrpdr.ndr.complete
+    assert ndrpdr.ndr.throughput_pps
+    assert ndrpdr.pdr.throughput_pps
     assert 0 < ndrpdr.ndr.throughput_pps <= ndrpdr.pdr.throughput_pps
     for row in (mrr, ndrpdr):
         assert row.facts["vswitch"]["physical ports"] == ", ".join(
