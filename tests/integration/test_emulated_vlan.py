@@ -40,7 +40,7 @@ while watched and not os.path.exists(over) and (len(frames) < 2 or min(frames.va
     except OSError:  # nothing came, or the port is not up yet
         continue
     status, _, _, _, _, tag, _ = struct.unpack("=IIIHHHH", rows[0][2])
-    if kind != socket.PACKET_OUTGOING:
+    if kind != socket.PACKET_OUTGOING and data[12:14] == bytes([8, 0]):  # the kernel's own words are IPv6
         frames[f"{tag & 4095 if status & 16 else None} {socket.inet_ntoa(data[26:30])[:5]}"] += 1
 print(json.dumps(frames))
 """
