@@ -23,7 +23,7 @@ for device in /sys/bus/pci/devices/*; do
 done
 for link in /sys/class/net/*; do echo "link ${link##*/} $(cat $link/address) $(cat $link/mtu)"; done
 for pages in /sys/devices/system/node/node*/hugepages/*/free_hugepages; do echo "$pages $(cat $pages)"; done
-ls /run/netns /dev/hugepages 2>/dev/null || true
+for folder in /run/netns /dev/hugepages; do ls -A $folder 2>/dev/null || true; done
 cat /run/csit-density/owner.json 2>/dev/null || true
 for process in /proc/[0-9]*; do tr '\\0' ' ' <$process/cmdline 2>/dev/null | cut -c1-60 || true; echo; done |
     grep -E 'ovs|testpmd|start.py' || true
@@ -70,8 +70,7 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
         emulated.reset("DUT1")
         wait_for_trial(emulated, run, output, "NDRPDR")
         run.send_signal(signal.SIGKILL)
-        said, _ = run.communicate(timeout=60)
-    assert "DUT1: it is back" in said
+        run.communicate(timeout=60)
     wait_for_state(emulated, before)
     resumed = run_robot(output, *words, "-v", f"RESUME:{output}")
     assert resumed.returncode == 0, resumed.stdout
