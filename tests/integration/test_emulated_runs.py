@@ -25,8 +25,8 @@ for link in /sys/class/net/*; do echo "link ${link##*/} $(cat $link/address) $(c
 for pages in /sys/devices/system/node/node*/hugepages/*/free_hugepages; do echo "$pages $(cat $pages)"; done
 for folder in /run/netns /dev/hugepages; do ls -A $folder 2>/dev/null || true; done
 cat /run/csit-density/owner.json 2>/dev/null || true
-for process in /proc/[0-9]*; do tr '\\0' ' ' <$process/cmdline 2>/dev/null | cut -c1-60 || true; echo; done |
-    grep -E 'ovs|testpmd|start.py' || true
+pgrep -l 'ovs|testpmd' || true
+pgrep -f '[s]tart.py' >/dev/null && echo agent || true
 """
 """What a run may leave: drivers and names of ports, huge pages and their files, namespaces, its record, processes."""
 
