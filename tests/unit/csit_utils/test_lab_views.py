@@ -46,7 +46,7 @@ def test_cpus_are_given_as_lscpu_prints_them(capsys: pytest.CaptureFixture[str],
     for wrong, expected in (
         (f"DUT9={printed}", "no node in .* with a node of TG, DUT1"),
         (f"DUT1={tmp_path / 'none'}", "none: CPUs of DUT1: No such file"),
-        (f"DUT1={unknown}", "CPUs of DUT1: line 3 is no row of"),
+        (f"DUT1={unknown}", "CPUs of DUT1: line 4 is no row of"),
     ):
         with pytest.raises(ConfigError, match=expected):
             plan(capsys, unknown, "--cpus", wrong)
