@@ -6,7 +6,7 @@ of them when the machines have ended.
 
 from collections.abc import Iterable
 
-from resources.libraries.python.drivers.function.vm.taps import Tap, bring_up, join, open_taps
+from resources.libraries.python.drivers.function.vm.taps import Tap, bring_up, close_taps, join, open_taps
 from resources.libraries.python.drivers.host.netlink import Netlink
 from resources.libraries.python.drivers.host.syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.errors import Unsupported
@@ -43,6 +43,9 @@ def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], Tap]
             for name in cables:
                 near, far = taps[name, 0], taps[name, 1]
                 netlink.do([*join(near, (far.name, far.index), _MTU), bring_up(far, _MTU)])
+        except BaseException:
+            close_taps(taps.values())
+            raise
         finally:
             netlink.close()
         return taps

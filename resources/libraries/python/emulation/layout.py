@@ -15,6 +15,7 @@ PAIRS = 2
 
 
 MOST_QUEUES = 8
+"""Of a port: more than data threads that these machines have."""
 
 
 class Layout(Frozen):

@@ -142,11 +142,14 @@ class Testbed:
         Raises:
             CsitError: It does not run.
         """
-        folder = os.open(self.folder, os.O_RDONLY)
         try:
-            with socket.socket(socket.AF_UNIX) as monitor, monitor.makefile("rwb") as lines:
+            with (
+                _opened(self.folder) as folder,
+                socket.socket(socket.AF_UNIX) as monitor,
+                monitor.makefile("rwb") as lines,
+            ):
                 monitor.settimeout(_ANSWERS_WITHIN_S)
-                monitor.connect(f"/proc/self/fd/{folder}/{name}.qmp")  # a socket's path has to be short
+                monitor.connect(f"{folder}/{name}.qmp")
                 lines.readline()
                 for command in ("qmp_capabilities", "system_reset"):
                     lines.write(json.dumps({"execute": command}).encode() + b"\n")
@@ -155,8 +158,6 @@ class Testbed:
                         pass  # an event
         except (OSError, ValueError) as error:
             raise CsitError(f"{name} of {self.folder}: QEMU does not reset it: {error}") from error
-        finally:
-            os.close(folder)
 
     def states(self) -> tuple[State, ...]:
         """All machines on record, as they are now."""
@@ -285,6 +286,16 @@ class Testbed:
         with self.folder.with_name(f".{self.folder.name}.lock").open("w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[str]:
+    """A short path of a folder: that of a socket has at most 107 characters."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 def check(layout: Layout) -> None:

@@ -45,7 +45,7 @@ def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -
     Args:
         names: Of the devices.
         queues: That each has.
-        offloads: Whether guests may leave checksums and segmentation to whoever receives.
+        offloads: Whether guests may use checksum and segmentation offload.
 
     Raises:
         Unsupported: This system has none.

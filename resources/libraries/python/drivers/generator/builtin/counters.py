@@ -11,6 +11,7 @@ _QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
 _NONE_YET_S = 1.0
+"""The first packets through a system that is just deployed, or emulated, have come 70 ms late and later."""
 _SETTLE_S = 2.0
 _RX_PACKETS, _TX_DROPPED = 1, 11
 
