@@ -14,7 +14,7 @@ import pytest
 from resources.libraries.python.deployment.deployment import Deployment
 from resources.libraries.python.drivers.container.choice import choose, missing
 from resources.libraries.python.drivers.container.claimed import call
-from resources.libraries.python.drivers.container.engine import Engine
+from resources.libraries.python.drivers.container.engine import Engine, layers_of
 from resources.libraries.python.drivers.function.nftables.program import missing as missing_nft
 from resources.libraries.python.drivers.function.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cgroups import discover as controllers
@@ -163,6 +163,20 @@ def test_nfs_in_containers_forward_on_their_cpus(service_type: str, rows: int, k
         assert {name for name, found in programs.items() if found} == with_program
         assert deployment.problems() == ()
         assert deployment.facts()["functions"]["containers"].startswith("podman ")
+
+
+def test_layers_that_a_removal_left_mounted_are_gone_with_the_next_deployment() -> None:
+    store = engine().store
+    assert store is not None
+    left = layers_of(store) / ("0" * 64)
+    place = left / "rootfs" / "merge"
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "left", place], check=True)
+    (place / "open").touch()
+    with (place / "open").open("rb"), deployed(topology(), cell("CSC", 1, 1)):
+        assert not left.exists()
+        assert len(list(layers_of(store).iterdir())) == 1
+    assert list(layers_of(store).iterdir()) == []
 
 
 def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:

@@ -1,8 +1,10 @@
 """Containers on a machine's record, and their end."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from resources.libraries.python.drivers.container import engine as engines
 from resources.libraries.python.drivers.container.engine import Engine
@@ -52,14 +54,56 @@ def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fe
 
 
 def remove(containers: Iterable[Contained]) -> list[str]:
-    """Remove those that are there and have our label; a sentence for each.
+    """Remove those that are there and have our label, and what Podman leaves of them; a sentence for each container.
 
     Raises:
         CsitError: An engine does not remove one.
     """
-    removed = []
+    removed, used = [], []
     for each in containers:
+        used += [] if each.engine in used else [each.engine]
         if found := call(each.engine, engines.ours(each.engine, each.name)).split():
             call(each.engine, engines.remove(each.engine, found))
             removed.append(f"removed {each}")
+    for engine in used:
+        remove_layers(engine)
     return removed
+
+
+def remove_layers(engine: Engine) -> None:
+    """Unmount and remove the layers of containers that are gone, in a store of our own.
+
+    Podman keeps the folders of every layer on top of a root folder for good. A removal that is cut short, or that
+    finds a mount in use, leaves the mount too, and no later command of Podman's knows it.
+
+    Raises:
+        CsitError: Podman does not list its containers, or a layer cannot be unmounted.
+    """
+    if engine.store is None:
+        return
+    # Folders first: a container is listed before its layer is made.
+    if not (layers := _folders(engines.layers_of(engine.store))):
+        return
+    kept = set(call(engine, engines.all_of(engine)).split())
+    gone = [layer for layer in layers if layer.name not in kept]
+    for place in _mounted_below(gone):
+        # Lazily: what still has a file open in there keeps the mount until it ends, and nobody else sees it.
+        call(engine, ["umount", "--lazy", str(place)])
+    if left := _mounted_below(gone):
+        raise CsitError(f"{left[0]} cannot be unmounted")
+    for layer in gone:
+        shutil.rmtree(layer, ignore_errors=True)
+
+
+def _folders(parent: Path) -> list[Path]:
+    try:
+        return [each for each in parent.iterdir() if each.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _mounted_below(folders: Sequence[Path]) -> list[Path]:
+    rows = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    wanted = set(folders)
+    # The innermost first.
+    return [place for place in (Path(row.split()[1]) for row in reversed(rows)) if wanted.intersection(place.parents)]

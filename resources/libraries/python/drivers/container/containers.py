@@ -11,7 +11,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.container import engine as engines
 from resources.libraries.python.drivers.container.choice import Choice, choose, folders_of_the_machine, own_limits
-from resources.libraries.python.drivers.container.claimed import Contained, call, remove
+from resources.libraries.python.drivers.container.claimed import Contained, call, remove, remove_layers
 from resources.libraries.python.drivers.container.engine import Engine, Wanted
 from resources.libraries.python.drivers.host.cgroup_folders import folders_of
 from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
@@ -74,6 +74,7 @@ class NfContainers:
         _log.info("containers of NFs: %s", self._choice)
         if engine is None or not self._names:
             return
+        remove_layers(engine)
         self._folder = self._machine.folder(_FOLDER)
         for name in self._names:
             contained = Contained(engine=engine, name=name_of(name))
@@ -187,6 +188,8 @@ def remove_all(containers: Iterable[Contained]) -> None:
         call(rows[0].engine, engines.remove(rows[0].engine, [each.name for each in rows]))
     except CsitError:  # one was never made, or was removed by hand
         remove(rows)
+    else:
+        remove_layers(rows[0].engine)
 
 
 def _alive(pid: int) -> bool:

@@ -66,6 +66,11 @@ def configuration_of(store: Path) -> Path:
     return store / "containers.conf"
 
 
+def layers_of(store: Path) -> Path:
+    """The folder where Podman has a folder for each container's layer, by the container's id."""
+    return store / "run" / "overlay-containers"
+
+
 CONFIGURATION = """# Locks of containers are files of this folder, not shared memory of all of the machine's Podman.
 [engine]
 lock_type = "file"
@@ -144,10 +149,15 @@ def inspect(engine: Engine, names: Iterable[str]) -> list[str]:
     return [*engine.command, "inspect", "--type", "container", "--format", form, *names]
 
 
+def all_of(engine: Engine) -> list[str]:
+    """The command that shows the ids of all containers of a store."""
+    return [*engine.command, "ps", "--all", "--quiet", "--no-trunc"]
+
+
 def ours(engine: Engine, name: str) -> list[str]:
     """The command that shows the id of a container of this name that is ours; nothing where there is none."""
     filters = ("--filter", f"label={LABEL}", "--filter", f"name=^{name}$")
-    return [*engine.command, "ps", "--all", "--quiet", "--no-trunc", *filters]
+    return [*all_of(engine), *filters]
 
 
 def remove(engine: Engine, names: Iterable[str]) -> list[str]:
