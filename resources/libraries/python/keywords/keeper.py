@@ -158,7 +158,7 @@ class Keeper:
             self._write(result, message, cut_short=cut_short)
             logger.info(f"{RESULT_MARKER}{pack(result)}")
             for line in result.verdict.evidence:
-                logger.info(f"{result.verdict.kinds[0]}: {line}")
+                logger.info(f"verdict: {line}")
             self._progress.done(result)
             if not cut_short:
                 self._run.ended(result, "PASS" if result.passed else "SKIP" if status == "SKIP" else "FAIL")

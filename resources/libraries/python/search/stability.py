@@ -41,7 +41,7 @@ def of_repetition(located: Located, goals: Iterable[GoalResult]) -> list[Finding
         beyond = result.upper_pps is not None and result.upper_pps <= located.offered_pps
         if beyond and lost <= located.sent * result.goal.loss_ratio:
             line = (
-                f"{result.goal.name}: {lost} of {located.sent} packets were lost in a later trial at "
+                f"{result.goal.name}: {max(0, lost)} of {located.sent} packets were lost in a later trial at "
                 f"{located.offered_pps:.0f} pps, beyond the upper bound of {result.upper_pps:.0f} pps: the system does "
                 "not repeat itself"
             )

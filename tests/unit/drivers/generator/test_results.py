@@ -8,7 +8,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from resources.libraries.python.drivers.generator.builtin import latency, wire
-from resources.libraries.python.drivers.generator.builtin.counters import interface_numbers, settle
+from resources.libraries.python.drivers.generator.builtin.counters import Lateness, interface_numbers, settle
 from resources.libraries.python.drivers.generator.builtin.results import trial_result
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.plan import Flow
@@ -52,6 +52,28 @@ def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None
     assert settle(lambda: next(late), (9, 9), (0, 0)) == ((9, 4), True)
     late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
     assert settle(lambda: next(late), (9, 9), (1, 0)) == ((0, 4), True), "that one has moved"
+
+
+def test_settling_waits_as_long_as_it_is_told() -> None:
+    for quiet_s, seen in ((0.01, (4,)), (0.3, (9,))):
+        late = iter([*[(4,)] * 60, *[(9,)] * 1000])
+        assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s) == (seen, True)  # type: ignore[misc]
+
+
+def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
+    lateness = Lateness()
+    first = lateness.quiet_s
+    assert not lateness.begin((0, 0))
+    lateness.end((90, 100), (100, 100), (90, 100))
+    assert not lateness.begin((92, 100)), "some packets are nobody's"
+    assert lateness.quiet_s == first
+    assert lateness.begin((100, 100))
+    assert lateness.quiet_s == 2 * first
+    lateness.end((103, 90), (100, 100), (203, 190))
+    assert lateness.quiet_s == 4 * first
+    for _ in range(9):
+        lateness.end((200, 0), (100, 100), (203, 190))
+    assert lateness.quiet_s == 0.4
 
 
 def test_latency_of_stamped_probes_only() -> None:

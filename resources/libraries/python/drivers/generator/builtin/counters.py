@@ -10,6 +10,9 @@ _POLL_S = 0.001
 _QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
+_MOST_QUIET_S = 0.4
+_STRAY = 2
+"""Packets that are nobody's: a system under test may send some of its own, such as for neighbours."""
 _NONE_YET_S = 1.0
 """The first packets through a system that is just deployed, or emulated, have come 70 ms late and later."""
 _SETTLE_S = 2.0
@@ -72,17 +75,47 @@ class Counters:
         os.close(self._file)
 
 
+class Lateness:
+    """How long packets of a trial are waited for after the last one: longer once they were seen to come later.
+
+    Packets that are late for one trial are counted for the next: that hides its losses, and the former has too many.
+    """
+
+    def __init__(self) -> None:
+        self.quiet_s = _QUIET_S
+        self._last: tuple[int, ...] = ()
+
+    def begin(self, before: Sequence[int]) -> bool:
+        """Tell counters before a trial; whether packets of the one before have come since it ended."""
+        late = any(now - then > _STRAY for now, then in zip(before, self._last, strict=False))
+        self._grow(late)
+        return late
+
+    def end(self, received: Sequence[int], sent: Sequence[int], after: tuple[int, ...]) -> None:
+        """Tell what was received and sent in a trial, and counters at its end."""
+        self._grow(any(have - most > _STRAY for have, most in zip(received, sent, strict=True)))
+        self._last = after
+
+    def _grow(self, late: bool) -> None:
+        if late:
+            self.quiet_s = min(2 * self.quiet_s, _MOST_QUIET_S)
+
+
 def settle(
-    read: Callable[[], tuple[int, ...]], complete: tuple[int, ...], before: tuple[int, ...] | None = None
+    read: Callable[[], tuple[int, ...]],
+    complete: tuple[int, ...] | None,
+    before: tuple[int, ...] | None = None,
+    quiet_s: float = _QUIET_S,
 ) -> tuple[tuple[int, ...], bool]:
-    """Read counters until they are complete, or have not moved for 25 ms, or 2 s are over.
+    """Read counters until they are complete, or have not moved for some time, or 2 s are over.
 
     While a counter has not moved at all, what is on its way may just be late, and 1 s is waited for it.
 
     Args:
         read: gives the counters.
-        complete: what they are when nothing was lost.
+        complete: what they are when nothing was lost; None when that is not known.
         before: what they were before anything was sent, to know those that have not moved.
+        quiet_s: for how long they do not move, in seconds.
 
     Returns:
         The counters, and whether they had stopped.
@@ -90,11 +123,12 @@ def settle(
     started = changed = time.monotonic()
     last = read()
     while True:
-        if all(have >= want for have, want in zip(last, complete, strict=True)):
+        if complete is not None and all(have >= want for have, want in zip(last, complete, strict=True)):
             return last, True
         now = time.monotonic()
-        none_yet = any(have == first < want for have, first, want in zip(last, before or (), complete, strict=False))
-        if now - changed >= (_NONE_YET_S if none_yet else _QUIET_S):
+        wanted = zip(last, before or (), complete or (), strict=False)
+        none_yet = any(have == first < want for have, first, want in wanted)
+        if now - changed >= (_NONE_YET_S if none_yet else quiet_s):
             return last, True
         if now - started >= _SETTLE_S:
             return last, False

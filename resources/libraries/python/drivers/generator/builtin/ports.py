@@ -7,7 +7,7 @@ from functools import partial
 
 from resources.libraries.python.drivers.generator.builtin import kernel, latency
 from resources.libraries.python.drivers.generator.builtin.abort import LossWatch
-from resources.libraries.python.drivers.generator.builtin.counters import Counters, settle
+from resources.libraries.python.drivers.generator.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generator.builtin.receiver import ProbeReceiver
 from resources.libraries.python.drivers.generator.builtin.schedule import schedules
 from resources.libraries.python.drivers.generator.builtin.sender import Sender, Sent
@@ -57,6 +57,7 @@ class Ports:
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
         )
+        self._lateness = Lateness()
         self._xdp: XdpSender | None = None
         self.fallback: str | None = None
         """Why not by XDP, where that was wanted."""
@@ -88,17 +89,18 @@ class Ports:
         sender, fallback = self._prepared(spec)
         receivers = self._receivers(probes.per_flow)
         try:
-            refused, before = self._counters.refused(), self._counters.received()
+            refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
             ready()
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
-            after, settled = settle(self._counters.received, complete, before)
+            after, settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
             probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
             refused = _difference(self._counters.refused(), refused)
         finally:
             self._aside.close(receivers)
         received = _difference(after, before)
+        self._lateness.end(received, _difference(complete, before), after)
         return TrialReport(
             planned=load.total,
             offered_s=sent.offered_s,
@@ -121,6 +123,13 @@ class Ports:
             fallback=fallback,
             aborted=sent.aborted,
         )
+
+    def _received(self) -> tuple[int, ...]:
+        """Counters before a trial, when those of the one before have stopped."""
+        before = self._counters.received()
+        if not self._lateness.begin(before):
+            return before
+        return settle(self._counters.received, None, quiet_s=self._lateness.quiet_s)[0]
 
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
         """Whoever sends this trial, ready to, and why it is not the one that sends as a rule."""
