@@ -229,6 +229,11 @@ def _write(directory: Path, state: dict[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(directory / _FILE)
+        folder = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except OSError:
         with contextlib.suppress(OSError):
             new.unlink()
