@@ -52,11 +52,11 @@ def _print(found: Found) -> None:
     if left.prepared:
         by = f"by {left.prepared.by} since {left.prepared.since}"
         typer.echo(f"{name}: prepared {by}, {left.prepared.settings} settings to be put back")
-    for runtime in found.stale:
-        typer.echo(f"{name}: runtime {runtime.name[:12]}, {runtime.mb} MB, unused for {runtime.unused_days:.0f} days")
-    for each in left.unclaimed:
+    for each in found.stale:
+        typer.echo(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
+    for named in left.unclaimed:
         typer.echo(
-            f"{name}: network namespace {each}, which nobody wrote down; if it is of no use: ip netns del {each}"
+            f"{name}: network namespace {named}, which nobody wrote down; if it is of no use: ip netns del {named}"
         )
     if found.clean and not left.in_use:
         typer.echo(f"{name}: nothing is left")

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -57,23 +58,59 @@ def test_an_agent_runs_from_what_was_brought_and_from_nothing_else(node: LocalCo
     finally:
         link.close()
     assert greeting.project == packed.project
-    assert str(Path(program).parent / "packages") in mapped
+    assert str(Path(program).parents[1] / packed.packages_name) in mapped
     assert "site-packages" not in mapped
     assert set(versions) == {"numpy", "pydantic", "pyroute2", "hdrhistogram"}
 
 
+def test_a_node_that_has_the_packages_gets_the_sources_only(
+    node: LocalConnection, runtimes: Runtimes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    own = elsewhere(runtimes, tmp_path)
+    own.install_packages(node, "python3")
+    (packages,) = names(tmp_path)
+    inode = (tmp_path / packages).stat().st_ino
+    packed, program = own.install(node, "python3")
+    assert names(tmp_path) == {packed.name, packages} == {packed.name, packed.packages_name}
+    assert (tmp_path / packages).stat().st_ino == inode
+    assert "numpy" in names(Path(program).parent / "packages")
+    sent = [record.getMessage() for record in caplog.records if "installing" in record.getMessage()]
+    assert [text.split(" MB of ")[1] for text in sent] == ["sources and packages", "sources"]
+
+
+def test_packages_that_go_meanwhile_are_brought_again(
+    node: LocalConnection, runtimes: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = elsewhere(runtimes, tmp_path)
+    own.install_packages(node, "python3")
+    (packages,) = names(tmp_path)
+    probe = own._probe
+
+    def then_removed(connection: LocalConnection, python: str) -> object:
+        found = probe(connection, python)
+        shutil.rmtree(tmp_path / packages)
+        return found
+
+    monkeypatch.setattr(own, "_probe", then_removed)
+    _, program = own.install(node, "python3")
+    assert "numpy" in names(Path(program).parent / "packages")
+
+
 def test_only_the_newest_stay(node: LocalConnection, runtimes: Runtimes) -> None:
-    _, program = runtimes.install(node, "python3")
+    packed, program = runtimes.install(node, "python3")
     folder = Path(program).parents[1]
     for number in range(5):
         (folder / f"old{number}").mkdir()
+        (folder / f"packages-{number}").mkdir()
+        (folder / f"old{number}" / "packages").symlink_to(f"../packages-{number}")
         os.utime(folder / f"old{number}", (number, number))
     (folder / ".new-unfinished").mkdir()
     os.utime(folder / ".new-unfinished", (0, 0))
     os.rename(Path(program).parent, folder / "used")  # noqa: PTH104 - so that it is brought once more
     os.utime(folder / "used", (time.time() - 60,) * 2)
     runtimes.install(node, "python3")
-    assert names(folder) == {Path(program).parent.name, "used", "old4"}
+    assert names(folder) == {Path(program).parent.name, "used", "old4", packed.packages_name, "packages-4"}
 
 
 def test_too_little_space_is_one_sentence_and_leaves_nothing(
@@ -97,8 +134,8 @@ def test_older_ones_make_room(node: LocalConnection, runtimes: Runtimes, tmp_pat
             (tmp_path / name).mkdir()
             (tmp_path / name / "content").write_bytes(bytes(40_000_000 if name == "older" else 20_000_000))
             os.utime(tmp_path / name, (time.time() - age_s,) * 2)
-        _, program = elsewhere(runtimes, tmp_path).install(node, "python3")
-        assert names(tmp_path) == {Path(program).parent.name, "newer"}
+        packed, _ = elsewhere(runtimes, tmp_path).install(node, "python3")
+        assert names(tmp_path) == {packed.name, packed.packages_name, "newer"}
     finally:
         node.run(["umount", str(tmp_path)], root=True)
 

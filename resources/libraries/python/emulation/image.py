@@ -1,5 +1,7 @@
 """What emulated machines boot from: a disk of Debian's packages with their kernel, and an initramfs; kept in a cache.
 
+What agents import is on the disk too, as on a node of earlier runs: sending it takes an emulated machine a minute.
+
 The disk is Debian 12 with its kernel 6.1, whatever this machine runs. A cached image is used for as long as it is there
 and was made by the present recipe; removing its folder brings the newest packages.
 """
@@ -9,9 +11,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.connection.local import LocalConnection
+from resources.libraries.python.drivers.connection.packing import closure
+from resources.libraries.python.drivers.connection.runtime import Runtimes
+from resources.libraries.python.drivers.connection.streams import Streams
 from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder, secret
 from resources.libraries.python.drivers.function.vm.modules import load_order, module_name, read_module
 from resources.libraries.python.drivers.host.image_cache import SHARED, alone, cache_folder, make, newest
@@ -141,10 +147,26 @@ def _build(work: Path, made: Path, mirror: str, progress: Progress) -> str:
         (root / "sbin" / name).symlink_to("/bin/busybox")
     shutil.copyfile(kernel, made / "vmlinuz")
     (made / "initramfs.cpio").write_bytes(_initramfs(root, version))
+    Runtimes().install_packages(_Root(root), "python3")
     progress(_STEPS - 1, _STEPS, "writing the disk")
     options = ("-q", "-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0", "-d", str(root))
     _run(("mkfs.ext4", *options, str(made / "disk.ext4"), f"{_DISK_MB}M"))
     return f"{RELEASE}-{version}-{recipe()}"
+
+
+class _Root(LocalConnection):
+    """The connection to a folder that is the root of another system."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__("the machines' image")
+        self._root = root
+
+    def _start(self, command: Sequence[str]) -> Streams:
+        return super()._start(("unshare", "--mount", "sh", "-c", _INSIDE, str(self._root), *command))
+
+
+_INSIDE = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+"""In a mount namespace of its own, which is gone with the command."""
 
 
 def _install(root: Path, mirror: str, progress: Progress) -> None:
@@ -195,8 +217,9 @@ def _init(modules: list[str]) -> str:
 
 
 def recipe() -> str:
-    """Changes with whatever goes into an image besides the packages' versions."""
-    parts = (_PACKAGES, _LEFT_OUT, _ALTERNATIVES, _DISK_MODULES, _DISK_MB, _init([]))
+    """Changes with whatever goes into an image besides the versions of Debian's packages."""
+    agents = [f"{name} {found.version}" for name, found in closure().items()]
+    parts = (_PACKAGES, _LEFT_OUT, _ALTERNATIVES, _DISK_MODULES, _DISK_MB, _init([]), agents)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 

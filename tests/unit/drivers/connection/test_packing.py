@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.connection.packing import Runtime
+from resources.libraries.python.drivers.connection.packing import Files, archive
 
 FILES = {"package/__init__.py": b"", "package/module.py": b"print('packed')", "package/other.py": b"print 'Python 2'"}
 
 
 @pytest.mark.parametrize(("compiled", "printed"), [(True, "packed"), (False, "changed")])
 def test_byte_code_of_the_same_python_spares_a_node_the_compiling(compiled: bool, printed: str, tmp_path: Path) -> None:
-    runtime = Runtime("0", "0", FILES, compiled=compiled)
-    with tarfile.open(fileobj=io.BytesIO(runtime.archive())) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (tmp_path / "package/module.py").write_text("print('changed')")  # byte code is used as it is
+    packed = archive({"folder": Files("0", FILES, compiled)})
+    with tarfile.open(fileobj=io.BytesIO(packed)) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (tmp_path / "folder/package/module.py").write_text("print('changed')")  # byte code is used as it is
     argv = [sys.executable, "-B", "-c", "import package.module"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, cwd=tmp_path / "folder", capture_output=True, text=True, check=True)
     assert done.stdout.split() == [printed]

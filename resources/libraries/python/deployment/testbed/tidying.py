@@ -77,7 +77,8 @@ def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
             if each.stale:
                 names = [runtime.name for runtime in each.stale]
                 ask(place.connection, runtimes, {"names": names}, python=place.python)
-                said.append(f"{each.machine}: removed {len(names)} runtime{'s' * (len(names) > 1)} of agents")
+                folders = f"{len(names)} folder{'s' * (len(names) > 1)}"
+                said.append(f"{each.machine}: removed {folders} that agents ran from")
         for each in reversed(found):
             if each.left.prepared and joined:
                 said.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")

@@ -50,40 +50,66 @@ class NodePython:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
-    """Files by their path on the node below the runtime's own folder."""
+class Files:
+    """Files that belong together, by their path on a node below a folder of their own."""
 
     digest: str
     """SHA-256 over all of it, in hexadecimal."""
-    project: str
-    """SHA-256 over this project's sources alone."""
-    files: Mapping[str, bytes]
+    content: Mapping[str, bytes]
     compiled: bool = False
     """Whether byte code for the node's Python comes along: it is the Python of this process."""
 
     @property
     def size_bytes(self) -> int:
-        """Space that it takes when unpacked."""
-        return sum(len(content) for content in self.files.values())
+        """Space that they take when unpacked."""
+        return sum(map(len, self.content.values()))
 
-    def archive(self) -> bytes:
-        """A compressed tar of it. Byte code in it takes 3 s here, and 20 times as long on an emulated machine."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
-            for name, content in chain(self.files.items(), self._byte_code()):
-                entry = tarfile.TarInfo(name)
-                entry.size, entry.mode = len(content), 0o644
-                archive.addfile(entry, io.BytesIO(content))
-        return packed.getvalue()
+    def add_to(self, archive: tarfile.TarFile, folder: str) -> None:
+        """Put them into an archive. Byte code takes 3 s here, and 20 times as long on an emulated machine."""
+        for name, content in chain(self.content.items(), self._byte_code()):
+            entry = tarfile.TarInfo(f"{folder}/{name}")
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
 
     def _byte_code(self) -> Iterator[tuple[str, bytes]]:
         """Byte code that is never compared with its source, see PEP 552."""
-        for name, source in self.files.items() if self.compiled else ():
+        for name, source in self.content.items() if self.compiled else ():
             if name.endswith(".py"):
                 with suppress(SyntaxError):  # packages may have files for another Python
                     code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
                     head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
                     yield cache_from_source(name, optimization=""), head + code
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What an agent runs on: two folders beside each other. The first one has a link `packages` to the other."""
+
+    own: Files
+    """`start.py`, and this project's sources below `project/`."""
+    packages: Files
+    """Others' packages; they stay on a node when this project's sources change."""
+    project: str
+    """SHA-256 over this project's sources alone."""
+
+    @property
+    def name(self) -> str:
+        """Of the folder with the project's sources; another one when any file of either folder differs."""
+        return self.own.digest
+
+    @property
+    def packages_name(self) -> str:
+        """Of the folder with the packages."""
+        return f"packages-{self.packages.digest}"
+
+
+def archive(parts: Mapping[str, Files]) -> bytes:
+    """A compressed tar of files, by the folders that they are to be in."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as made:
+        for folder, files in parts.items():
+            files.add_to(made, folder)
+    return packed.getvalue()
 
 
 def pack(python: NodePython) -> Runtime:
@@ -92,17 +118,20 @@ def pack(python: NodePython) -> Runtime:
     Raises:
         Unsupported: That Python is too old, or there are no packages for it.
     """
+    packages = pack_packages(python)
+    project = sources()
+    own = {"start.py": _START.read_bytes(), **{f"project/{name}": content for name, content in project.items()}}
+    named = [*own.items(), ("packages", packages.digest.encode())]
+    return Runtime(Files(digest(named), own, packages.compiled), packages, digest(project.items()))
+
+
+def pack_packages(python: NodePython) -> Files:
+    """The packages of a runtime alone; raises as `pack` does."""
     if python.version < (3, 11):
         raise Unsupported(f"Python 3.11 or newer is needed, there is {python}; say access.python where another one is")
-    project = sources()
     same = python.soabi == sysconfig.get_config_var("SOABI")
-    packages = dict(_installed() if same else _downloaded(python))
-    files = {
-        "start.py": _START.read_bytes(),
-        **{f"project/{name}": content for name, content in project.items()},
-        **{f"packages/{name}": content for name, content in packages.items()},
-    }
-    return Runtime(digest(files.items()), digest(project.items()), files, compiled=same)
+    files = dict(_installed() if same else _downloaded(python))
+    return Files(digest(files.items()), files, same)
 
 
 def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribution]:

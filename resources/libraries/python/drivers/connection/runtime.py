@@ -1,4 +1,4 @@
-"""Brings to a node what an agent needs, once for each version of it: sources, and packages for the node's own Python.
+"""Brings to a node what an agent needs, each once for each version of it: sources, and packages for the node's Python.
 
 It lies in a folder of root's, as the agent has root's rights and nobody else may change what it runs. Nothing of the
 controller's file system has to be there.
@@ -6,12 +6,21 @@ controller's file system has to be there.
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any
 
-from resources.libraries.python.drivers.connection.packing import MODULES, NATIVE_MODULES, NodePython, Runtime, pack
+from resources.libraries.python.drivers.connection.packing import (
+    MODULES,
+    NATIVE_MODULES,
+    Files,
+    NodePython,
+    Runtime,
+    archive,
+    pack,
+    pack_packages,
+)
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.roles.connection import Connection, Done
 
@@ -38,7 +47,7 @@ class Runtimes:
         """
         self._folder = folder
         self._packed: dict[NodePython, Runtime] = {}
-        self._archives: dict[str, bytes] = {}
+        self._archives: dict[frozenset[str], bytes] = {}
         self._packing = Lock()
 
     def install(self, connection: Connection, python: str) -> tuple[Runtime, PurePosixPath]:
@@ -63,9 +72,19 @@ class Runtimes:
                 except Unsupported as error:
                     raise Unsupported(f"{connection.name}: {error}") from error
             runtime = self._packed[node]
-        if runtime.digest not in have:
-            self._unpack(connection, python, runtime)
-        return runtime, self._folder / runtime.digest / "start.py"
+        wanted = {runtime.name: runtime.own, runtime.packages_name: runtime.packages}
+        parts = {name: files for name, files in wanted.items() if name not in have}
+        if runtime.name in parts and not self._unpack(connection, python, runtime, parts):
+            self._unpack(connection, python, runtime, wanted)  # somebody has just removed the packages
+        return runtime, self._folder / runtime.name / "start.py"
+
+    def install_packages(self, connection: Connection, python: str) -> None:
+        """Bring the packages alone: the first run then brings the sources only. Otherwise as `install`."""
+        node, have = self._probe(connection, python)
+        packages = pack_packages(node)
+        runtime = Runtime(Files("", {}), packages, "")
+        if runtime.packages_name not in have:
+            self._unpack(connection, python, runtime, {runtime.packages_name: packages})
 
     def _probe(self, connection: Connection, python: str) -> tuple[NodePython, list[str]]:
         try:
@@ -81,28 +100,47 @@ class Runtimes:
         node = NodePython(tuple(found["version"]), found["machine"], found["soabi"], tuple(found["libc"]))
         return node, found["have"]
 
-    def _unpack(self, connection: Connection, python: str, runtime: Runtime) -> None:
+    def _unpack(self, connection: Connection, python: str, runtime: Runtime, parts: Mapping[str, Files]) -> bool:
+        """Send these parts, try them there; False when packages that were there before are gone."""
         with self._packing:
-            if runtime.digest not in self._archives:
-                self._archives[runtime.digest] = runtime.archive()
-            archive = self._archives[runtime.digest]
-        needed = int(runtime.size_bytes * _COMPILED)
-        _log.info("%s: installing %d MB of sources and packages", connection.name, runtime.size_bytes // 10**6)
-        tried = NATIVE_MODULES if runtime.compiled else MODULES
-        words = [str(self._folder), runtime.digest, str(needed), str(_KEPT), *tried]
+            if (key := frozenset(parts)) not in self._archives:
+                self._archives[key] = archive(parts)
+            packed = self._archives[key]
+        size = sum(files.size_bytes for files in parts.values())
+        needed = int(size * _COMPILED)
+        what = "sources and packages" if runtime.packages_name in parts else "sources"
+        _log.info("%s: installing %d MB of %s", connection.name, size // 10**6, what)
+        words = [
+            str(self._folder),
+            runtime.name,
+            runtime.packages_name,
+            str(needed),
+            str(_KEPT),
+            *_tried(runtime, parts),
+        ]
         where = f"{connection.name}: {self._folder}"
         try:
-            done = _run(connection, python, _UNPACK, words, archive)
+            done = _run(connection, python, _UNPACK, words, packed)
         except CommandFailed as error:
             reason = _last_line(error.stderr)
             raise CsitError(f"{where}: what an agent runs on cannot be installed: {reason}") from error
         match _answer(connection, done.stdout):
+            case {"problem": "packages"} if runtime.packages_name not in parts:
+                return False
             case {"problem": "space", "free": free}:
                 raise Unsupported(f"{where} needs {needed} bytes for what an agent runs on, {free} are free there")
             case {"problem": "trial", "said": said}:
                 raise Unsupported(f"{where}: the packages of this machine do not work there: {said}")
             case {"problem": _, "said": said}:
                 raise CsitError(f"{where}: what an agent runs on cannot be installed: {said}")
+        return True
+
+
+def _tried(runtime: Runtime, parts: Mapping[str, Files]) -> Sequence[str]:
+    """Modules that a node imports before a runtime gets its name."""
+    if runtime.name in parts and not runtime.packages.compiled:
+        return MODULES
+    return NATIVE_MODULES if runtime.packages_name in parts else ()
 
 
 def _run(connection: Connection, python: str, script: Path, words: Sequence[str], more: bytes = b"") -> Done:

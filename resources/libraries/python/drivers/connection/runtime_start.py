@@ -1,4 +1,4 @@
-"""Lies on a node beside `project/` and `packages/` and starts an agent from them, whatever else its Python has.
+"""Lies on a node beside `project/` and a link `packages`, and starts an agent from them, whatever else its Python has.
 
 python3 -I start.py ARGUMENTS...: the agent. python3 -I start.py --try MODULES...: whether they can be imported.
 """
@@ -18,5 +18,6 @@ if sys.argv[1:2] == ["--try"]:
     for name in sys.argv[2:]:
         importlib.import_module(name)
 else:
-    os.utime(here)  # it is in use: others are older
+    for path in (here, here / "packages"):
+        os.utime(path)  # it is in use: others are older
     runpy.run_module("resources.libraries.python.deployment.agent", run_name="__main__")

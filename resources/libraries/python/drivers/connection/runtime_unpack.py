@@ -1,10 +1,12 @@
-"""Runs on a node: unpacks a runtime from standard input, tries it, and gives it its name only then.
+"""Runs on a node: unpacks folders of a runtime from standard input, tries them, and gives them their names only then.
 
-Arguments: FOLDER DIGEST BYTES KEPT MODULES... Writes one JSON object: empty, or with `problem` and numbers.
+Arguments: FOLDER RUNTIME PACKAGES BYTES KEPT MODULES..., where RUNTIME and PACKAGES are names of folders, RUNTIME may
+be empty, and each is in the archive or there already. Writes one JSON object: empty, or with `problem` and numbers.
 Whatever goes wrong, nothing is left. Others may do the same at the same time; the first one wins.
 """
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -13,11 +15,15 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-folder, digest, needed, kept, modules = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:]
-target = folder / digest
+folder, name, packages = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+needed, kept, modules = int(sys.argv[4]), int(sys.argv[5]), sys.argv[6:]
+LINK = "packages"
+"""Of a runtime, to its packages."""
 DAY_S = 86400
 _SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 """Python 3.11.4 and newer."""
@@ -33,46 +39,86 @@ def install() -> dict[str, object]:
     """Unpack, try, rename."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if free() < needed:
-        prune(1)  # the one that was used last may be in use now
+        with locked():
+            prune(1)  # the one that was used last may be in use now
     if free() < needed:
         return {"problem": "space", "free": free()}
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
         with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
             archive.extractall(new, **_SAFELY)  # noqa: S202 - the controller packed it
-        new.chmod(0o755)
-        tried = subprocess.run(
-            [sys.executable, "-I", new / "start.py", "--try", *modules],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
-        )  # fmt: skip
-        if tried.returncode:
+        parts = list(new.iterdir())
+        for part in parts:
+            part.chmod(0o755)
+        if packages not in {part.name for part in parts}:
+            (new / packages).symlink_to(Path("..", packages))
+        if name:
+            (new / name / LINK).symlink_to(Path("..", packages))
+        tried = try_modules(new) if modules else None
+        if tried is not None and tried.returncode:
             said = tried.stdout.decode(errors="replace").strip().splitlines()
             return {"problem": "trial", "said": said[-1] if said else "nothing"}
-        if not target.is_dir():
-            new.rename(target)
+        return rename(parts)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             return {"problem": "space", "free": free()}
-        if not target.is_dir():
-            return {"problem": "system", "said": f"{error.filename or folder}: {error.strerror}"}
+        return {"problem": "system", "said": f"{error.filename or folder}: {error.strerror}"}
     except (tarfile.TarError, EOFError) as error:
         return {"problem": "archive", "said": str(error)}
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def try_modules(new: Path) -> subprocess.CompletedProcess[bytes]:
+    """Import modules from what was unpacked."""
+    start = [str(new / name / "start.py"), "--try"] if name else ["-c", IMPORT, str(new / packages)]
+    return subprocess.run(
+        [sys.executable, "-I", *start, *modules],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+    )  # fmt: skip
+
+
+IMPORT = "import importlib, sys; sys.path.insert(0, sys.argv[1]); [*map(importlib.import_module, sys.argv[2:])]"
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Nobody else gives or takes names meanwhile: packages have no runtime for a moment."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def rename(parts: list[Path]) -> dict[str, object]:
+    """Give folders their names, packages first, and remove old ones."""
+    with locked():
+        for part in sorted(parts, key=lambda part: part.name != packages):
+            if not (folder / part.name).is_dir():
+                part.rename(folder / part.name)
+        if not (folder / packages).is_dir():
+            shutil.rmtree(folder / name, ignore_errors=True)
+            return {"problem": "packages"}
+        os.utime(folder / (name or packages))
+        prune(kept)
     return {}
 
 
 def prune(keep: int) -> None:
-    """Remove runtimes that were used longest ago, and what was never finished; so many are kept."""
+    """Remove runtimes that were used longest ago, packages without a runtime, and what was never finished.
+
+    So many runtimes are kept.
+    """
     ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
-    finished = sorted((path for path in ages if not path.name.startswith(".")), key=ages.__getitem__)
+    runtimes = [path for path in ages if not path.name.startswith((".", f"{LINK}-"))]
+    finished = sorted(runtimes, key=ages.__getitem__)
+    needed_by = {os.path.realpath(path) for path in (folder / packages, *(each / LINK for each in finished[:keep]))}
     stale = [path for path in ages if path.name.startswith(".") and ages[path] > DAY_S]
+    stale += [path for path in ages if path.name.startswith(f"{LINK}-") and os.path.realpath(path) not in needed_by]
     for path in stale + finished[keep:]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-answer = install()
-if not answer:
-    os.utime(target)
-    prune(kept)
-print(json.dumps(answer))
+print(json.dumps(install()))

@@ -191,11 +191,17 @@ class LeftProcess(Frozen):
 
 
 class StoredRuntime(Frozen):
-    """What an agent runs on."""
+    """A folder that agents ran from: this project's sources, or packages."""
 
     name: str
     mb: int
     unused_days: float
+
+    @property
+    def title(self) -> str:
+        """Such as `runtime 0123456789ab`."""
+        kind, _, digest = self.name.rpartition("-")
+        return f"{kind or 'runtime'} {digest[:12]}"
 
 
 class Prepared(Frozen):
