@@ -172,7 +172,7 @@ def arguments(
     kvm = accelerator == "kvm"
     sockets, memory = len(machine.numa), sum(node.memory_mb for node in machine.numa)
     argv = [QEMU, "-name", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
-    argv += ["-machine", "q35,kernel-irqchip=split", "-device", "intel-iommu,intremap=on,caching-mode=on"]
+    argv += ["-machine", "q35,kernel-irqchip=split", "-device", "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"]
     tcg = ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATIONS_MB}", "-cpu", _CPU]
     argv += ["-accel", "kvm", "-cpu", "host"] if kvm else tcg
     counts = f"sockets={sockets},cores={machine.cores},threads={machine.threads}"
