@@ -157,3 +157,14 @@ def test_the_line_of_the_boot_loader_keeps_what_else_is_in_it() -> None:
     )
     booted = "quiet isolcpus=1-3,9-11 nohz_full=1-3,9-11 rcu_nocbs=1-3,9-11 intel_iommu=on iommu=pt"
     assert prepared(machine={"command_line": booted}).boot == ""
+
+
+def test_isolation_that_is_wider_than_plans_need_is_kept() -> None:
+    flags, more = "isolcpus=managed_irq,domain,1-3,9-15", "nohz_full=1-3,9-15 rcu_nocbs=1-3,9-15"
+    there = {"command_line": f"{flags} {more} intel_iommu=on iommu=pt", "cpu": {"isolated": "1-3,9-15"}}
+    found = prepared(machine=there)
+    assert found.boot == ""
+    assert "CPUs of interrupt 24: 0-15 -> 0,4-8" in [line.partition(" (away")[0] for line in lines(found)]
+    assert "kernel.watchdog_cpumask: 0-15 -> 0,4-8 (its timer interrupts no CPU of data threads)" in lines(found)
+    part = {"command_line": "isolcpus=1-5 intel_iommu=on iommu=pt"}
+    assert "isolcpus=1-5,9-11 nohz_full=1-3,9-11" in prepared(machine=part).boot

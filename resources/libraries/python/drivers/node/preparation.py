@@ -79,7 +79,9 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
             the smallest cell.
     """
     data = _data_cpus(topology, name, facts)
-    others = sorted({row[0] for row in facts.machine.cpu.rows} - data)
+    there, isolated = {row[0] for row in facts.machine.cpu.rows}, listed(facts.machine.cpu.isolated)
+    # An administrator may have isolated more than plans use. Interrupts stay off those too, where there are others.
+    others = sorted(there - data - isolated or there - data)
     rows = [
         *_huge_pages(topology, name, facts, files, cells),
         *_frequency(files),
@@ -199,7 +201,7 @@ def _interrupts(files: Files, data: Collection[int], others: Collection[int]) ->
         if path.endswith("/smp_affinity_list"):
             now = listed(files[path])
             if now & set(data):
-                yield Setting(path, ranges(now - set(data) or others), why)
+                yield Setting(path, ranges(sorted(now & set(others)) or others), why)
     path = "/proc/irq/default_smp_affinity"
     if path in files and int(files[path].replace(",", ""), 16) & _bits(data):
         yield Setting(path, _mask(others, like=files[path]), why)
@@ -242,15 +244,27 @@ def _maps(files: Files) -> Iterator[Setting]:
         yield Setting(path, value, f"DPDK maps each of {pages} huge pages by itself")
 
 
+def _isolating(key: str, data: Collection[int], words: Iterable[str]) -> str:
+    """A parameter with a list of CPUs: the kernel's own where it has them all, else one with those as well."""
+    isolated: set[int] = set()
+    for word in words:
+        if word.startswith(f"{key}="):  # such as isolcpus=managed_irq,domain,2-7,10
+            parts = word.removeprefix(f"{key}=").split(",")
+            isolated = set(listed(",".join(part for part in parts if part[:1].isdigit())))
+            if isolated.issuperset(data):
+                return word
+    return f"{key}={ranges(sorted(isolated.union(data)))}"
+
+
 def _boot(topology: Topology, name: str, facts: Facts, files: Files, data: Collection[int]) -> str:
     """GRUB's line with what the kernel's command line lacks; what the node's own line has besides is kept."""
-    node, cpus = topology.nodes[name], ranges(data)
-    wanted = [f"{key}={cpus}" for key in ("isolcpus", "nohz_full", "rcu_nocbs") if data]
+    node = topology.nodes[name]
+    there = (facts.machine.command_line or "").split()
+    wanted = [_isolating(key, data, there) for key in ("isolcpus", "nohz_full", "rcu_nocbs") if data]
     if uses_dpdk(topology, name) or any(port.pci_address for port in node.interfaces.values()):
         model = (facts.machine.cpu.model or "").upper()
         wanted += ["intel_iommu=on"] if "INTEL" in model or "XEON" in model else []
         wanted += ["iommu=pt"]
-    there = (facts.machine.command_line or "").split()
     memory = node.memory if isinstance(node, DutNode) and isinstance(node.memory, tuple) else ()
     big = sum(row.hugepages_1gb for row in memory)
     if big and "hugepagesz=1G" not in there:
