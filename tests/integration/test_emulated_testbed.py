@@ -104,24 +104,37 @@ def test_doctor_names_a_port_that_is_on_another_numa_node(emulated: Emulated, tm
     }
 
 
-def test_a_testbed_is_reserved_and_released(emulated: Emulated) -> None:
+READ = """
+for name in kernel/nmi_watchdog kernel/numa_balancing kernel/randomize_va_space kernel/watchdog_cpumask; do
+    echo "$name $(cat /proc/sys/$name)"
+done
+cat /sys/devices/system/node/node*/hugepages/*/nr_hugepages
+for file in /proc/irq/*/smp_affinity_list; do echo "$file $(cat $file)"; done
+"""
+"""What `prepare` changes on such a machine."""
+
+
+def test_a_testbed_is_reserved_and_prepared_and_all_put_back(emulated: Emulated) -> None:
     topology = str(emulated.topology)
-    reserved = csit("reserve", topology, "--reason", "a test", "--lease", "5m")
-    assert reserved.returncode == 0, reserved.stderr
-    token = reserved.stdout.strip().partition("=")[2]
+    before = {name: emulated.shell(name, READ) for name in emulated.nodes}
+    prepared = csit("prepare", topology, "--reason", "a test", "--lease", "5m")
+    assert prepared.returncode == 0, prepared.stderr
+    token = prepared.stdout.strip().partition("=")[2]
     try:
-        shown = csit("status", topology).stdout
-        assert shown.count("a test") == 2
-        assert csit("reserve", topology, "--reason", "another").returncode != 0
+        said = prepared.stderr
+        assert "DUT1: kernel.randomize_va_space: 2 -> 0" in said
+        assert "needs a restart" not in said, "its CPUs are isolated from its start on"
+        assert "watchdog_cpumask" not in said
+        now = emulated.shell("DUT1", READ)
+        assert "kernel/randomize_va_space 0" in now
+        data = [line for line in now.splitlines() if line.startswith("/proc/irq") and line.endswith(" 0-1,8-9")]
+        assert data, "interrupts are neither on CPUs of data threads nor on others that are isolated"
+        refused = csit("reserve", topology, "--reason", "another")
+        assert refused.returncode != 0
+        assert "a test" in refused.stderr
     finally:
         released = csit("release", topology, token=token)
     assert released.returncode == 0, released.stderr
+    assert "kernel.randomize_va_space: 0 -> 2" in released.stdout + released.stderr
+    assert {name: emulated.shell(name, READ) for name in emulated.nodes} == before
     assert csit("status", topology).stdout.count(": free") == 2
-
-
-def test_a_machine_comes_back_from_a_reset_with_its_names_and_keys(emulated: Emulated) -> None:
-    before = emulated.boot_id("TG")
-    links = emulated.run("TG", "ls", "/sys/class/net")
-    emulated.reboot("TG")
-    assert emulated.boot_id("TG") != before
-    assert emulated.run("TG", "ls", "/sys/class/net") == links

@@ -5,6 +5,7 @@ be empty, and each is in the archive or there already. Writes one JSON object: e
 Whatever goes wrong, nothing is left. Others may do the same at the same time; the first one wins.
 """
 
+import ctypes
 import errno
 import fcntl
 import json
@@ -58,6 +59,7 @@ def install() -> dict[str, object]:
         if tried is not None and tried.returncode:
             said = tried.stdout.decode(errors="replace").strip().splitlines()
             return {"problem": "trial", "said": said[-1] if said else "nothing"}
+        flush(new)
         return rename(parts)
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -67,6 +69,16 @@ def install() -> dict[str, object]:
         return {"problem": "archive", "said": str(error)}
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def flush(path: Path) -> None:
+    """See that files are on disk: a node that loses power has whole ones under their name, or none."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), "cannot be written to disk", str(path))
+    finally:
+        os.close(descriptor)
 
 
 def try_modules(new: Path) -> subprocess.CompletedProcess[bytes]:
@@ -102,6 +114,7 @@ def rename(parts: list[Path]) -> dict[str, object]:
             shutil.rmtree(folder / name, ignore_errors=True)
             return {"problem": "packages"}
         os.utime(folder / (name or packages))
+        flush(folder)
         prune(kept)
     return {}
 
