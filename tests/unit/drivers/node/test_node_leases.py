@@ -58,6 +58,12 @@ def test_asking_twice_with_one_token_is_one_lease() -> None:
     assert said["won"] and state["holder"]["since"] == held_by_ann()["holder"]["since"]
 
 
+def test_asking_again_never_cuts_a_longer_lease_short() -> None:
+    state, said = decide(held_by_ann(), claim("ann", 10.0), at(1010))
+    assert said["won"] and said["holder"]["left_s"] == 90
+    assert not decide(state, claim("bob"), at(1050))[1]["won"]
+
+
 def test_a_renewal_never_cuts_a_longer_lease_short() -> None:
     state = decide({}, claim("ann", 3600, heartbeat=False), at(0))[0]
     said = decide(state, {"do": "renew", "token": "ann", "lease_s": 120}, at(10))[1]

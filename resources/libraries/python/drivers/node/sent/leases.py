@@ -76,9 +76,11 @@ def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[di
     if holder is not None and not mine and not ended and _left_s(holder, now) > 0:
         return state, {"won": False, "holder": _shown(holder, now)}
     given = {key: asked[key] for key in ("testbed", "owner", "pid", "reason", "heartbeat")}
-    # Asked twice with one token: the answer was lost on its way. It is the same lease then.
+    # Asked twice with one token: the answer was lost on its way, or will still come. It is the same lease then, and not
+    # a shorter one, as the holder may go by the first answer.
     given.update(digest=_digest(asked), since=holder["since"] if holder and mine else _calendar(now.calendar_s))
-    after = dict(state, holder=_until(given, asked["lease_s"], now))
+    lease_s = max(asked["lease_s"], _left_s(holder, now)) if holder and mine else asked["lease_s"]
+    after = dict(state, holder=_until(given, lease_s, now))
     took_over = None
     if holder is not None and not mine:
         took_over = _shown(holder, now)
