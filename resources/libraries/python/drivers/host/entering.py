@@ -63,12 +63,16 @@ def _join(container: int) -> None:
     folder = os.getcwd()  # noqa: PTH109 - as above
     libc = ctypes.CDLL(None, use_errno=True)
     try:
-        descriptor = os.pidfd_open(container)
+        descriptor, root = os.pidfd_open(container), os.open(f"/proc/{container}/root", os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         sys.exit(f"the container has ended: process {container}: {error.strerror}")
     if libc.setns(descriptor, CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC):
         sys.exit(f"the container of process {container} cannot be entered: {os.strerror(ctypes.get_errno())}")
     os.close(descriptor)
+    # The namespace has another root where a runtime could not exchange it, such as below a chroot.
+    os.chdir(root)
+    os.chroot(".")
+    os.close(root)
     try:
         os.chdir(folder)
     except OSError:
