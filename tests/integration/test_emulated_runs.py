@@ -89,9 +89,10 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     assert row.ndr
     assert row.pdr
     assert row.ndr.complete
-    assert row.ndr.throughput_pps
-    assert row.pdr.throughput_pps
-    assert 100 < row.ndr.throughput_pps <= row.pdr.throughput_pps
+    # The throughput at one and the same load is lower for PDR, which may have counted trials with losses.
+    assert row.ndr.lower_pps
+    assert row.pdr.lower_pps
+    assert 100 < row.ndr.lower_pps <= row.pdr.lower_pps
     assert row.facts["vswitch"]["physical ports"] == ", ".join(
         f"0000:4{number}:00.0 by DPDK (vfio-pci)" for number in (1, 2)
     )
