@@ -55,8 +55,6 @@ def _print(found: Found) -> None:
     for each in found.stale:
         typer.echo(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
     for named in left.unclaimed:
-        typer.echo(
-            f"{name}: network namespace {named}, which nobody wrote down; if it is of no use: ip netns del {named}"
-        )
+        typer.echo(f"{name}: network namespace {named} is not on record; if it is not in use: ip netns del {named}")
     if found.clean and not left.in_use:
         typer.echo(f"{name}: nothing is left")

@@ -67,6 +67,6 @@ def test_cleanup_after_a_run_was_killed(lab: labs.Lab, tmp_path: Path) -> None:
     assert not [line for line in node.processes().values() if line.startswith("sleep 1234")]
     assert csit("release", path, token=token).returncode == 0
     everything = csit("cleanup", path, "--yes", "--runtimes")
-    assert "DUT1: removed 2 folders that agents ran from" in everything.stdout
+    assert "DUT1: removed 2 folders of agent runtimes" in everything.stdout
     assert node.run("ls", "-A", RUNTIMES) == ""
     assert csit("status", path).stdout == "TG: free\nDUT1: free\n"

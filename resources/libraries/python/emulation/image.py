@@ -57,7 +57,7 @@ _NETWORK_MODULES = ("virtio_net", "e1000e", "vmxnet3", "tun")
 _DISK_MB = 3072
 """Size of the disk; what is empty takes no space."""
 _FILE_SYSTEM = ("-q", "-J", "size=16", "-E", "lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0")
-"""With a journal, as machines are reset: without, blocks of files that were written before got into others after it."""
+"""With a journal: without one, a reset left files with blocks of other files."""
 _FREE_MB = 2500
 """Free space that making it takes."""
 _WITHIN_S = 3600.0

@@ -65,7 +65,7 @@ def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> Non
     first = lateness.quiet_s
     assert not lateness.begin((0, 0))
     lateness.end((90, 100), (100, 100), (90, 100))
-    assert not lateness.begin((92, 100)), "some packets are nobody's"
+    assert not lateness.begin((92, 100)), "a few stray packets are tolerated"
     assert lateness.quiet_s == first
     assert lateness.begin((100, 100))
     assert lateness.quiet_s == 2 * first

@@ -78,7 +78,7 @@ def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
                 names = [runtime.name for runtime in each.stale]
                 ask(place.connection, runtimes, {"names": names}, python=place.python)
                 folders = f"{len(names)} folder{'s' * (len(names) > 1)}"
-                said.append(f"{each.machine}: removed {folders} that agents ran from")
+                said.append(f"{each.machine}: removed {folders} of agent runtimes")
         for each in reversed(found):
             if each.left.prepared and joined:
                 said.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")

@@ -51,7 +51,7 @@ class NodePython:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files that belong together, by their path on a node below a folder of their own."""
+    """The files of one folder on a node, by their path in it."""
 
     digest: str
     """SHA-256 over all of it, in hexadecimal."""
@@ -61,11 +61,11 @@ class Files:
 
     @property
     def size_bytes(self) -> int:
-        """Space that they take when unpacked."""
+        """Unpacked size."""
         return sum(map(len, self.content.values()))
 
     def add_to(self, archive: tarfile.TarFile, folder: str) -> None:
-        """Put them into an archive. Byte code takes 3 s here, and 20 times as long on an emulated machine."""
+        """Add them to an archive. Compiling them takes 3 s here, and 20 times as long on an emulated machine."""
         for name, content in chain(self.content.items(), self._byte_code()):
             entry = tarfile.TarInfo(f"{folder}/{name}")
             entry.size, entry.mode = len(content), 0o644
@@ -83,28 +83,28 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What an agent runs on: two folders beside each other. The first one has a link `packages` to the other."""
+    """Two folders that an agent runs from: the sources, with a symbolic link `packages`, and the packages."""
 
     own: Files
     """`start.py`, and this project's sources below `project/`."""
     packages: Files
-    """Others' packages; they stay on a node when this project's sources change."""
+    """Third-party packages; they stay on a node when the sources change."""
     project: str
     """SHA-256 over this project's sources alone."""
 
     @property
     def name(self) -> str:
-        """Of the folder with the project's sources; another one when any file of either folder differs."""
+        """Folder of the sources; depends on every file of both folders."""
         return self.own.digest
 
     @property
     def packages_name(self) -> str:
-        """Of the folder with the packages."""
+        """Folder of the packages."""
         return f"packages-{self.packages.digest}"
 
 
 def archive(parts: Mapping[str, Files]) -> bytes:
-    """A compressed tar of files, by the folders that they are to be in."""
+    """Return a compressed tar of files by target folder."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as made:
         for folder, files in parts.items():
@@ -126,7 +126,7 @@ def pack(python: NodePython) -> Runtime:
 
 
 def pack_packages(python: NodePython) -> Files:
-    """The packages of a runtime alone; raises as `pack` does."""
+    """Return the packages of a runtime alone; raises as `pack` does."""
     if python.version < (3, 11):
         raise Unsupported(f"Python 3.11 or newer is needed, there is {python}; say access.python where another one is")
     same = python.soabi == sysconfig.get_config_var("SOABI")

@@ -75,11 +75,11 @@ class Runtimes:
         wanted = {runtime.name: runtime.own, runtime.packages_name: runtime.packages}
         parts = {name: files for name, files in wanted.items() if name not in have}
         if runtime.name in parts and not self._unpack(connection, python, runtime, parts):
-            self._unpack(connection, python, runtime, wanted)  # somebody has just removed the packages
+            self._unpack(connection, python, runtime, wanted)  # another controller has just removed the packages
         return runtime, self._folder / runtime.name / "start.py"
 
     def install_packages(self, connection: Connection, python: str) -> None:
-        """Bring the packages alone: the first run then brings the sources only. Otherwise as `install`."""
+        """Install the packages alone, so that the first run sends the sources only. Raises as `install` does."""
         node, have = self._probe(connection, python)
         packages = pack_packages(node)
         runtime = Runtime(Files("", {}), packages, "")
@@ -101,7 +101,7 @@ class Runtimes:
         return node, found["have"]
 
     def _unpack(self, connection: Connection, python: str, runtime: Runtime, parts: Mapping[str, Files]) -> bool:
-        """Send these parts, try them there; False when packages that were there before are gone."""
+        """Send and try these parts; False when the packages that the probe found have been removed since."""
         with self._packing:
             if (key := frozenset(parts)) not in self._archives:
                 self._archives[key] = archive(parts)
@@ -137,7 +137,7 @@ class Runtimes:
 
 
 def _tried(runtime: Runtime, parts: Mapping[str, Files]) -> Sequence[str]:
-    """Modules that a node imports before a runtime gets its name."""
+    """Modules that a node imports before the runtime is renamed into place."""
     if runtime.name in parts and not runtime.packages.compiled:
         return MODULES
     return NATIVE_MODULES if runtime.packages_name in parts else ()

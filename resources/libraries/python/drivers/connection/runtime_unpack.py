@@ -72,7 +72,7 @@ def install() -> dict[str, object]:
 
 
 def flush(path: Path) -> None:
-    """See that files are on disk: a node that loses power has whole ones under their name, or none."""
+    """Flush the file system, so that a power loss leaves complete files or none."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
@@ -95,7 +95,7 @@ IMPORT = "import importlib, sys; sys.path.insert(0, sys.argv[1]); [*map(importli
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Nobody else gives or takes names meanwhile: packages have no runtime for a moment."""
+    """Hold the lock for renaming and pruning: between two renames packages have no runtime, and would be pruned."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -105,7 +105,7 @@ def locked() -> Iterator[None]:
 
 
 def rename(parts: list[Path]) -> dict[str, object]:
-    """Give folders their names, packages first, and remove old ones."""
+    """Rename the folders into place, packages first, and prune old ones."""
     with locked():
         for part in sorted(parts, key=lambda part: part.name != packages):
             if not (folder / part.name).is_dir():

@@ -87,7 +87,7 @@ def remove_layers(engine: Engine) -> None:
     kept = set(call(engine, engines.all_of(engine)).split())
     gone = [layer for layer in layers if layer.name not in kept]
     for place in _mounted_below(gone):
-        # Lazily: what still has a file open in there keeps the mount until it ends, and nobody else sees it.
+        # Lazily, as a process may still have files open there: the mount goes when it exits.
         call(engine, ["umount", "--lazy", str(place)])
     if left := _mounted_below(gone):
         raise CsitError(f"{left[0]} cannot be unmounted")

@@ -191,7 +191,7 @@ class LeftProcess(Frozen):
 
 
 class StoredRuntime(Frozen):
-    """A folder that agents ran from: this project's sources, or packages."""
+    """A folder of an agent runtime: sources or packages."""
 
     name: str
     mb: int

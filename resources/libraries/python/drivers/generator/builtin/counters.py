@@ -12,7 +12,7 @@ _QUIET_S = 0.025
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
 _MOST_QUIET_S = 0.4
 _STRAY = 2
-"""Packets that are nobody's: a system under test may send some of its own, such as for neighbours."""
+"""Packets beyond those sent that are not taken as late: a system under test sends some itself, such as ARP."""
 _NONE_YET_S = 1.0
 """The first packets through a system that is just deployed, or emulated, have come 70 ms late and later."""
 _SETTLE_S = 2.0
@@ -76,9 +76,9 @@ class Counters:
 
 
 class Lateness:
-    """How long packets of a trial are waited for after the last one: longer once they were seen to come later.
+    """Adaptive quiet time at the end of a trial: it doubles whenever packets arrive after it.
 
-    Packets that are late for one trial are counted for the next: that hides its losses, and the former has too many.
+    A late packet is counted as lost in its own trial and received in the next one, where it hides a loss.
     """
 
     def __init__(self) -> None:
@@ -86,13 +86,13 @@ class Lateness:
         self._last: tuple[int, ...] = ()
 
     def begin(self, before: Sequence[int]) -> bool:
-        """Tell counters before a trial; whether packets of the one before have come since it ended."""
+        """Take the counters before a trial; return whether packets have arrived since the previous one ended."""
         late = any(now - then > _STRAY for now, then in zip(before, self._last, strict=False))
         self._grow(late)
         return late
 
     def end(self, received: Sequence[int], sent: Sequence[int], after: tuple[int, ...]) -> None:
-        """Tell what was received and sent in a trial, and counters at its end."""
+        """Take the packets received and sent in a trial, and the counters at its end."""
         self._grow(any(have - most > _STRAY for have, most in zip(received, sent, strict=True)))
         self._last = after
 
