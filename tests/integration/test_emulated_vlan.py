@@ -35,7 +35,8 @@ def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> N
     done = run_robot(tmp_path / "out", *options, "--suite", "csc-mrr", seconds=_RUN_WITHIN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = results(tmp_path / "out")
-    assert row.passed and not row.broken and row.mrr and row.mrr.mean_pps > 0 and row.plan
+    assert row.passed and not row.broken, done.stdout
+    assert row.mrr and row.mrr.mean_pps > 0 and row.plan
     assert row.plan.suite_id.startswith("dot1q-")
     assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
     ends = [port for link in row.plan.links for port in (link.a, link.b) if port.nic]
@@ -54,6 +55,9 @@ def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> N
         assert state(emulated, name) == was
         assert emulated.shell(name, "ip netns") == ""
         assert emulated.shell(name, "ip link show type vlan") == ""
+        # They outlive the run. With names of its use, no later run with other names would find them.
+        threads = emulated.shell(name, "cat /proc/[0-9]*/comm | grep ^napi/").split()
+        assert {thread.partition("-")[0] for thread in threads} == {"napi/enp65s0", "napi/enp66s0"}
 
 
 def state(emulated: Emulated, node: str) -> dict[str, Any]:

@@ -9,15 +9,20 @@ from resources.libraries.python.drivers.host.threads import affinity, find_all
 from resources.libraries.python.errors import Unsupported
 
 
-def test_all_threads_of_a_port_are_found(tmp_path: Path) -> None:
-    names = {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194", 9: "napi/csv1p2-8195", 10: "napi/csv1p11-1", 11: "bash"}
+def test_all_threads_of_a_port_are_found_by_either_name(tmp_path: Path) -> None:
+    names = {
+        7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194", 9: "napi/enp65s0-8195", 10: "napi/csv1p11-1", 11: "bash",
+        12: "napi/enp66s0f0n", 13: "napi/enp66s0f1n",  # as kernels before 5.17 show them
+    }  # fmt: skip
     for thread, name in names.items():
         (tmp_path / str(thread)).mkdir()
         (tmp_path / str(thread) / "comm").write_text(f"{name}\n")
-    found = find_all(["csv1p1", "csv1p2"], tmp_path)
-    assert {name: sorted(row) for name, row in found.items()} == {"csv1p1": [7, 8], "csv1p2": [9]}
-    with pytest.raises(Unsupported, match=r"none for csv9p9 in /proc"):
-        find_all(["csv1p1", "csv9p9"], tmp_path)
+    at_home = {"csv1p1": "enp64s0", "csv1p2": "enp65s0", "csv1p3": "enp66s0f0np0", "csv1p4": "enp66s0f1np1"}
+    found = find_all(at_home, tmp_path)
+    expected = {"csv1p1": [7, 8], "csv1p2": [9], "csv1p3": [12], "csv1p4": [13]}
+    assert {name: sorted(row) for name, row in found.items()} == expected
+    with pytest.raises(Unsupported, match=r"none for csv9p9 \(enp9s0\) in /proc"):
+        find_all({"csv1p1": "enp64s0", "csv9p9": "enp9s0"}, tmp_path)
 
 
 def test_one_thread_that_is_gone_is_the_loss_of_its_port() -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host import ethtool, messages, moves, sysfs
@@ -90,6 +90,28 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
         tx_queues=queues.tx if queues else None,
         combined_queues=queues.combined if queues else None,
     )
+
+
+def start_threads(ports: Sequence[Adopted]) -> None:
+    """Give ports threads while they have their own names, in the namespace of the calling thread.
+
+    A thread keeps its name for as long as the driver keeps the queue. With names of one run's use, no later run with
+    other names would find it. A port whose driver makes its queues when it comes up gets its threads only then.
+    """
+    if ports:
+        aside(lambda: _start_threads(ports))
+
+
+def _start_threads(ports: Sequence[Adopted]) -> None:
+    descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sysfs.own_mounts()
+        with sysfs.sysfs_of(descriptor, "this namespace") as root:
+            for port in ports:
+                with suppress(OSError):  # it has no queues yet
+                    sysfs.set_threaded(root, port.device, "1")
+    finally:
+        os.close(descriptor)
 
 
 def take(port: Adopted, home: Netlink, inside: Namespace, mac: str, mtu: int, *, promiscuous: bool) -> int:

@@ -53,9 +53,9 @@ class Cables:
         return frozenset((*whole, *(port.interface for row in self._vlans.values() for port in row)))
 
     @property
-    def physical(self) -> frozenset[str]:
-        """What the physical ports are called in use."""
-        return frozenset(port.receiver for port in self._ports)
+    def physical(self) -> dict[str, str]:
+        """The physical ports after `claim`: what they are called in use, and at home."""
+        return {adopted.interface: adopted.device for adopted in self._adopted}
 
     def claim(self) -> None:
         """Find all of them, and put on record what they are like. Nothing is changed.
@@ -68,6 +68,10 @@ class Cables:
         found = adoption.look([(nic, port.receiver, name_of(port.owner)) for port, nic in rows])
         self._lock.claim_ports(found)
         self._adopted = tuple(found)
+
+    def start_threads(self) -> None:
+        """Let them be received by threads that have the names of the ports at home."""
+        adoption.start_threads(self._adopted)
 
     def take(self, home: Netlink, namespaces: Mapping[str, Namespace]) -> None:
         """Move them into their owners' namespaces, make VLAN devices; all stay down.

@@ -77,7 +77,7 @@ class Fabric:
         self._table = PortTable(self._ports, self._cables.names, self._namespace)
         self._claimed = False
         self._namespaces: dict[str, Namespace] = {}
-        self._threads = DataThreads(self._cables.physical)
+        self._threads = DataThreads()
 
     def start(self) -> None:
         """Make everything, bring it up, give every port its data thread on its planned CPU.
@@ -92,9 +92,10 @@ class Fabric:
         self._machine.claim_namespaces(name_of(owner) for owner in self._owners)
         self._claimed = True
         self._cables.claim()
+        self._cables.start_threads()
         aside(self._make)
         self._machine.confirm_namespaces(name_of(owner) for owner in self._owners)
-        self._threads.place(self._ports, self._plan.cores)
+        self._threads.place(self._ports, self._plan.cores, self._cables.physical)
         wait_until("links", partial(self._not_running, self._table.veths()), _LINKS_WITHIN_S)
         _log.info(
             "made %d namespaces with %d links, took %d physical ports",
@@ -182,7 +183,7 @@ class Fabric:
         if self._claimed:
             self._machine.release_namespaces(name_of(owner) for owner in self._owners)
         self._claimed = False
-        self._threads = DataThreads(self._cables.physical)
+        self._threads = DataThreads()
 
     def change(self, owner: str, requests: Iterable[Request]) -> None:
         """Make changes in an owner's namespace.

@@ -1,6 +1,6 @@
 """The data threads of a machine's ports: found, put on their planned CPUs, watched."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.drivers.host import threads
 from resources.libraries.python.model.core_map import CoreMap
@@ -10,29 +10,26 @@ from resources.libraries.python.model.plan import Port
 class DataThreads:
     """Kernel threads that receive from ports: one for a port that was made here, one or several for a physical one."""
 
-    def __init__(self, physical: Collection[str]) -> None:
-        """Prepare.
-
-        Args:
-            physical: Ports that were not made here.
-        """
-        self._physical = frozenset(physical)
+    def __init__(self) -> None:
+        self._physical: frozenset[str] = frozenset()
         self._found: dict[str, tuple[int, ...]] = {}
         self._receivers: dict[str, str] = {}
 
-    def place(self, ports: Mapping[str, Sequence[Port]], cores: CoreMap) -> None:
+    def place(self, ports: Mapping[str, Sequence[Port]], cores: CoreMap, physical: Mapping[str, str]) -> None:
         """Find the threads of ports and let each run on its planned CPU, before every ordinary thread.
 
         Args:
             ports: By owner.
             cores: Has the owners' CPUs.
+            physical: Ports that were not made here, each with what it is called at home.
 
         Raises:
             Unsupported: They are not to be seen, or cannot be pinned.
         """
+        self._physical = frozenset(physical)
         self._receivers = {port.interface: port.receiver for row in ports.values() for port in row}
         made = threads.find(name for name in self._receivers.values() if name not in self._physical)
-        self._found = {name: (thread,) for name, thread in made.items()} | threads.find_all(self._physical)
+        self._found = {name: (thread,) for name, thread in made.items()} | threads.find_all(physical)
         for owner, row in ports.items():
             cpus = cores.cpus(owner)
             # Ports on a trunk have one receive thread, and so the same data thread in the plan.

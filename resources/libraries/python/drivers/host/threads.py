@@ -11,6 +11,7 @@ from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 
 _NAME = re.compile(r"napi/(.+?)(?:-\d*)?$")
 """`napi/<interface>-<id>`; kernels before 5.17 show its first 15 characters only."""
+_SHOWN = 15
 _DEADLINE_S = 0.5
 
 
@@ -39,28 +40,47 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
     return found
 
 
-def find_all(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
-    """Thread ids of ports that may have several queues, and so several threads each.
+def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
+    """Thread ids of physical ports by interface. One may have several queues, and so several threads.
+
+    A thread keeps the name that its port had when the thread was made, for as long as the driver keeps the queue: until
+    it is unbound, or until the port goes down.
+
+    Args:
+        names: What the ports are called at home, by what they are called in use. Their threads have either name.
+        root: The file system of processes.
 
     Raises:
         Unsupported: A port has none that is to be seen.
     """
-    wanted = set(interfaces)
+    known = {text: interface for interface, device in names.items() for text in (interface, device)}
     found: dict[str, tuple[int, ...]] = {}
 
     def missing() -> str:
         found.clear()
         for entry in os.listdir(root):  # noqa: PTH208 - as below
-            if entry.isdigit() and (match := _NAME.match(name(int(entry), root))) and match[1] in wanted:
-                found[match[1]] = (*found.get(match[1], ()), int(entry))
-        left = sorted(wanted - found.keys())
+            if entry.isdigit() and (interface := _interface(name(int(entry), root), known)):
+                found[interface] = (*found.get(interface, ()), int(entry))
+        left = [f"{interface} ({device})" for interface, device in sorted(names.items()) if interface not in found]
         return f"none for {', '.join(left)}" if left else ""
 
     try:
         wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
     except NotReady as error:
-        raise Unsupported(f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc") from error
+        raise Unsupported(
+            f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc; if threaded NAPI was in use "
+            "there under another name, unbind their driver and bind it again"
+        ) from error
     return found
+
+
+def _interface(thread: str, known: Mapping[str, str]) -> str | None:
+    """The interface that a thread belongs to, by the names of interfaces."""
+    if (match := _NAME.match(thread)) and match[1] in known:
+        return known[match[1]]
+    if len(thread) == _SHOWN:
+        return next((interface for text, interface in known.items() if f"napi/{text}-".startswith(thread)), None)
+    return None
 
 
 def _scan(wanted: set[str], root: Path) -> dict[str, int]:
