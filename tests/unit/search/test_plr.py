@@ -16,7 +16,8 @@ from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 
 CAPACITY_PPS = 0.4 * LINE_PPS
 _RATIO = 1e-3
-BRIEF = profile(f"plr,loss={_RATIO},time=120")
+LONG_ENOUGH = profile(f"plr,loss={_RATIO},time=480")
+"""After 120 s, 18 trials, the estimate of a soft knee is still on its way down, and rounding decides how far it is."""
 
 
 def of_noisy(noise: float) -> float:
@@ -45,7 +46,7 @@ def of_noisy(noise: float) -> float:
 )
 def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> None:
     model = make_model(Simulation(model=name), CAPACITY_PPS)
-    outcome = search(Bench(of_model(model, 3)), profile=BRIEF)
+    outcome = search(Bench(of_model(model, 3)), profile=LONG_ENOUGH)
     assert outcome.goals == ()
     assert outcome.estimate is not None
     assert 0 < outcome.estimate.stdev_pps < 0.1 * truth_pps
@@ -53,7 +54,7 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
     # The functions are smooth: around a sharp edge they are off by a percent or two, whatever the deviation says.
     assert off < max(3 * outcome.estimate.stdev_pps, 0.02 * truth_pps)
     assert not outcome.generator_bound
-    assert outcome.elapsed_s <= BRIEF.duration_max_s
+    assert outcome.elapsed_s <= LONG_ENOUGH.duration_max_s
     durations = [each.trial.duration_s for each in outcome.trials]
     assert durations == pytest.approx([5.1 + 0.1 * number for number in range(len(durations))])
 

@@ -98,6 +98,13 @@ def test_a_system_that_always_loses_is_below_range() -> None:
     assert not outcome.generator_bound
 
 
+def test_a_slow_generator_is_searched_from_a_hundredth_of_its_highest_load() -> None:
+    outcome = search(Bench(capped(2e3)), max_load_pps=75e3)
+    for result, throughput_pps in ((outcome.ndr, 2e3), (outcome.pdr, 2e3 / 0.995)):
+        lower, upper = found(result)
+        assert lower <= throughput_pps <= upper
+
+
 def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:
     def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
         sent, received = capped(1e6)(load_pps, duration_s)
