@@ -25,11 +25,8 @@ SHORT = (
 RING = {"generator": {"driver": "ring", "cores": 1}}
 WITHIN_S = 300.0
 STATE = """
-for device in /sys/bus/pci/devices/*; do
-    echo "driver ${device##*/} $(basename "$(readlink $device/driver)")"
-done
-for link in /sys/class/net/*; do echo "link ${link##*/} $(cat $link/address) $(cat $link/mtu)"; done
-for pages in /sys/devices/system/node/node*/hugepages/*/free_hugepages; do echo "$pages $(cat $pages)"; done
+find /sys/bus/pci/devices/*/ -maxdepth 1 -name driver -printf "%h %l\\n"
+grep -H . /sys/class/net/*/address /sys/class/net/*/mtu /sys/devices/system/node/node*/hugepages/*/free_hugepages
 for folder in /run/netns /dev/hugepages; do ls -A $folder 2>/dev/null || true; done
 cat /run/csit-density/owner.json 2>/dev/null || true
 pgrep -l 'ovs|testpmd' || true
@@ -48,7 +45,7 @@ def wait_for_state(emulated: Emulated, wanted: Mapping[str, str]) -> None:
         changed = {name: set(now[name].splitlines()) ^ set(wanted[name].splitlines()) for name in wanted}
         return "; ".join(f"{name}: {line}" for name, lines in changed.items() for line in sorted(lines))
 
-    wait_until("nodes as they were", missing, WITHIN_S, pause_s=1.0)
+    wait_until("nodes as they were", missing, WITHIN_S, pause_s=2.0)
 
 
 def wait_for_deployment(emulated: Emulated, run: "subprocess.Popen[str]", output: Path, attempts: int) -> None:
@@ -64,7 +61,7 @@ def wait_for_deployment(emulated: Emulated, run: "subprocess.Popen[str]", output
         ready = {"0000:41:00.0", "0000:42:00.0"} < set(seen) and seen[-1].isdigit()  # its pid
         return "" if ready else f"vfio-pci and testpmd on the DUT: {seen}"
 
-    wait_until(f"deployment {attempts}", missing, WITHIN_S, pause_s=0.5)
+    wait_until(f"deployment {attempts}", missing, WITHIN_S, pause_s=2.0)
 
 
 def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated: Emulated, tmp_path: Path) -> None:

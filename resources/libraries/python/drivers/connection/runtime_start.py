@@ -7,6 +7,8 @@ import importlib
 import os
 import runpy
 import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
 
 here = Path(__file__).absolute().parent
@@ -14,6 +16,11 @@ paths = [str(here / "project"), str(here / "packages")]
 sys.path[:0] = paths
 os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # of workers, which are Python processes too
 os.environ["PYTHONNOUSERSITE"] = "1"
+# A tenth of an agent's start: the search for pydantic's plugins, and all that pyroute2's own __init__ imports, of which
+# only the message classes are used.
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+if spec := PathFinder.find_spec("pyroute2", paths):
+    sys.modules["pyroute2"] = module_from_spec(spec)  # made, and not executed
 if sys.argv[1:2] == ["--try"]:
     for name in sys.argv[2:]:
         importlib.import_module(name)
