@@ -159,6 +159,11 @@ def test_nfs_in_containers_forward_on_their_cpus(service_type: str, rows: int, k
         for name, found in programs.items():
             for pid in found:
                 assert_inside(pid, firsts[name])
+        # As much as a favoured thread of the vSwitch, and not before that one is favoured.
+        files = [group / name for group in groups() for name in ("cpu.shares", "cpu.weight.nice")]
+        weights = [file.read_text(encoding="ascii").strip() for file in files if file.exists()]
+        assert len(weights) == len(firsts)
+        assert set(weights) <= {"88761", "-20"}, "in control groups of version 1 or 2"
         with_program = {nf.name for nf in deployment.plan.functions if nf.kind is TESTPMD}
         assert {name for name, found in programs.items() if found} == with_program
         assert deployment.problems() == ()

@@ -6,11 +6,15 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from resources.libraries.python.deployment.parts import Parts
+from resources.libraries.python.deployment.parts import Part, Parts
+from resources.libraries.python.errors import CsitError, NotReady, SystemBroken
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.roles.function import NetworkFunctions
+from resources.libraries.python.roles.generator import TrafficGenerator
+from resources.libraries.python.roles.vswitch import VSwitch
 
 
 class Deployment:
@@ -29,10 +33,29 @@ class Deployment:
             for part in self.parts.in_order():
                 # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
                 stack.callback(part.stop)
-                part.start()
+                try:
+                    part.start()
+                except NotReady as error:
+                    if found := self._problems_before(part):
+                        raise SystemBroken("; ".join((*found, str(error)))) from error
+                    raise
             self._stack = stack.pop_all()
         self.deploy_s = time.monotonic() - begin
         return self
+
+    def _problems_before(self, failed: Part) -> tuple[str, ...]:
+        """What is wrong with parts that were up already: whoever waited may have waited for one that has ended."""
+        roles: tuple[VSwitch | NetworkFunctions | TrafficGenerator, ...]
+        roles = (self.parts.switch, self.parts.functions, self.parts.generator)
+        found: list[str] = []
+        for earlier in roles if failed in roles else ():
+            if earlier is failed:
+                break
+            try:
+                found += earlier.problems()
+            except CsitError as error:
+                found.append(str(error))
+        return tuple(found)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

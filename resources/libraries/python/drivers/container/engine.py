@@ -15,9 +15,6 @@ LABEL = "csit-density"
 """Label of every container, so that no other one is removed."""
 ROOT_IMAGE = "csit-density-root"
 """For Docker, which makes no container of a folder: an image of empty folders, for those of the machine."""
-_MOST_SHARES = "262144"
-"""Of CPU time among groups: threads that poll are favoured among single threads (`polling.favour`), and a group of
-theirs has to be favoured likewise. It matters where cores are shared only."""
 
 _RIGHTS = {
     "podman": ("--privileged",),
@@ -106,7 +103,7 @@ def run(
             fails to set its own defaults.
     """
     words = [*engine.command, "run", "--detach", "--name", wanted.name, *_common(engine, wanted.cpus, limits)]
-    words += ["--cpu-shares", _MOST_SHARES, "--pids-limit", "-1"]
+    words += ["--pids-limit", "-1"]
     words += [word for folder in shared for word in ("--volume", f"{folder}:{folder}")]
     words += _mounted(read_only)
     if engine.name == "podman":

@@ -33,7 +33,11 @@ class ConfinedFunctions:
             self._groups.take_in(self._functions.processes())
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
+        """CPUs on which each interface's data thread may really run.
+
+        It is read when all parts are up, the vSwitch's first: only now containers get the weight that they keep.
+        """
+        self._groups.favour()
         return self._functions.affinity()
 
     def counters(self) -> Mapping[str, InterfaceCounters]:

@@ -128,6 +128,11 @@ class NfGroups:
         """The container of an NF for a program to enter; nothing where there is none."""
         return self._containers.entry(name) if self._containers is not None else NO_ENTRY
 
+    def favour(self) -> None:
+        """Let programs in containers go before ordinary threads, as those without do. The vSwitch's go before them."""
+        if self._containers is not None:
+            self._containers.favour()
+
     def take_in(self, processes: Mapping[str, Iterable[int]]) -> None:
         """Limit the CPU time of programs that run already, by name of the NF; memory that they have is not counted.
 
