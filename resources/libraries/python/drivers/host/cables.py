@@ -53,8 +53,13 @@ class Cables:
         return frozenset((*whole, *(port.interface for row in self._vlans.values() for port in row)))
 
     @property
-    def physical(self) -> dict[str, str]:
-        """The physical ports after `claim`: what they are called in use, and at home."""
+    def physical(self) -> frozenset[str]:
+        """What the physical ports are called in use."""
+        return frozenset(port.receiver for port in self._ports)
+
+    @property
+    def at_home(self) -> dict[str, str]:
+        """What they are called at home, by what they are called in use; after `claim`."""
         return {adopted.interface: adopted.device for adopted in self._adopted}
 
     def claim(self) -> None:

@@ -95,7 +95,7 @@ class Fabric:
         self._cables.start_threads()
         aside(self._make)
         self._machine.confirm_namespaces(name_of(owner) for owner in self._owners)
-        self._threads.place(self._ports, self._plan.cores, self._cables.physical)
+        self._threads.place(self._ports, self._plan.cores, self._cables.at_home)
         wait_until("links", partial(self._not_running, self._table.veths()), _LINKS_WITHIN_S)
         _log.info(
             "made %d namespaces with %d links, took %d physical ports",
