@@ -147,9 +147,9 @@ class NfContainers:
     def favour(self) -> None:
         """Give each container the weight of a favoured thread, the first time. It matters where cores are shared only.
 
-        Threads that poll are favoured among single threads, those of the vSwitch too; a group of theirs has to be
-        favoured likewise. Not before the vSwitch is: a VPP there would wait for its own worker, which
-        gets no time beside an NF that polls, and abort after one second.
+        Polling threads are favoured among single threads, those of the vSwitch too, so a group of them has to be
+        favoured as well. But only after the vSwitch: before, the worker of a VPP vSwitch gets no CPU time beside an NF
+        that polls, and VPP aborts when it has waited for its worker for one second.
         """
         if self._favoured:
             return

@@ -93,10 +93,11 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
 
 
 def start_threads(ports: Sequence[Adopted]) -> None:
-    """Give ports threads while they have their own names, in the namespace of the calling thread.
+    """Switch on threaded NAPI of ports that still have their own names, in the namespace of the calling thread.
 
-    A thread keeps its name for as long as the driver keeps the queue. With names of one run's use, no later run with
-    other names would find it. A port whose driver makes its queues when it comes up gets its threads only then.
+    A thread keeps the name that its port had when the thread was made, and lives as long as the driver's queue. Made
+    under the name that one run uses, it would not be found by a run that uses another one. Where the driver makes its
+    queues when the port comes up, the threads are made only then.
     """
     if ports:
         aside(lambda: _start_threads(ports))

@@ -75,7 +75,7 @@ class Cables:
         self._adopted = tuple(found)
 
     def start_threads(self) -> None:
-        """Let them be received by threads that have the names of the ports at home."""
+        """Switch on threaded NAPI while the ports still have their own names, see `adoption.start_threads`."""
         adoption.start_threads(self._adopted)
 
     def take(self, home: Netlink, namespaces: Mapping[str, Namespace]) -> None:

@@ -43,11 +43,10 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
 def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
     """Thread ids of physical ports by interface. One may have several queues, and so several threads.
 
-    A thread keeps the name that its port had when the thread was made, for as long as the driver keeps the queue: until
-    it is unbound, or until the port goes down.
+    A thread keeps the name that its port had when the thread was made: the port's own, or the one that it has in use.
 
     Args:
-        names: What the ports are called at home, by what they are called in use. Their threads have either name.
+        names: What the ports are called at home, by what they are called in use.
         root: The file system of processes.
 
     Raises:
