@@ -1,1 +1,1 @@
-"""Offline tools over plans and results: `python -m csit_utils --help`."""
+"""Offline tools over plans and results: `./csit --help`."""

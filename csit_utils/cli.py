@@ -48,7 +48,7 @@ def main() -> int:
         2 for bad input, 1 for any other failure; what the command says otherwise.
     """
     try:
-        make_app(sys.argv[1:])()
+        make_app(sys.argv[1:])(prog_name="./csit")
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -57,7 +57,7 @@ def bench(
 
     A measure whose needs are not met here (root, trafgen, MLRsearch) says so and is skipped. Status 1: one failed.
 
-    Example: python -m csit_utils bench --only search_time --json
+    Example: ./csit bench --only search_time --json
     """
     names = [measure.name for measure in MEASURES]
     unknown = [name for name in only or () if name not in names]

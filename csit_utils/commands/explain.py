@@ -14,7 +14,7 @@ def explain(
 ) -> None:
     """Say what a metric is, its unit, how it is measured, and how not to misread it.
 
-    Example: python -m csit_utils explain pdr
+    Example: ./csit explain pdr
     """
     if metric is None:
         width = max(map(len, EXPLANATIONS))

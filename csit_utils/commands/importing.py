@@ -32,9 +32,9 @@ def import_(
     and folders of all these. What is in the dataset already is not added again, whatever its name is now. A file that
     cannot be read in full is named, costs nothing else, and makes the status 1.
 
-    Examples: python -m csit_utils import results/ --into history --label nightly
+    Examples: ./csit import results/ --into history --label nightly
 
-    python -m csit_utils import /archive/2026-11.zip --into history && python -m csit_utils report history -o site
+    ./csit import /archive/2026-11.zip --into history && ./csit report history -o site
     """
     from csit_utils.dataset.batch import Outcome, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.layout import Layout  # noqa: PLC0415 - as above

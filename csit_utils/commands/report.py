@@ -58,11 +58,11 @@ def report(
 
     Where the inputs hold several runs of a testbed, the matrices show the latest one.
 
-    Examples: python -m csit_utils report results/20261121-122909/output.xml
+    Examples: ./csit report results/20261121-122909/output.xml
 
-    python -m csit_utils report monday/output.xml tuesday/output.xml --mean -o both.html --csv csv/
+    ./csit report monday/output.xml tuesday/output.xml --mean -o both.html --csv csv/
 
-    python -m csit_utils report results/ -o site --reference fdio-2019
+    ./csit report results/ -o site --reference fdio-2019
     """
     if details is not None and details not in _DETAILS:
         raise ConfigError(f"--details {details}: it is one of {', '.join(_DETAILS)}")

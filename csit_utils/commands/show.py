@@ -26,7 +26,7 @@ def show(
     p99 is the worst 99th percentile of all instances and directions at 50 % of PDR, or of the soak rate. A pipe gets
     tab-separated lines.
 
-    Example: python -m csit_utils show results/output.xml
+    Example: ./csit show results/output.xml
     """
     found = contents_of(inputs, characterizations=True)
     from csit_utils.report.characterized import views  # noqa: PLC0415 - numpy costs time of every --help
