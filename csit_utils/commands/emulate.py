@@ -97,12 +97,22 @@ def _show(testbed: Testbed) -> bool:
     """Machines on stderr, the topology on stdout; whether all machines are up."""
     states = testbed.states()
     if not states:
-        typer.echo("no testbed is running; start one with ./csit emulate up", err=True)
+        others = ", ".join(f"--name {name}" for name in _others(testbed))
+        hint = f", but there is {others}" if others else "; start one with ./csit emulate up"
+        typer.echo(f"no testbed named '{testbed.folder.name}' is running{hint}", err=True)
         return False
     for state in states:
         typer.echo(f"{state.name:5} {_words(testbed, state)}", err=True)
     typer.echo(testbed.topology)
     return all(state.answers for state in states)
+
+
+def _others(testbed: Testbed) -> list[str]:
+    """Names of other testbeds whose machines are there."""
+    if not testbed.folder.parent.is_dir():
+        return []
+    folders = sorted(folder for folder in testbed.folder.parent.iterdir() if folder.is_dir())
+    return [folder.name for folder in folders if folder != testbed.folder and Testbed(folder).states()]
 
 
 def _words(testbed: Testbed, state: State) -> str:
