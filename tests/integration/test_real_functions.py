@@ -161,6 +161,19 @@ def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
 
+@pytest.mark.parametrize("limits", [Limits(memory_mib=64), Limits(network_pps=50_000)])
+def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limits) -> None:
+    """With CONFIG_RT_GROUP_SCHED, a control group of CPU time takes no program that runs in real time."""
+    with running(NfKind.TCPDUMP, limits=(limits,)) as deployment:
+        (program,) = processes("tcpdump")
+        assert os.sched_getscheduler(program) == os.SCHED_RR
+        confined = processes_of(folder for folder in discover().folders("csit-nf-1-1") if folder.exists())
+        assert set(confined) == ({program} if limits.memory_mib else set())
+        result = deployment.measure(trial())
+        assert result.received == result.sent
+    assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
+
+
 def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped_as_asked(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

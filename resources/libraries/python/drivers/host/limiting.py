@@ -1,6 +1,7 @@
 """What programs of NFs run in: a container each, a control group with limits, or neither."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from resources.libraries.python.drivers.container.containers import NfContainers
@@ -77,8 +78,9 @@ class NfGroups:
         for function in self._functions:
             if function.limits.memory_mib and function.kind in _BY_THEMSELVES and not self.is_contained(function.name):
                 raise Unsupported(f"{function.name}: the memory of an NF of kind {function.kind} cannot be limited")
-        controllers, threads = discover(), self._fabric.threads()
+        of_machine, threads = discover(), self._fabric.threads()
         for name, limits in self._limits.items():
+            controllers = of_machine if self.is_contained(name) else _needed(of_machine, limits)
             memory_bytes = None if limits.memory_mib is None else limits.memory_mib * _MIB
             wanted = Limits(limits.cpu, memory_bytes, self._cpus(name, controllers))
             if self._containers is not None and self.is_contained(name):
@@ -142,7 +144,7 @@ class NfGroups:
             Unsupported: The kernel refuses.
         """
         for name, pids in processes.items():
-            if name in self._groups and not self.is_contained(name):
+            if self.is_limited(name) and not self.is_contained(name):
                 own = tuple(pids)
                 for pid in own:
                     make_ordinary(pid)
@@ -193,9 +195,21 @@ def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
     return next(str(folder.relative_to(root)) for folder in folders if folder.is_relative_to(root))
 
 
+def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
+    """Version 1: without a quota of CPU time no group of controller cpu, and so none of cpuset.
+
+    A program without a quota runs in real time, and kernels with CONFIG_RT_GROUP_SCHED let none of these into a group
+    that has no share of real time (EINVAL).
+    """
+    if controllers.version == 2 or limits.cpu is not None:
+        return controllers
+    return replace(controllers, roots={"memory": controllers.roots["memory"]})
+
+
 def _of(function: NfPlan | TapPlan) -> NfLimits:
-    """What a control group has to see to. The memory of a virtual machine is that which it is made with."""
-    return function.limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else function.limits
+    """What a control group has to see to: nftables limits packets, a virtual machine is made with its memory."""
+    limits = function.limits.model_copy(update={"network_pps": None})
+    return limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else limits
 
 
 def _words(cpu: float | None, memory_mib: int | None) -> str:
