@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -76,6 +77,7 @@ class Monitors:
             self._companions.wait_for(
                 function.name, "a packet socket", lambda function=function: self._not_watching(function), _READY_S  # type: ignore[misc]
             )  # fmt: skip
+        time.sleep(self._program.settles_s)
         route((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
 
     def _prepared(self, function: NfPlan | TapPlan) -> Path:

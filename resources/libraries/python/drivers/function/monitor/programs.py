@@ -32,6 +32,8 @@ class Program:
     control: str | None = None
     """Name of a socket in its folder, where it counts by itself and tells there: its packet socket's counters are then
     emptied by two."""
+    settles_s: float = 0.0
+    """For how long it passes packets over after it has a packet socket."""
 
 
 def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
@@ -82,5 +84,6 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
             "-V",
             lambda interface, place: suricata.files(interface, place, rule_count),
             suricata.CONTROL,
+            suricata.SETTLES_S,
         ),
     }  # fmt: skip

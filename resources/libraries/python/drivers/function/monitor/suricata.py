@@ -10,6 +10,9 @@ CONTROL = "control"
 """Name of the socket by which it answers."""
 ALERTS = "alerts"
 """Name of the file that it writes them to."""
+SETTLES_S = 0.3
+"""All its threads have to be there first; then it discards what comes until none has come for one poll, which is 0.1 s.
+Without a pause, one of five tests of exact counts missed a packet; with it, none of 20."""
 _TEMPLATE = "suricata.yaml.j2"
 _CONFIGURATION, _RULES = "suricata.yaml", "suricata.rules"
 _RING_PACKETS = 4096
