@@ -32,8 +32,12 @@ class Second:
     received: float
 
 
-def report(text: str) -> dict[str, Any]:
+def report(text: str, warned: str = "") -> dict[str, Any]:
     """A report.
+
+    Args:
+        text: Standard output of iperf3.
+        warned: Its standard error, which is no part of the report and tells why there is none.
 
     Raises:
         ValueError: It is none, or it tells of an error; the text says which.
@@ -41,7 +45,8 @@ def report(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"no report: {text.strip()[-200:] or 'nothing was written'}") from error
+        said = " ".join(filter(None, (text.strip()[-200:], warned.strip()[-200:])))
+        raise ValueError(f"no report: {said or 'nothing was written'}") from error
     if "error" in found:
         raise ValueError(found["error"])
     return dict(found)

@@ -34,6 +34,26 @@ class Reports:
     server: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A client or a server. What it warns of is no part of its report."""
+
+    daemon: Daemon
+    place: Path
+    """Of its report."""
+
+    def report(self) -> dict[str, Any]:
+        """What it reports.
+
+        Raises:
+            CommandFailed: It reports an error, or nothing; its own words are in the text.
+        """
+        try:
+            return reports.report(self.place.read_text(encoding="utf-8", errors="replace"), self.daemon.said())
+        except ValueError as error:
+            raise CommandFailed((self.daemon.what,), None, str(error)) from error
+
+
 class Runs:
     """Runs in one place."""
 
@@ -70,9 +90,9 @@ class Runs:
             clients = [self._start("client", flow, argv, folder) for flow, argv in zip(flows, argvs, strict=True)]
             within_s = command.seconds(trial) + _LONGER_S
             wait_until("the end of iperf3", lambda: _still_running(clients), within_s, pause_s=_POLL_S)
-            said = [_report(client) for client in clients]
+            said = [client.report() for client in clients]
             wait_until("the end of iperf3's servers", lambda: _still_running(servers), _END_S, pause_s=_POLL_S)
-            heard = [_report(server) for server in servers]
+            heard = [server.report() for server in servers]
         finally:
             self.stop()
         return tuple(Reports(*row) for row in zip(flows, said, heard, strict=True))
@@ -85,29 +105,23 @@ class Runs:
         for daemon in running:
             daemon.wait_end(_END_S)
 
-    def _start(self, end: str, flow: Flow, argv: Sequence[str], folder: Path) -> Daemon:
-        daemon = Daemon(f"iperf3 {end} of instance {flow.instance}", argv, folder / f"{end}-{flow.instance}.json")
+    def _start(self, end: str, flow: Flow, argv: Sequence[str], folder: Path) -> _End:
+        report, log = (folder / f"{end}-{flow.instance}.{kind}" for kind in ("json", "log"))
+        daemon = Daemon(f"iperf3 {end} of instance {flow.instance}", argv, log, prints_to=report)
         self._running.append(daemon)
         self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
-        return daemon
+        return _End(daemon, report)
 
-    def _wait_listening(self, flows: Sequence[Flow], servers: Sequence[Daemon]) -> None:
+    def _wait_listening(self, flows: Sequence[Flow], servers: Sequence[_End]) -> None:
         for flow, server in zip(flows, servers, strict=True):
             port = command.port(flow.instance)
-            server.wait_for(
+            server.daemon.wait_for(
                 f"listening on port {port}",
                 lambda port=port: "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "nobody listens",  # type: ignore[misc]
                 _READY_S,
             )  # fmt: skip
 
 
-def _still_running(daemons: Sequence[Daemon]) -> str:
-    left = [daemon.what for daemon in daemons if not daemon.problem()]
+def _still_running(ends: Sequence[_End]) -> str:
+    left = [end.daemon.what for end in ends if not end.daemon.problem()]
     return f"{', '.join(left)} still run" if left else ""
-
-
-def _report(daemon: Daemon) -> dict[str, Any]:
-    try:
-        return reports.report(daemon.said())
-    except ValueError as error:
-        raise CommandFailed((daemon.what,), None, str(error)) from error
