@@ -81,6 +81,14 @@ def test_each_mistake_has_its_place(tmp_path: Path, right: str, wrong: str, mess
     assert said(written(tmp_path, CHAINS.replace(right, wrong))).startswith(message)
 
 
+@pytest.mark.parametrize(("text", "kind"), [("- a\n- b\n", "a list"), ("words\n", "a string"), ("3\n", "a number")])
+def test_a_file_that_is_no_mapping_is_told_by_what_it_is(tmp_path: Path, text: str, kind: str) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"study\.yaml:1: a mapping \(`key: value`\) is expected here, not {kind}$"):
+        load_chains(path)
+
+
 def test_a_key_that_is_known_elsewhere_is_no_hint_of_itself(tmp_path: Path) -> None:
     text = said(written(tmp_path, CHAINS.replace("sizes: [1c]}", "faults: []}")))
     assert text.startswith("4: vnfs.0.faults: unknown key")

@@ -193,7 +193,7 @@ def test_scaling_out_needs_something_to_scale(tmp_path: Path) -> None:
         ("reg-dereg.sh", "none.sh", "/workload.json: generator: there is no script /none.sh"),
         ("reg-dereg.sh", ".", "/workload.json: generator: there is no script "),
         ("{", "[", "no valid JSON"),
-        (WORKLOAD, "3", "workload.json:1: Input should be an object"),
+        (WORKLOAD, "3", "workload.json:1: an object is expected here, not "),
         ('"calls/s"', '"calls\x7f"', "workload.json: cannot be read: unacceptable character #x007f"),
     ],
 )

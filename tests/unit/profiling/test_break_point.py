@@ -113,6 +113,8 @@ def test_an_unknown_cpu_gives_none_and_says_so() -> None:
     point, notes = find_break_point(observed({"v": rates}, rates)[:3], {"v": 4})
     assert point is None
     assert notes == ("the CPU of v is known at 3 loads only: it gives no break-point",)
+    repeated = [observed({"v": rates}, rates)[0]] * 20
+    assert find_break_point(repeated, {"v": 4})[1] == ("the CPU of v is known at 1 load only: it gives no break-point",)
 
 
 def test_software_that_polls_gives_none_and_says_so() -> None:

@@ -22,7 +22,8 @@ class InterferenceProgress:
         self._name = spec.name
         self._console.line("")  # Robot's own line of the test may still be open
         names = ", ".join(contender.name for contender in spec.contenders)
-        rounds = f"{spec.repetitions} repetitions{', with and without a guarantee' if spec.guarantee else ''}"
+        twice = ", with and without a guarantee" if spec.guarantee else ""
+        rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
         about = "" if simulated else f", about {human_time(turns * (spec.duration_s + _AROUND_S))}"
         self._console.line(
             f"{self._name}: {turns} {'simulated ' if simulated else ''}measurements of {names}, alone and up to "

@@ -196,8 +196,19 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
             return f"unknown word '{error['input']}'{_hint(error['input'], _QUOTED.findall(known))} (known are {known})"
         case "missing":
             return "is missing"
+        case "model_type" | "dict_type" | "tuple_type" | "list_type" as kind:
+            mapping = "an object" if error["msg"].endswith("an object") else "a mapping (`key: value`)"  # in JSON
+            wanted = mapping if kind in {"model_type", "dict_type"} else "a list"
+            return f"{wanted} is expected here, not {_KINDS.get(type(error['input']), 'this')}"
         case _:
             return error["msg"].removeprefix("Value error, ")
+
+
+_KINDS: dict[type, str] = {
+    dict: "a mapping", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number",
+    type(None): "nothing",
+}  # fmt: skip
+"""What a value of YAML is called."""
 
 
 def _hint(word: object, known: Sequence[str]) -> str:

@@ -49,8 +49,8 @@ def find_break_point(
     found, notes = [], []
     for name, there in vcpus.items():
         points = [each for each in observed if each.used(name) is not None]
-        if len({each.rate for each in points}) < FEWEST:
-            what = "is not known" if not points else f"is known at {len(points)} loads only"
+        if (rates := len({each.rate for each in points})) < FEWEST:
+            what = f"is known at {rates} load{'s' * (rates > 1)} only" if rates else "is not known"
             notes.append(f"the CPU of {name} {what}: it gives no break-point")
             continue
         if is_crowded(name, points, there):
