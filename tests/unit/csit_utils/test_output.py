@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
+import jsonschema
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -150,6 +151,13 @@ def test_explain_lists_and_explains() -> None:
     done = run("explain", "speed")
     assert done.returncode == 2
     assert done.stderr.startswith("there is no metric 'speed'; there are ndr, pdr")
+
+
+@pytest.mark.parametrize("kind", ["result", "characterization"])
+def test_the_schema_of_a_kind_of_result_is_printed_for_other_programs(kind: str) -> None:
+    made = json.loads(CliRunner().invoke(APP, ["schema", kind]).stdout)
+    jsonschema.Draft202012Validator.check_schema(made)
+    assert made["$id"].startswith(f"urn:csit-density:{kind}:")
 
 
 def test_help_teaches() -> None:

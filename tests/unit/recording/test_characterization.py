@@ -14,16 +14,12 @@ from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
-from resources.libraries.python.recording.schema import CHARACTERIZATION_FILE, characterization_schema
+from resources.libraries.python.recording.schema import characterization_schema
 from resources.libraries.python.recording.shelf import Shelf
 from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.studied import chain_studied
 from tests.unit.recording.characterizations import characterization
-
-
-def test_the_schema_file_is_what_the_model_says() -> None:
-    assert json.loads(CHARACTERIZATION_FILE.read_text(encoding="utf-8")) == characterization_schema()
 
 
 def test_a_record_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
