@@ -17,7 +17,7 @@ from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 CAPACITY_PPS = 0.4 * LINE_PPS
 _RATIO = 1e-3
 LONG_ENOUGH = profile(f"plr,loss={_RATIO},time=480")
-"""After 120 s, 18 trials, the estimate of a soft knee is still on its way down, and rounding decides how far it is."""
+"""After 120 s (18 trials) the estimate for a soft knee has not converged, and depends on rounding."""
 
 
 def of_noisy(noise: float) -> float:

@@ -44,7 +44,7 @@ class Deployment:
         return self
 
     def _problems_before(self, failed: Part) -> tuple[str, ...]:
-        """What is wrong with parts that were up already: whoever waited may have waited for one that has ended."""
+        """Problems of the parts that were started before: if one has crashed, that explains the timeout of the next."""
         roles: tuple[VSwitch | NetworkFunctions | TrafficGenerator, ...]
         roles = (self.parts.switch, self.parts.functions, self.parts.generator)
         found: list[str] = []

@@ -42,8 +42,8 @@ Measure = Callable[[Trial], TrialResult]
 MIN_LOAD_PPS = 2 * 9001.0
 """CSIT's lowest load, 9001 pps per direction."""
 _LEAST_SPAN = 100.0
-"""Highest over lowest load, at least: a slow generator is searched from lower down. It may still be much faster than
-what it loads, as in a machine that emulates its NICs."""
+"""Minimum ratio of the highest to the lowest load. With a slow generator the search starts below CSIT's minimum load:
+the system under test may be slower still, such as one with emulated NICs."""
 
 
 class SearchOutcome(Frozen):

@@ -28,7 +28,7 @@ _FOLDER = "containers"
 _AT_ONCE = 4
 """Engines lock most of what they do: more at once would only wait."""
 _FAVOURED = {"cpu.shares": "88761", "cpu.weight.nice": "-20"}
-"""Control groups of versions 1 and 2: the weight of a single thread that is favoured by `polling.favour`."""
+"""CPU weight of a thread at nice -20, in the files of control groups version 1 and 2."""
 _log = logging.getLogger(__name__)
 
 
@@ -145,11 +145,11 @@ class NfContainers:
         return not any(_is_zero(folder / "cpu.rt_runtime_us") for folder in folders)
 
     def favour(self) -> None:
-        """Give each container the weight of a favoured thread, the first time. It matters where cores are shared only.
+        """Raise the CPU weight of each container to that of a thread at nice -20; later calls do nothing.
 
-        Polling threads are favoured among single threads, those of the vSwitch too, so a group of them has to be
-        favoured as well. But only after the vSwitch: before, the worker of a VPP vSwitch gets no CPU time beside an NF
-        that polls, and VPP aborts when it has waited for its worker for one second.
+        It matters on shared cores only, where polling threads run at nice -20 (`polling.favour`). Those of the vSwitch
+        have to be raised first: otherwise a polling NF starves the worker of a VPP vSwitch, and VPP aborts if its
+        worker does not reach a barrier within one second.
         """
         if self._favoured:
             return

@@ -35,7 +35,7 @@ class ConfinedFunctions:
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run.
 
-        It is read when all parts are up, the vSwitch's first: only now containers get the weight that they keep.
+        It is read once all parts are up, that of the vSwitch first. Only then is the CPU weight of containers raised.
         """
         self._groups.favour()
         return self._functions.affinity()

@@ -93,11 +93,11 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
 
 
 def start_threads(ports: Sequence[Adopted]) -> None:
-    """Switch on threaded NAPI of ports that still have their own names, in the namespace of the calling thread.
+    """Enable threaded NAPI before the ports are renamed, in the network namespace of the calling thread.
 
-    A thread keeps the name that its port had when the thread was made, and lives as long as the driver's queue. Made
-    under the name that one run uses, it would not be found by a run that uses another one. Where the driver makes its
-    queues when the port comes up, the threads are made only then.
+    A NAPI thread keeps the name that its interface had when the thread was created, and exists as long as the driver's
+    queue. A thread named after the interface name of one run would not be found by a run that uses another name.
+    Drivers that create their queues when the interface comes up get their threads only then.
     """
     if ports:
         aside(lambda: _start_threads(ports))

@@ -59,7 +59,7 @@ class Cables:
 
     @property
     def at_home(self) -> dict[str, str]:
-        """What they are called at home, by what they are called in use; after `claim`."""
+        """Original interface names by the names in use; known after `claim`."""
         return {adopted.interface: adopted.device for adopted in self._adopted}
 
     def claim(self) -> None:
@@ -75,7 +75,7 @@ class Cables:
         self._adopted = tuple(found)
 
     def start_threads(self) -> None:
-        """Switch on threaded NAPI while the ports still have their own names, see `adoption.start_threads`."""
+        """Enable threaded NAPI before the ports are renamed, see `adoption.start_threads`."""
         adoption.start_threads(self._adopted)
 
     def take(self, home: Netlink, namespaces: Mapping[str, Namespace]) -> None:

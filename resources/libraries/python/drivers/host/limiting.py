@@ -131,7 +131,7 @@ class NfGroups:
         return self._containers.entry(name) if self._containers is not None else NO_ENTRY
 
     def favour(self) -> None:
-        """Let programs in containers go before ordinary threads, as those without do. The vSwitch's go before them."""
+        """Raise the CPU weight of containers, see `NfContainers.favour`."""
         if self._containers is not None:
             self._containers.favour()
 
@@ -196,10 +196,10 @@ def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
 
 
 def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
-    """Version 1: without a quota of CPU time no group of controller cpu, and so none of cpuset.
+    """The controllers that the limits of an NF take; version 2 has all of them in one group.
 
-    A program without a quota runs in real time, and kernels with CONFIG_RT_GROUP_SCHED let none of these into a group
-    that has no share of real time (EINVAL).
+    A program without a CPU quota runs under SCHED_RR. On kernels with CONFIG_RT_GROUP_SCHED, a group of the version 1
+    controller `cpu` refuses real-time processes (EINVAL) unless it has a real-time budget.
     """
     if controllers.version == 2 or limits.cpu is not None:
         return controllers
@@ -207,7 +207,7 @@ def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
 
 
 def _of(function: NfPlan | TapPlan) -> NfLimits:
-    """What a control group has to see to: nftables limits packets, a virtual machine is made with its memory."""
+    """Limits that a control group enforces: nftables enforces packet rates, and a VM is created with its memory."""
     limits = function.limits.model_copy(update={"network_pps": None})
     return limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else limits
 

@@ -21,7 +21,7 @@ class DataThreads:
         Args:
             ports: By owner.
             cores: Has the owners' CPUs.
-            physical: Ports that were not made here, each with what it is called at home.
+            physical: Physical ports: original interface names by the names in use.
 
         Raises:
             Unsupported: They are not to be seen, or cannot be pinned.

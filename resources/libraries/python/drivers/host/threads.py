@@ -43,11 +43,11 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
 def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
     """Thread ids of physical ports by interface. One may have several queues, and so several threads.
 
-    A thread keeps the name that its port had when the thread was made: the port's own, or the one that it has in use.
+    A thread has the name that its interface had when the thread was created: the original one or the one in use.
 
     Args:
-        names: What the ports are called at home, by what they are called in use.
-        root: The file system of processes.
+        names: Original interface names by the names in use.
+        root: Where processes are; another one for tests.
 
     Raises:
         Unsupported: A port has none that is to be seen.
@@ -67,14 +67,14 @@ def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, 
         wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
     except NotReady as error:
         raise Unsupported(
-            f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc; if threaded NAPI was in use "
-            "there under another name, unbind their driver and bind it again"
+            f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc. If the interface was "
+            "renamed after threaded NAPI was enabled, unbind its driver and bind it again"
         ) from error
     return found
 
 
 def _interface(thread: str, known: Mapping[str, str]) -> str | None:
-    """The interface that a thread belongs to, by the names of interfaces."""
+    """The interface in use that a thread of that name belongs to; None for another thread."""
     if (match := _NAME.match(thread)) and match[1] in known:
         return known[match[1]]
     if len(thread) == _SHOWN:

@@ -33,7 +33,7 @@ class Program:
     """Name of a socket in its folder, where it counts by itself and tells there: its packet socket's counters are then
     emptied by two."""
     settles_s: float = 0.0
-    """For how long it passes packets over after it has a packet socket."""
+    """Seconds after its packet socket is open during which it ignores packets."""
 
 
 def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:

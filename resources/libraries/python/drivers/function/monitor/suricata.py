@@ -11,8 +11,8 @@ CONTROL = "control"
 ALERTS = "alerts"
 """Name of the file that it writes them to."""
 SETTLES_S = 0.3
-"""All its threads have to be there first; then it discards what comes until none has come for one poll, which is 0.1 s.
-Without a pause, one of five tests of exact counts missed a packet; with it, none of 20."""
+"""Seconds. Suricata discards packets until all its threads run and one poll of 0.1 s has returned none. Without the
+pause, 3 of 15 tests of exact counts missed a packet; with it, none of 20."""
 _TEMPLATE = "suricata.yaml.j2"
 _CONFIGURATION, _RULES = "suricata.yaml", "suricata.rules"
 _RING_PACKETS = 4096

@@ -37,7 +37,7 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
 
     Args:
         text: Standard output of iperf3.
-        warned: Its standard error, which is no part of the report and tells why there is none.
+        warned: Its standard error, quoted if there is no report.
 
     Raises:
         ValueError: It is none, or it tells of an error; the text says which.

@@ -36,17 +36,17 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """A client or a server. What it warns of is no part of its report."""
+    """An iperf3 client or server. The log has its standard error: warnings there would corrupt the JSON report."""
 
     daemon: Daemon
     place: Path
-    """Of its report."""
+    """File of the report."""
 
     def report(self) -> dict[str, Any]:
-        """What it reports.
+        """Read the report.
 
         Raises:
-            CommandFailed: It reports an error, or nothing; its own words are in the text.
+            CommandFailed: It is no JSON, or contains an error; the text quotes iperf3.
         """
         try:
             return reports.report(self.place.read_text(encoding="utf-8", errors="replace"), self.daemon.said())

@@ -45,8 +45,8 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
         yield ok(_place(one), "link", f"{cable.link}: {text}")
     elif down:
         text = ", ".join(f"{_name(socket, end)} is down" for socket, end in down.items())
-        commands = (f"on {socket.node}: ip link set {end.device} up" for socket, end in down.items())
-        mend = f"a run sets it up; to see now, {', '.join(commands)}"
+        commands = (f"`ip link set {end.device} up` on {socket.node}" for socket, end in down.items())
+        mend = f"a run brings the ports up; to check the link now, run {' and '.join(commands)}"
         yield wish(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", mend)
     elif len(without) == 1:
         (socket, end), with_link = next(iter(without.items())), other if one in without else one
