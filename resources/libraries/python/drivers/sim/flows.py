@@ -19,20 +19,32 @@ class FlowState:
     offered: int = 0
     lost: dict[int, int] = field(default_factory=dict)
     """What the system under test could not forward, by the index of the first hop that did not count it."""
+    vanished: dict[int, int] = field(default_factory=dict)
+    """The same of packets that an NF lost inside: no port counts them as dropped."""
 
     @property
     def forwarded(self) -> int:
         """What the system under test would have delivered, were no hop broken."""
-        return self.offered - sum(self.lost.values())
+        return self.offered - sum(self.lost.values()) - sum(self.vanished.values())
 
     def add(self, offered: int, lost: int, hop: int) -> None:
         """Count packets; those that are lost are not counted at `hop` and beyond."""
         self.offered += offered
+        self.lose(lost, hop)
+
+    def lose(self, lost: int, hop: int) -> None:
+        """Count packets that were offered before as lost ahead of `hop`."""
         self.lost[hop] = self.lost.get(hop, 0) + lost
+
+    def vanish(self, lost: int, hop: int) -> None:
+        """The same, without that any port counts them."""
+        self.vanished[hop] = self.vanished.get(hop, 0) + lost
 
     def reaching(self, hop: int) -> int:
         """Packets that a hop counts, were no hop broken."""
-        return self.offered - sum(lost for first, lost in self.lost.items() if first <= hop)
+        return self.offered - sum(
+            lost for losses in (self.lost, self.vanished) for first, lost in losses.items() if first <= hop
+        )
 
 
 def crosses(path: Path, owners: frozenset[str]) -> bool:
@@ -45,11 +57,11 @@ def first_of(path: Path, members: Sequence[str]) -> int:
     return next(index for index, hop in enumerate(path.hops) if hop.interface in members)
 
 
-def shape(path: Path, scale: float) -> FlowShape:
-    """What the latency of a path depends on besides load; `scale` is its own deviation."""
+def shape(path: Path, scale: float, delay_s: float = 0.0) -> FlowShape:
+    """What the latency of a path depends on besides load; `scale` is its own deviation, `delay_s` a fault of it."""
     owners = [hop.owner for hop in path.hops if hop.counter == "rx"]
     crossings = owners.count(VSWITCH)
-    return FlowShape(crossings=crossings, functions=len(owners) - crossings - 1, scale=scale)
+    return FlowShape(crossings=crossings, functions=len(owners) - crossings - 1, scale=scale, delay_s=delay_s)
 
 
 def split(total: int, weights: Sequence[float], most: Sequence[int] | None = None) -> list[int]:

@@ -35,6 +35,8 @@ class FlowShape:
     """NFs on the path."""
     scale: float = 1.0
     """A flow's own deviation."""
+    delay_s: float = 0.0
+    """More for each packet: a fault."""
 
 
 def simulate_latency(
@@ -48,7 +50,7 @@ def simulate_latency(
     if sent <= 0 or received <= 0:
         return [], None
     rho = min(load_pps / capacity_pps, _HIGHEST_RHO)
-    base_ns = _PORTS_NS + shape.crossings * _CROSSING_NS + shape.functions * _NF_NS
+    base_ns = _PORTS_NS + shape.crossings * _CROSSING_NS + shape.functions * _NF_NS + shape.delay_s * 1e9
     service_ns = _VECTOR / capacity_pps * 1e9
     pairs: list[tuple[int, int]] = []
     counted = 0

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from resources.libraries.python.drivers.sim.impairment import Impairment
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.kinds import NfKind
@@ -77,6 +78,8 @@ class Simulation(Frozen):
     limited_by: str | None = None
     """Fault: the owner, such as `vswitch` or `nf-2-1`, that limits the system instead of the one that the calibration
     says; with the same capacity."""
+    impaired: tuple[Impairment, ...] = Field(default=(), exclude_if=lambda faults: not faults)
+    """Faults: NFs that are impaired in one chain only."""
     drops_inside: bool = False
     """Fault: the owner that limits drops packets itself, as a policer does, and its receive queue never fills."""
     moved: tuple[str, ...] = ()

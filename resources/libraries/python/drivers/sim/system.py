@@ -6,6 +6,7 @@ from random import Random
 from resources.libraries.python.drivers.sim.abort import Sent, forward
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import FlowState, crosses, first_of, shape, split
+from resources.libraries.python.drivers.sim.impairment import impaired
 from resources.libraries.python.drivers.sim.latency import flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
@@ -48,7 +49,8 @@ class SimulatedSystem:
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
         self._rngs: dict[str, Random] = {}
         self._truth = Truth(plan, simulation)
-        self._work = Work(plan, self._truth.idle())
+        self._faults = impaired(plan, simulation.impaired)
+        self._work = Work(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
         self._loaded = False
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
@@ -58,7 +60,7 @@ class SimulatedSystem:
                 flow,
                 path := paths[flow.instance, flow.direction],
                 loss_weight=max(0.0, 1 + simulation.unfairness * rng.uniform(-1, 1)),
-                shape=shape(path, 1 + rng.uniform(-1, 1) * _LATENCY_SPREAD),
+                shape=shape(path, 1 + rng.uniform(-1, 1) * _LATENCY_SPREAD, self._delay_s(path)),
             )
             for flow in plan.flows
         ]
@@ -105,7 +107,7 @@ class SimulatedSystem:
             # Several parts go on for the whole trial: the aborts of each would end at times of their own.
             abort = trial.abort_loss_ratio if len(parts) == 1 else None
             done = forward(model, share_pps, trial.duration_s, rng, abort)
-            counts += self._pass(part, done, trial.frame)
+            counts += self._pass(part, done, trial.frame, share_pps)
             probed = self._of(part) if trial.probe_pps > 0 else ()
             latency += [self._latency(state, trial, done, share_pps, part) for state in probed]
         self._loaded |= trial.purpose in {"search", "mrr"}
@@ -129,16 +131,36 @@ class SimulatedSystem:
     def _of(self, part: Part) -> list[FlowState]:
         return [state for state in self._flows if state.flow.instance in part]
 
-    def _pass(self, part: Part, done: Sent, frame: Frame) -> Iterator[FlowCount]:
+    def _delay_s(self, path: Path) -> float:
+        return sum(fault.delay_s for name, fault in self._faults.items() if crosses(path, frozenset({name})))
+
+    def _pass(self, part: Part, done: Sent, frame: Frame, load_pps: float) -> Iterator[FlowCount]:
         """Let the packets of a part's flows go as far as they get."""
         states, owners = self._of(part), self._truth.limit_owners(frame, part)
         sent_each = split(done.sent, [1.0] * len(states))
         weights = [state.loss_weight * crosses(state.path, owners) for state in states]
         lost_each = split(done.sent - done.received, weights, sent_each)
-        for state, sent, lost in zip(states, sent_each, lost_each, strict=True):
-            state.add(sent, lost, self._limit_hop(state.path, owners))
+        for state, sent, excess in zip(states, sent_each, lost_each, strict=True):
+            state.add(sent, excess, self._limit_hop(state.path, owners))
+            lost = excess + self._lost_by_faults(state, sent - excess, load_pps / self._truth.capacity_pps(frame, part))
             arrived = 0 if self._ends_at(state) < len(state.path.hops) else sent - lost
             yield FlowCount(instance=state.flow.instance, direction=state.flow.direction, sent=sent, received=arrived)
+
+    def _lost_by_faults(self, state: FlowState, packets: int, utilization: float) -> int:
+        """Let impaired NFs lose their share of a flow's packets; return how many that are."""
+        lost = 0
+        for name, fault in self._faults.items():
+            owner = frozenset({name})
+            if not crosses(state.path, owner):
+                continue
+            dropped = round(packets * fault.queue_loss_ratio * min(1.0, utilization))
+            state.lose(dropped, self._limit_hop(state.path, owner))
+            vanished = round((packets - dropped) * fault.loss_ratio)
+            sending = next(i for i, hop in enumerate(state.path.hops) if hop.owner == name and hop.counter == "tx")
+            state.vanish(vanished, sending)
+            packets -= dropped + vanished
+            lost += dropped + vanished
+        return lost
 
     def _copied(self) -> dict[str, int]:
         """Copies made for each passive NF since the beginning."""

@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.sim.capacity import (
     used_cores,
     vswitch_pps,
 )
+from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
 from resources.libraries.python.drivers.sim.neighbours import guaranteed_pps, left_by
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.cell import Frame
@@ -39,7 +40,9 @@ class Truth:
         self._by_instance = by_instance = bool(plan.cell.instance_kinds)
         self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
-        self._quota = quotas(plan)
+        memory_left = memory_left_ratio(plan)
+        times = cpu_time_left(plan, impaired(plan, simulation.impaired))
+        self._quota = {name: time * memory_left[name] for name, time in times.items()}
         instances = tuple(range(1, plan.cell.nf_chains + 1))
         self.parts: tuple[Part, ...] = tuple((each,) for each in instances) if by_instance else (instances,)
         """Of the cell."""
@@ -127,9 +130,10 @@ class Truth:
         return {name: share for name, share in shares.items() if share > 0}
 
 
-def quotas(plan: Plan) -> dict[str, float]:
+def cpu_time_left(plan: Plan, faults: Mapping[str, Impairment]) -> dict[str, float]:
     """The share of the time of its CPUs that each NF may use, by name; 1.0 for all of it."""
     return {
-        each.name: 1.0 if each.limits.cpu is None else min(1.0, each.limits.cpu / len(plan.cores.cpus(each.name)))
+        each.name: min(1.0, (each.limits.cpu or inf) / len(plan.cores.cpus(each.name)))
+        * (1 - (faults[each.name].stolen_ratio if each.name in faults else 0.0))
         for each in plan.all_nfs
     }

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from resources.libraries.python.drivers.sim.truth import quotas
+from resources.libraries.python.drivers.sim.impairment import Impairment
+from resources.libraries.python.drivers.sim.truth import cpu_time_left
 from resources.libraries.python.model.counters import CpuTime, Sample, ThreadTime
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
@@ -15,9 +16,10 @@ class Work:
     Args:
         plan: Has the threads and their CPUs.
         idle: By owner the share of its data threads, the last ones, that never have work.
+        faults: By NF.
     """
 
-    def __init__(self, plan: Plan, idle: Mapping[str, float]) -> None:
+    def __init__(self, plan: Plan, idle: Mapping[str, float], faults: Mapping[str, Impairment]) -> None:
         owners = (GENERATOR, VSWITCH, *(each.name for each in plan.all_nfs))
         # A generator on a machine of its own has no CPUs here.
         self._cpus = {owner: cpus for owner in owners if (cpus := plan.cores.cpus(owner))}
@@ -27,7 +29,7 @@ class Work:
         """Ports that nothing is received from."""
         serving = (port for port in self._ports if port.interface not in self._copies)
         self._served = Counter((port.owner, port.data_thread) for port in serving)
-        self._quota = quotas(plan)
+        self._quota = cpu_time_left(plan, faults)
         self._busy_s = dict.fromkeys(self._cpus, 0.0)
         self._working = {
             owner: max(1, round(len(cpus) * (1 - idle.get(owner, 0.0)))) for owner, cpus in self._cpus.items()

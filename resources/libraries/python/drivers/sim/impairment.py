@@ -1,0 +1,87 @@
+"""Faults of a single NF in a single simulated chain: loss, delay, a short queue, a co-located load, too little memory.
+
+In every other chain, and alone, the same NF works as the calibration says: that is what makes the chain stand out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import Plan
+
+Ratio = Annotated[float, Field(ge=0, lt=1)]
+_MIB = 2**20
+_MEMORY_MIB = {NfKind.SURICATA: 320.0, NfKind.NGINX_PROXY: 48.0, NfKind.NGINX_BALANCER: 48.0, NfKind.OPENVPN: 24.0}
+_LITTLE_MIB = 20.0
+"""Assumed working sets: Suricata's rules and flow table, the buffers of proxies, and little for all others."""
+_LEAST_LEFT = 0.05
+_PAGE_BYTES = 4096
+_PAGES_PER_PACKET = 0.02
+"""Assumed: pages read again for each packet by an NF that has none of its working set in memory."""
+
+
+class Impairment(Frozen):
+    """One NF of one chain, and what is wrong with it there. All amounts add up."""
+
+    chain: Annotated[tuple[NfKind, ...], Field(min_length=1)]
+    """Kinds of the chain's NFs from TG port 1 to TG port 2, passive ones included."""
+    nf: str
+    """Name in the plan, such as `nf-1-2`."""
+    loss_ratio: Ratio = 0.0
+    """Share of packets lost inside the NF, which no port counts."""
+    delay_s: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """More latency for each packet."""
+    queue_loss_ratio: Ratio = 0.0
+    """Share of packets for which the NF's receive queue has no room when the NF is fully utilized; in proportion less
+    below."""
+    stolen_ratio: Ratio = 0.0
+    """Share of the NF's CPU time that a co-located load takes."""
+
+
+def impaired(plan: Plan, faults: Sequence[Impairment]) -> Mapping[str, Impairment]:
+    """The faults that a cell has, by the NF."""
+    kinds = tuple(_kinds(plan.cell))
+    return {fault.nf: fault for fault in faults if fault.chain == kinds}
+
+
+def memory_bytes(plan: Plan) -> dict[str, float]:
+    """Resident memory of each NF: its working set, or its limit where that is less."""
+    return {
+        each.name: _MIB * min(_working_set_mib(each.kind), each.limits.memory_mib or _working_set_mib(each.kind))
+        for each in plan.all_nfs
+    }
+
+
+def missing_memory(plan: Plan) -> dict[str, float]:
+    """Share of each NF's working set for which its memory limit has no room, in [0, 1)."""
+    wanted = {each.name: _MIB * _working_set_mib(each.kind) for each in plan.all_nfs}
+    return {name: 1 - there / wanted[name] for name, there in memory_bytes(plan).items()}
+
+
+def memory_left_ratio(plan: Plan) -> dict[str, float]:
+    """Share of each NF's capacity that missing memory leaves.
+
+    An NF that has half of its working set in memory forwards a quarter: it waits for the other half.
+    """
+    return {name: max(_LEAST_LEFT, (1 - missing) ** 2) for name, missing in missing_memory(plan).items()}
+
+
+def pages_read_bytes(missing: float, packets: float) -> float:
+    """Read from storage for so many packets, with so much of the working set missing."""
+    return _PAGE_BYTES * _PAGES_PER_PACKET * missing * packets
+
+
+def _working_set_mib(kind: NfKind) -> float:
+    return _MEMORY_MIB.get(kind, _LITTLE_MIB)
+
+
+def _kinds(cell: Cell) -> Iterator[NfKind | None]:
+    """In the order of packets from TG port 1."""
+    for node in range(1, cell.nf_nodes + 2):
+        yield from (tap.kind for tap in cell.taps if tap.position == node)
+        if node <= cell.nf_nodes:
+            yield cell.kind_of(node)
