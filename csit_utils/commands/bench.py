@@ -3,7 +3,7 @@
 import importlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ MEASURES = (
     Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
     Measure("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
     Measure("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
+    Measure("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
     Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
     Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
     Measure(
@@ -70,7 +71,7 @@ def bench(
         row = _run(measure, quick)
         rows.append(row)
         if as_json:
-            typer.echo(json.dumps(row))
+            typer.echo(json.dumps({key: value for key, value in row.items() if key != "table"}))
     if not as_json:
         _print(rows)
     bad = {"failed", "skipped"} if no_skips else {"failed"}
@@ -103,6 +104,16 @@ def _print(rows: list[dict[str, Any]]) -> None:
         note = rough + " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
         lines.append((row["name"], ours, peer, ratio, unit, note))
+    _print_table(lines)
+    for row in rows:
+        heads, details = row.get("table", ((), ()))
+        if details:
+            typer.echo()
+            _print_table([heads, *(tuple(map(_text, detail)) for detail in details)])
+
+
+def _print_table(lines: Sequence[Sequence[str]]) -> None:
+    """The first line has the heads."""
     if not sys.stdout.isatty():
         typer.echo("\n".join("\t".join(line) for line in lines))
         return

@@ -11,8 +11,8 @@ from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.behaviour import ChainStudy, Suspect
 
-_HEADS = ("rank", "chain", "distance", "above threshold", "planted", "strongest reason")
-_LEFT = ("chain", "planted", "strongest reason")
+_HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
+_LEFT = ("chain", "rule", "planted", "strongest reason")
 
 
 def suspects(
@@ -25,9 +25,10 @@ def suspects(
 ) -> None:
     """Rank the chains that do not behave as the others do, and say why.
 
-    `distance` is the mean of Cook's distances over all features and workloads; `above threshold` counts features above
-    4/n. The reasons compare each VNF with itself alone. Where a study had one volume only, chains are ranked by their
-    distance from their VNFs alone, and a note says so.
+    `rule` names why a chain is a suspect: `mean distance`, the mean of Cook's distances over all features and workloads
+    is above 4/n; `outlier`, one quantity is far worse than the VNFs alone and the other chains make expect. `above
+    threshold` counts features above 4/n. The reasons compare each VNF with itself alone. Where a study had one volume
+    only, the distance is that from the VNFs alone, and a note says so.
 
     Example: ./csit suspects results/output.xml --why
 
@@ -53,6 +54,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
         texts = (
             str(rank),
             suspect.chain.name,
+            ", ".join(suspect.rules),
             f"{suspect.mean_distance:.3f}",
             str(len(suspect.distances)),
             suspect.planted or "",
@@ -64,7 +66,21 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
             "rank": rank,
             "chain": suspect.chain.name,
             "sizes": [member.size.value for member in suspect.chain.members],
+            "rules": list(suspect.rules),
             "mean_distance": suspect.mean_distance,
+            "threshold": suspect.threshold,
+            "outliers": [
+                {
+                    "owner": each.owner,
+                    "feature": each.feature,
+                    "volume_bps": each.workload.volume_bps,
+                    "measured": each.measured,
+                    "expected": each.expected,
+                    "score": each.score,
+                    "threshold": each.threshold,
+                }
+                for each in suspect.outliers
+            ],
             "above_threshold": len(suspect.distances),
             "planted": suspect.planted,
             "reasons": list(suspect.reasons),

@@ -27,7 +27,7 @@ _TABLES = {
 """Tables of the CSV files, with their columns. Samples and transitions are in the record only: they are the most."""
 _WORDS = (
     "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "target",
-    "against", "network_function", "type", "kind", "stand_in_for",
+    "against", "network_function", "type", "kind", "stand_in_for", "rules", "measure",
 )  # fmt: skip
 _COUNTS = ("sessions", "samples", "filtered", "rank", "turn", "repetition", "memory_bytes", "cache_misses")
 _TYPES = {

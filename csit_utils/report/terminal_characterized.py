@@ -50,5 +50,7 @@ def _reasons(view: View) -> Iterator[str]:
 
 def _suspects(study: ChainStudy) -> Iterator[str]:
     for rank, suspect in enumerate(study.suspects, 1):
-        yield f"{rank}. {suspect.chain.name}, mean distance {suspect.mean_distance:.3g}: {'; '.join(suspect.reasons)}"
+        by = f" ({', '.join(suspect.rules)})" if suspect.rules else ""
+        why = "; ".join(suspect.reasons)
+        yield f"{rank}. {suspect.chain.name}{by}, mean distance {suspect.mean_distance:.3g}: {why}"
     yield from study.notes

@@ -7,12 +7,25 @@ STUDIES = (
         "cooks-distance",
         "Cook's distance",
         "How much a chain pulls the straight line that is laid through all chains: feature against volume.",
-        "No unit. Above 4/n (n points) a point is influential; chains are ranked by the mean over all features.",
+        "No unit. Above 4/n (n points) a point is influential; a chain whose mean over all features is above it is a "
+        "suspect.",
         "For each feature of each VNF a line of feature against offered volume is fitted through the means of all "
         "chains with that VNF; the distance is that of Probius (Nam et al.). Extraordinary seconds are left out by the "
         "interquartile range.",
         "It finds what is unlike the rest, not what is bad: where half of the chains are slow, the fast ones stand "
         "out. With few chains or volumes almost anything is influential; read the reasons, and the VNF alone.",
+    ),
+    Explanation(
+        "outlier",
+        "Outliers among chains",
+        "One quantity of a chain is far worse than its VNFs alone and the other chains make expect: throughput, loss, "
+        "latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
+        "The deviation in robust standard deviations; its limit is Student's t at 1 % over all comparisons of a study.",
+        "Expected are the throughput of the slowest VNF alone, the largest loss alone, and the sum of latencies alone "
+        "less the path that each of them contains. Chains are compared with those that the same VNF limits.",
+        "A mean of distances over dozens of features dilutes a fault that changes one of them: this rule finds such "
+        "faults. It needs the VNFs alone and five chains. On a machine with noise of heavy tails it flags more chains "
+        "than on the simulated one.",
     ),
     Explanation(
         "ground-truth",

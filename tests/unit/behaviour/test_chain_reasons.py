@@ -20,10 +20,13 @@ def said(
     here: Mapping[str, float] | None = None,
     alone: Mapping[str, float] | None = None,
     graphs: tuple[StateGraph, StateGraph] | None = None,
+    cpus: float | None = 1.0,
 ) -> list[str]:
     one, other = graphs or (None, None)
     classes = portions(one, other) if one else ()
-    evidence = Evidence(NAT, here or {}, alone or {}, classes, one, other)
+    here, alone = here or {}, alone or {}
+    changed = {name for name in here if name in alone and here[name] != alone[name]}
+    evidence = Evidence(NAT, here, alone, changed, cpus, classes, one, other)
     return [reason.sentence for reason in reasons([evidence])]
 
 
@@ -44,16 +47,34 @@ def test_packets_dropped_at_a_queue_are_named_with_the_queue() -> None:
     assert said({"rx_dropped_pps": 3000, "rx_pps": 7000}, {"rx_dropped_pps": 0}) == [
         "the queue into nat overflows: 3000 packets a second are dropped, 30.0 % more than alone"
     ]
-    assert said({"tx_dropped_pps": 1000, "tx_pps": 9000}) == [
-        "the queue behind nat overflows: 1000 packets a second are dropped, 10.0 % more"
+    assert said({"tx_dropped_pps": 1000, "tx_pps": 9000}, {"tx_dropped_pps": 0}) == [
+        "the queue behind nat overflows: 1000 packets a second are dropped, 10.0 % more than alone"
     ]
 
 
-def test_a_vnf_that_uses_all_of_its_cpu_is_compute_bound() -> None:
-    assert said({"cpu_percent": 99}, {"cpu_percent": 40}) == [
-        "nat is compute-bound: it uses 99 % of 100 % CPU, 40 % alone"
+@pytest.mark.parametrize("cpus", [0.5, 1.0, 2.0])
+def test_a_vnf_that_uses_all_of_its_cpus_is_compute_bound_however_many_it_has(cpus: float) -> None:
+    assert said({"cpu_percent": 99 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus) == [
+        f"nat is compute-bound: it uses {0.99 * cpus:.2f} of {cpus:g} CPUs, {0.4 * cpus:.2f} alone"
     ]
-    assert not said({"cpu_percent": 80}, {"cpu_percent": 40})
+    assert not said({"cpu_percent": 80 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus)
+    assert not said({"cpu_percent": 99 * cpus}, {"cpu_percent": 95 * cpus}, cpus=cpus)
+
+
+def test_whether_an_unknown_number_of_cpus_is_used_up_is_not_said() -> None:
+    assert not said({"cpu_percent": 201}, {"cpu_percent": 40}, cpus=None)
+
+
+def test_pages_that_are_read_again_are_told_as_missing_memory() -> None:
+    assert said({"read_bytes_per_s": 5e7}, {"read_bytes_per_s": 2e3}) == [
+        "nat reads 50 MB/s from storage, 2 kB/s alone: memory does not hold what it works with"
+    ]
+
+
+def test_without_ground_truth_no_reason_is_given() -> None:
+    assert not said({"throttled_percent": 67, "waiting_percent": 90, "rx_dropped_pps": 3000, "rx_pps": 7000})
+    assert not said({"cpu_percent": 99}) + said({"read_bytes_per_s": 5e7})
+    assert not reasons([], [], [Dropped("the vSwitch", 2000, None, 8000)])
 
 
 def test_computation_close_to_the_time_given_is_compute_bound_however_little_was_given() -> None:

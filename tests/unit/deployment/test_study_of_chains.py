@@ -155,7 +155,7 @@ def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
     assert len(tables["runs"]) == 1 + len(found.runs)
     assert len(tables["samples"]) == 1 + sum(len(row.values) for run in found.runs for row in run.series)
     assert len(tables["statistics"]) == 1 + len(found.statistics)
-    assert len(tables["suspects"]) == 1 + sum(len(row.distances) for row in found.suspects)
+    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.outliers) for row in found.suspects)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
     edges = sum(len(graph.edges) for run in found.runs for graph in run.graphs)
     assert len(tables["transitions"]) == 1 + edges > 1

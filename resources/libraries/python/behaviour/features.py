@@ -90,6 +90,7 @@ OF_CHAINS = (
     Feature("throughput_bps", "bit/s", Side.CHAIN, "what arrived, one way"),
     Feature("loss_ratio", "", Side.CHAIN, "share of what was sent that did not arrive"),
     Feature("latency_s", "s", Side.CHAIN, "mean latency under the load, one way"),
+    Feature("idle_latency_s", "s", Side.CHAIN, "mean latency without load, one way"),
 )
 _BY_NAME = {feature.name: feature for feature in (*FEATURES, *OF_CHAINS)}
 
@@ -97,3 +98,27 @@ _BY_NAME = {feature.name: feature for feature in (*FEATURES, *OF_CHAINS)}
 def feature(name: str) -> Feature:
     """The feature of that name; one of an unknown name has no unit, and its name as its meaning."""
     return _BY_NAME.get(name) or Feature(name, "", Side.PROCESS, name.replace("_", " "))
+
+
+TROUBLE = frozenset(
+    {
+        "throttled_percent",
+        "waiting_percent",
+        "rx_dropped_pps",
+        "tx_dropped_pps",
+        "socket_dropped_pps",
+        "read_bytes_per_s",
+    }
+)
+"""Features of network functions that are zero, or nearly so, where all is well."""
+_NOTABLE = {"%": 5.0, "pps": 50.0, "1/s": 50.0, "B/s": 2.0**20, "B": 2.0**20, "": 1.0}
+_NOTABLE_OF_CHAINS = {"throughput_bps": 0.02, "loss_ratio": 0.001, "latency_s": 0.02, "idle_latency_s": 0.02}
+
+
+def notable(name: str) -> float:
+    """The least change of a feature that matters, whatever its standard deviation.
+
+    Returns:
+        In the feature's unit; for throughput and latency relative.
+    """
+    return _NOTABLE_OF_CHAINS.get(name) or _NOTABLE.get(feature(name).unit, 0.0)

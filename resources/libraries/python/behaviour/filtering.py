@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
-
-import numpy as np
+from statistics import quantiles
 
 REACH = 1.5
 """Interquartile ranges below the first and above the third quartile that still count (Tukey's fences)."""
@@ -19,7 +18,7 @@ def ordinary(values: Sequence[float | None]) -> tuple[list[float], int]:
     known = [value for value in values if value is not None and isfinite(value)]
     if len(known) < LEAST_VALUES:
         return known, 0
-    first, third = np.percentile(known, (25, 75))
+    first, _, third = quantiles(known, method="inclusive")
     reach = REACH * (third - first)
     kept = [value for value in known if first - reach <= value <= third + reach]
     return kept, len(known) - len(kept)

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.behaviour.cook import regression
+from resources.libraries.python.behaviour.statistics import IDLE_LATENCY
 from resources.libraries.python.model.behaviour import Distance
 from resources.libraries.python.model.chains import Chain, Member, Workload
 from resources.libraries.python.model.statistic import Statistic
@@ -29,7 +30,7 @@ def distances(statistics: Sequence[Statistic]) -> Iterator[Distance]:
     """Cook's distances of all points that belong to a regression which says something."""
     groups: dict[tuple[object, ...], list[Statistic]] = defaultdict(list)
     for each in statistics:
-        if len(each.chain.members) > 1:
+        if len(each.chain.members) > 1 and each.feature != IDLE_LATENCY:
             groups[_group(each)].append(each)
     for points in groups.values():
         if len({point.chain for point in points}) > 1:  # one chain has nothing to be compared with

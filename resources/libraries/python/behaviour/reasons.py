@@ -1,17 +1,18 @@
 """Why a chain stands out: plain sentences with their evidence, the strongest first.
 
 Each rule looks at one VNF under one workload, here and alone. Its strength is the share of the VNF's time or packets
-that it explains, so that rules of different kinds can be put in one order. The rules are those that section 6.3 of
-Probius names (computation close to the time given, PAUSE exits as lock contention, portions of classes), and those of a
-chain's queues and CPU quotas.
+that it explains, so that rules of different kinds can be put in one order. A rule states only what is outside the
+ground truth: what a VNF shows alone as well explains nothing, and neither does what was not measured alone. The rules
+are those that section 6.3 of Probius names (computation close to the time given, PAUSE exits as lock contention,
+portions of classes), and those of a chain's queues, memory and CPU quotas.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from resources.libraries.python.behaviour.classes import Workflow, pauses_per_s
-from resources.libraries.python.behaviour.features import feature
+from resources.libraries.python.behaviour.features import feature, notable
 from resources.libraries.python.model.behaviour import ClassPortion, Deviation, StateGraph
 from resources.libraries.python.model.chains import Member
 
@@ -42,6 +43,10 @@ class Evidence:
     """Means by feature."""
     alone: Mapping[str, float]
     """The same VNF alone; empty where that was not measured."""
+    changed: Collection[str] = ()
+    """Features outside the ground truth, see `truth.deviations`."""
+    cpus: float | None = None
+    """That the VNF may use; None in records that do not have it."""
     portions: Sequence[ClassPortion] = ()
     graph: StateGraph | None = None
     graph_alone: StateGraph | None = None
@@ -51,13 +56,9 @@ class Evidence:
         """Of the VNF."""
         return self.member.name
 
-    def against_alone(self, percent: str) -> str:
-        """`, 3 % alone` of a feature in percent; empty where that is not known."""
-        return f", {self.alone[percent]:.0f} % alone" if percent in self.alone else ""
-
     def gain(self, name: str) -> float:
-        """More of a feature than alone; all of it where that was not measured."""
-        return self.here.get(name, 0.0) - self.alone.get(name, 0.0)
+        """More of a feature than alone; 0 for a feature that is within the ground truth."""
+        return self.here[name] - self.alone[name] if name in self.changed else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,8 @@ def _throttled(each: Evidence) -> Iterator[Reason]:
     if share >= NOTABLE:
         yield Reason(
             1 + share,  # before all others: they follow from it
-            f"{each.name} is throttled: its CPU quota is used up {each.here['throttled_percent']:.0f} % of the time"
-            f"{each.against_alone('throttled_percent')}",
+            f"{each.name} is throttled: its CPU quota is used up {each.here['throttled_percent']:.0f} % of the time, "
+            f"{each.alone['throttled_percent']:.0f} % alone",
         )
 
 
@@ -106,22 +107,20 @@ def _bound_by_computation(each: Evidence) -> Iterator[Reason]:
     given = 1 - ratio.get(Workflow.NOT_ASSIGNED, 0.0)
     if ratio and given > NOTABLE and ratio[Workflow.COMPUTATION] / given >= CLOSE:
         before = alone[Workflow.COMPUTATION]
-        said = "" if before is None else f", {100 * before:.0f} % of all time alone"
-        as_alone = before is not None and before >= CLOSE * ratio[Workflow.COMPUTATION]
-        yield Reason(
-            NOTABLE if as_alone else ratio[Workflow.COMPUTATION],
-            f"{each.name} is compute-bound: it computes "
-            f"{100 * ratio[Workflow.COMPUTATION] / given:.0f} % of the time that it is given{said}",
-        )
+        if before is not None and before < CLOSE * ratio[Workflow.COMPUTATION]:
+            yield Reason(
+                ratio[Workflow.COMPUTATION],
+                f"{each.name} is compute-bound: it computes {100 * ratio[Workflow.COMPUTATION] / given:.0f} % of the "
+                f"time that it is given, {100 * before:.0f} % of all time alone",
+            )
         return
-    full = 100 * max(1.0, each.member.size.cores)
-    used = each.here.get("cpu_percent", 0.0)
-    if used >= CLOSE * full:
-        as_alone = each.alone.get("cpu_percent", 0.0) >= CLOSE * full
+    if each.cpus is None or each.gain("cpu_percent") <= 0:
+        return
+    used, before = (row["cpu_percent"] / 100 for row in (each.here, each.alone))
+    if used >= CLOSE * each.cpus > before:
         yield Reason(
-            NOTABLE if as_alone else min(1.0, used / full),
-            f"{each.name} is compute-bound: it uses {used:.0f} % of {full:.0f} % CPU"
-            f"{each.against_alone('cpu_percent')}",
+            min(1.0, used / each.cpus),
+            f"{each.name} is compute-bound: it uses {used:.2f} of {each.cpus:g} CPUs, {before:.2f} alone",
         )
 
 
@@ -130,20 +129,27 @@ def _waits(each: Evidence) -> Iterator[Reason]:
     if share >= NOTABLE:
         yield Reason(
             share,
-            f"{each.name} waits for a CPU that others have: {each.here['waiting_percent']:.0f} % of the time"
-            f"{each.against_alone('waiting_percent')}",
+            f"{each.name} waits for a CPU that others have: {each.here['waiting_percent']:.0f} % of the time, "
+            f"{each.alone['waiting_percent']:.0f} % alone",
+        )
+
+
+def _reads(each: Evidence) -> Iterator[Reason]:
+    if each.gain("read_bytes_per_s") > notable("read_bytes_per_s"):
+        here, alone = (amount(row["read_bytes_per_s"], "B/s") for row in (each.here, each.alone))
+        yield Reason(
+            NOTABLE, f"{each.name} reads {here} from storage, {alone} alone: memory does not hold what it works with"
         )
 
 
 def _locks(each: Evidence) -> Iterator[Reason]:
-    if each.graph is None:
+    if each.graph is None or each.graph_alone is None:
         return
-    here, alone = pauses_per_s(each.graph), 0.0 if each.graph_alone is None else pauses_per_s(each.graph_alone)
+    here, alone = pauses_per_s(each.graph), pauses_per_s(each.graph_alone)
     if here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
-        said = "" if each.graph_alone is None else f", {alone:.0f} alone"
         yield Reason(
             1 - alone / here,
-            f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions{said}",
+            f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions, {alone:.0f} alone",
         )
 
 
@@ -158,28 +164,36 @@ def _drops(each: Evidence) -> Iterator[Reason]:
             yield Reason(
                 share,
                 f"{where} {each.name} overflows: {each.here[name]:.0f} packets a second are dropped, "
-                f"{100 * share:.1f} % more{' than alone' if name in each.alone else ''}",
+                f"{100 * share:.1f} % more than alone",
             )
 
 
 def _dropped_between(each: Dropped) -> Iterator[Reason]:
     share = each.here / (each.here + each.passed_pps) if each.here > 0 else 0.0
-    if each.here >= LEAST_PER_S and each.here >= MORE_OFTEN * (each.alone or 0.0) and share >= NOTABLE / 10:
-        alone = "" if each.alone is None else f", {each.alone:.0f} at most with its VNFs alone"
-        yield Reason(share, f"{each.where} drops {each.here:.0f} packets a second{alone}")
+    if (
+        each.alone is not None
+        and each.here >= LEAST_PER_S
+        and each.here >= MORE_OFTEN * each.alone
+        and share >= NOTABLE / 10
+    ):
+        yield Reason(
+            share,
+            f"{each.where} drops {each.here:.0f} packets a second, {each.alone:.0f} at most with its VNFs alone",
+        )
 
 
 def _switches(each: Evidence) -> Iterator[Reason]:
     """Context switches of the process, and hard switches of Table 2; a count explains less than a share of time."""
-    counts = {
-        "involuntary context switches": (each.here.get("involuntary_switches"), each.alone.get("involuntary_switches")),
-        "voluntary context switches": (each.here.get("voluntary_switches"), each.alone.get("voluntary_switches")),
+    counts: dict[str, tuple[float, float | None]] = {
+        f"{how} context switches": (each.here[name], each.alone[name])
+        for how, name in (("involuntary", "involuntary_switches"), ("voluntary", "voluntary_switches"))
+        if name in each.changed
     }
     for portion in each.portions:
         if portion.workflow in {Workflow.HARD_SWITCH, Workflow.SOFT_SWITCH}:
             counts[f"{portion.workflow}es"] = portion.count_per_s, portion.alone_count_per_s
     for what, (here, alone) in counts.items():
-        if here is not None and alone is not None and here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
+        if alone is not None and here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
             yield Reason(
                 NOTABLE * (1 - alone / here),
                 f"{what} of {each.name} went up to {here:.1f} a second, {alone:.1f} alone",
@@ -220,6 +234,7 @@ _RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _throttled,
     _bound_by_computation,
     _waits,
+    _reads,
     _locks,
     _drops,
     _switches,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from statistics import fmean, stdev
+from math import fsum, sqrt
 
 from resources.libraries.python.behaviour.filtering import ordinary
 from resources.libraries.python.model.behaviour import CHAIN, ChainRun
@@ -10,6 +10,9 @@ from resources.libraries.python.model.chains import Chain, Workload
 from resources.libraries.python.model.statistic import Statistic
 
 THROUGHPUT, LOSS, LATENCY = "throughput_bps", "loss_ratio", "latency_s"
+IDLE_LATENCY = "idle_latency_s"
+"""It does not depend on the workload."""
+CPU = "cpu_percent"
 PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)
 """Features of a chain from end to end: a value for each run, not for each second."""
 
@@ -33,13 +36,14 @@ def _each(values: dict[_Key, list[float | None]]) -> Iterator[Statistic]:
     for (chain, owner, workload, feature), seconds in values.items():
         kept, filtered = ordinary(seconds)
         if kept:
+            mean = fsum(kept) / len(kept)
             yield Statistic(
                 chain=chain,
                 owner=owner,
                 workload=workload,
                 feature=feature,
-                mean=fmean(kept),
-                stdev=stdev(kept) if len(kept) > 1 else 0.0,
+                mean=mean,
+                stdev=sqrt(fsum((value - mean) ** 2 for value in kept) / (len(kept) - 1)) if len(kept) > 1 else 0.0,
                 samples=len(kept),
                 filtered=filtered,
             )
@@ -49,5 +53,6 @@ def _features(run: ChainRun) -> Iterator[tuple[str, str, Sequence[float | None]]
     yield CHAIN, THROUGHPUT, (run.throughput_bps,)
     yield CHAIN, LOSS, (run.loss_ratio,)
     yield CHAIN, LATENCY, (run.latency_s,)
+    yield CHAIN, IDLE_LATENCY, (run.idle_latency_s,)
     for series in run.series:
         yield series.owner, series.feature, series.values

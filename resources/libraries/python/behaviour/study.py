@@ -1,23 +1,26 @@
 """A study of chains from its runs to its suspects: what is measured goes in, what is reported comes out."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
 
 from resources.libraries.python.behaviour.classes import portions
 from resources.libraries.python.behaviour.features import feature
+from resources.libraries.python.behaviour.outliers import outliers
 from resources.libraries.python.behaviour.points import distances
 from resources.libraries.python.behaviour.reasons import Dropped, Evidence, amount, reasons
-from resources.libraries.python.behaviour.statistics import LOSS, PERFORMANCE, THROUGHPUT, statistics
+from resources.libraries.python.behaviour.statistics import IDLE_LATENCY, LOSS, THROUGHPUT, statistics
 from resources.libraries.python.behaviour.truth import SAME_PERFORMANCE, Truth, deviations, distances_from_truth, truth
 from resources.libraries.python.model.behaviour import (
     CHAIN,
     HOST,
     VSWITCH,
     ChainRun,
+    Deviation,
     Distance,
+    Outlier,
     StateGraph,
     Suspect,
 )
@@ -35,7 +38,7 @@ class Analysis(NamedTuple):
 
     statistics: tuple[Statistic, ...]
     suspects: tuple[Suspect, ...]
-    """By falling mean distance."""
+    """By falling strength."""
     notes: tuple[str, ...]
     """How chains were judged where it was not by Cook's distance, and what could not be judged."""
 
@@ -43,9 +46,13 @@ class Analysis(NamedTuple):
 def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:
     """Compare the chains of a study with each other, and those that stand out with their VNFs alone.
 
-    A chain of two or more VNFs is a suspect when its mean distance over all features, owners and workloads is above the
-    mean of their thresholds, or when its throughput, loss or latency alone is above its threshold: in Probius, section
-    6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects.
+    A chain of two or more VNFs is a suspect by one of two rules, which are named with it:
+
+     * its mean distance over all features, owners and workloads is above the mean of their thresholds: in Probius,
+       section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects;
+     * one quantity is an outlier, see `outliers`, whose rate of false alarms is bounded.
+
+    Suspects are ranked by how far they are above the limit of the rule that says most.
 
     Where no straight line can be laid through the chains (one volume only, too few chains), they are judged by how far
     they are from their VNFs alone instead, and a note says so.
@@ -55,9 +62,9 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:
     cook = list(distances(means))
     judged = cook or list(distances_from_truth(means, known))
     notes = _notes(spec, runs, means, cook, judged)
-    chains = _grouped(runs, means, judged)
-    found = [_suspect(chain, known) for chain in chains if chain.distances and _stands_out(chain.distances)]
-    return Analysis(means, tuple(sorted(found, key=lambda each: -each.mean_distance)), notes)
+    chains = _grouped(runs, means, judged, tuple(outliers(means, known)))
+    found = [_suspect(chain, known) for chain in chains if chain.outliers or _stands_out(chain.distances)]
+    return Analysis(means, tuple(sorted(found, key=lambda each: -each.strength)), notes)
 
 
 @dataclass
@@ -66,27 +73,33 @@ class _Measured:
 
     chain: Chain
     distances: list[Distance] = field(default_factory=list)
+    outliers: list[Outlier] = field(default_factory=list)
     statistics: list[Statistic] = field(default_factory=list)
+    cpus: Mapping[str, float] = field(default_factory=dict)
     graphs: dict[tuple[str, Workload], StateGraph] = field(default_factory=dict)
     planted: str | None = None
 
 
-def _grouped(runs: Sequence[ChainRun], means: Sequence[Statistic], judged: Sequence[Distance]) -> Sequence[_Measured]:
+def _grouped(
+    runs: Sequence[ChainRun], means: Sequence[Statistic], judged: Sequence[Distance], far: Sequence[Outlier]
+) -> Sequence[_Measured]:
     found: dict[Chain, _Measured] = {}
     for run in runs:
         each = found.setdefault(run.chain, _Measured(run.chain))
         each.planted = each.planted or run.planted
+        each.cpus = each.cpus or run.cpus
         each.graphs |= {(graph.owner, run.workload): graph for graph in run.graphs}
     for statistic in means:
         found[statistic.chain].statistics.append(statistic)
     for distance in judged:
         found[distance.chain].distances.append(distance)
+    for outlier in far:
+        found[outlier.chain].outliers.append(outlier)
     return tuple(found.values())
 
 
 def _stands_out(found: Sequence[Distance]) -> bool:
-    performs = any(_above(each) for each in found if each.owner == CHAIN and each.feature in PERFORMANCE)
-    return performs or (_mean(found) > fmean(each.threshold for each in found) and any(map(_above, found)))
+    return bool(found) and _mean(found) > _threshold(found) and any(map(_above, found))
 
 
 def _above(each: Distance) -> bool:
@@ -96,36 +109,54 @@ def _above(each: Distance) -> bool:
 
 
 def _mean(found: Sequence[Distance]) -> float:
-    return fmean(each.distance for each in found)
+    return fmean(each.distance for each in found) if found else 0.0
+
+
+def _threshold(found: Sequence[Distance]) -> float:
+    return fmean(each.threshold for each in found) if found else 0.0
 
 
 def _suspect(chain: _Measured, known: Truth) -> Suspect:
     above = sorted(filter(_above, chain.distances), key=lambda each: -each.distance)
+    far = _farthest(chain.outliers)
     changed = deviations(chain.statistics, known)
     at = _worst(chain)
-    evidence = [_evidence(chain, at, known, owner) for owner in chain.chain.order]
     here = [each for each in changed if each.workload == at]
+    evidence = [_evidence(chain, at, known, owner, here) for owner in chain.chain.order]
     why = [reason.sentence for reason in reasons(evidence, here, tuple(_dropped(chain, at, known)))]
+    by_distance = above[:1] if _stands_out(chain.distances) else []
     return Suspect(
         chain=chain.chain,
         mean_distance=_mean(chain.distances),
+        threshold=_threshold(chain.distances),
         distances=tuple(above),
+        outliers=far,
         deviations=changed,
         portions=tuple(portion for each in evidence for portion in each.portions),
-        reasons=(*_slower(chain, at, known), *why, *(_in_words(each) for each in above[:1])),
+        reasons=(*_slower(chain, at, known), *why, *map(_outlier_in_words, far[:2]), *map(_in_words, by_distance)),
         planted=chain.planted,
     )
 
 
+def _farthest(found: Sequence[Outlier]) -> tuple[Outlier, ...]:
+    """Of each owner and feature one."""
+    farthest: dict[tuple[str, str], Outlier] = {}
+    for each in sorted(found, key=lambda each: -each.score / each.threshold):
+        farthest.setdefault((each.owner, each.feature), each)
+    return tuple(farthest.values())
+
+
 def _worst(chain: _Measured) -> Workload:
     """The workload at which a chain stands out most; the larger one of equals."""
+    if not _stands_out(chain.distances):
+        return max(chain.outliers, key=lambda each: (each.score / each.threshold, each.workload.volume_bps)).workload
     by_workload: dict[Workload, list[Distance]] = defaultdict(list)
     for each in chain.distances:
         by_workload[each.workload].append(each)
     return max(by_workload, key=lambda workload: (_mean(by_workload[workload]), workload.volume_bps))
 
 
-def _evidence(chain: _Measured, at: Workload, known: Truth, owner: str) -> Evidence:
+def _evidence(chain: _Measured, at: Workload, known: Truth, owner: str, changed: Sequence[Deviation]) -> Evidence:
     member = next(member for member in chain.chain.members if member.name == owner)
     here = {each.feature: each.mean for each in chain.statistics if (each.owner, each.workload) == (owner, at)}
     alone = {
@@ -135,7 +166,16 @@ def _evidence(chain: _Measured, at: Workload, known: Truth, owner: str) -> Evide
     }
     graph, graph_alone = chain.graphs.get((owner, at)), known.graphs.get((member, at))
     classes = () if graph is None else portions(graph, graph_alone)
-    return Evidence(member, here, alone, classes, graph, graph_alone)
+    return Evidence(
+        member=member,
+        here=here,
+        alone=alone,
+        changed={each.feature for each in changed if each.owner == owner},
+        cpus=chain.cpus.get(owner),
+        portions=classes,
+        graph=graph,
+        graph_alone=graph_alone,
+    )
 
 
 _QUEUES = (
@@ -185,6 +225,16 @@ def _in_words(each: Distance) -> str:
         f"it stands out most in {each.feature}{whose} at {each.workload.volume_bps / 1e6:.4g} Mbit/s: "
         f"{amount(each.measured, unit)}, where {amount(each.expected, unit)} are expected "
         f"(distance {each.distance:.2f}, threshold {each.threshold:.2f})"
+    )
+
+
+def _outlier_in_words(each: Outlier) -> str:
+    unit = feature(each.feature).unit
+    whose = "" if each.owner == CHAIN else f" of {each.owner}"
+    load = "" if each.feature == IDLE_LATENCY else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
+    return (
+        f"{each.feature}{whose}{load} is an outlier: {amount(each.measured, unit)}, {amount(each.expected, unit)} "
+        f"expected of its VNFs alone ({each.score:.0f} standard deviations, limit {each.threshold:.1f})"
     )
 
 

@@ -23,9 +23,10 @@ SAMPLES = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "second", "val
 STATISTICS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "mean", "stdev", "samples", "filtered")
 SUSPECTS = (
     "rank", *_OF_CHAIN, "mean_distance", "planted", *_OF_WORKLOAD, "owner", "feature", "unit", "distance", "threshold",
-    "expected", "measured",
+    "expected", "measured", "rules", "measure",
 )  # fmt: skip
-"""A row per distance above the threshold; `expected` is on the line through all chains."""
+"""A row per distance above the threshold, whose `expected` is on the line through all chains; and one per outlier,
+whose distance is in robust standard deviations."""
 REASONS = ("rank", *_OF_CHAIN, "reason")
 TRANSITIONS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "source", "before", "after", "count", "seconds", "traced_s", "lost")
 
@@ -69,10 +70,14 @@ def _statistics(study: ChainStudy) -> Iterator[Row]:
 
 def _suspects(study: ChainStudy) -> Iterator[Row]:
     for rank, suspect in enumerate(study.suspects, 1):
+        of_suspect = (rank, *_chain(suspect.chain), suspect.mean_distance, suspect.planted)
+        rules = ", ".join(suspect.rules)
         for row in suspect.distances:
-            head = (rank, *_chain(suspect.chain), suspect.mean_distance, suspect.planted, *_workload(row.workload))
-            what = (row.owner, row.feature, feature(row.feature).unit)
-            yield (*head, *what, row.distance, row.threshold, row.expected, row.measured)
+            head = (*of_suspect, *_workload(row.workload), row.owner, row.feature, feature(row.feature).unit)
+            yield (*head, row.distance, row.threshold, row.expected, row.measured, rules, "Cook's distance")
+        for far in suspect.outliers:
+            head = (*of_suspect, *_workload(far.workload), far.owner, far.feature, feature(far.feature).unit)
+            yield (*head, far.score, far.threshold, far.expected, far.measured, rules, "outlier score")
 
 
 def _reasons(study: ChainStudy) -> Iterator[Row]:

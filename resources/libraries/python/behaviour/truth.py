@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from resources.libraries.python.behaviour.features import notable
 from resources.libraries.python.behaviour.points import resources
-from resources.libraries.python.behaviour.statistics import THROUGHPUT
+from resources.libraries.python.behaviour.statistics import CPU, THROUGHPUT
 from resources.libraries.python.model.behaviour import CHAIN, ChainRun, Deviation, Distance, StateGraph
 from resources.libraries.python.model.chains import Chain, Member, Workload
 from resources.libraries.python.model.statistic import Statistic
@@ -15,6 +16,12 @@ SAME_PERFORMANCE = 0.1
 """Share by which a chain may differ from its slowest VNF alone: a run has one value, and so no standard deviation."""
 
 
+BUSY = 0.9
+"""Share of its CPUs from which on a VNF is close to saturation."""
+_SATURATED = 0.01
+"""Share of what is offered that a saturated VNF does not forward, at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class Truth:
     """Of all VNFs that were measured alone, with the resources and under the workload of that measurement."""
@@ -22,11 +29,30 @@ class Truth:
     statistics: dict[tuple[Member, Workload, str, str], Statistic] = field(default_factory=dict)
     """By VNF, workload, owner (the VNF itself or the chain of it alone) and feature."""
     graphs: dict[tuple[Member, Workload], StateGraph] = field(default_factory=dict)
+    cpus: dict[Member, float] = field(default_factory=dict)
+    """That a VNF may use, alone; VNFs of older records are not in it."""
 
     def alone(self, chain: Chain, workload: Workload, owner: str, feature: str) -> Statistic | None:
         """What a VNF of a chain shows alone; None where that was not measured."""
         member = resources(chain, owner)
         return None if member is None else self.statistics.get((member, workload, owner, feature))
+
+    def utilization(self, member: Member, workload: Workload) -> float | None:
+        """Of all CPUs that a VNF may use alone, 1.0 for all of them; None where that was not measured."""
+        used = self.statistics.get((member, workload, member.name, CPU))
+        return None if used is None or member not in self.cpus else used.mean / 100 / self.cpus[member]
+
+    def limiting(self, chain: Chain, workload: Workload) -> str | None:
+        """The VNF of a chain that is saturated alone, or close to it; None where there is none.
+
+        A VNF is saturated when it does not forward what is offered, and close to it when it uses 90 % of its CPUs.
+        """
+        slowest = self.slowest(chain, workload)
+        if slowest is not None and slowest[1] < (1 - _SATURATED) * workload.volume_bps:
+            return slowest[0]
+        busy = {member.name: self.utilization(member, workload) or 0.0 for member in chain.members}
+        busiest = max(busy, key=lambda name: busy[name])
+        return busiest if busy[busiest] >= BUSY else None
 
     def slowest(self, chain: Chain, workload: Workload) -> tuple[str, float] | None:
         """The VNF of a chain with the least throughput alone, and that; None where one was not measured."""
@@ -46,6 +72,8 @@ def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
     for run in runs:
         if len(run.chain.members) == 1 and run.failed is None:
             member = run.chain.members[0]
+            if member.name in run.cpus:
+                found.cpus[member] = run.cpus[member.name]
             for graph in run.graphs:
                 if graph.owner == member.name:
                     found.graphs[member, run.workload] = graph
@@ -53,7 +81,11 @@ def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
 
 
 def deviations(statistics: Sequence[Statistic], known: Truth) -> tuple[Deviation, ...]:
-    """Features of VNFs in a chain that are not as alone, those that changed most first."""
+    """Features of VNFs in a chain that are not as alone, those that changed most first.
+
+    A feature that never varied alone has a standard deviation of zero, and a single packet is outside of that: it has
+    changed by what matters of any such feature, see `features.notable`.
+    """
     found = [
         Deviation(
             owner=each.owner,
@@ -66,7 +98,7 @@ def deviations(statistics: Sequence[Statistic], known: Truth) -> tuple[Deviation
         for each in statistics
         if (alone := known.alone(each.chain, each.workload, each.owner, each.feature)) is not None
         and alone.samples > 1
-        and abs(each.mean - alone.mean) > SIGMAS * alone.stdev
+        and abs(each.mean - alone.mean) > (SIGMAS * alone.stdev or notable(each.feature))
     ]
     return tuple(sorted(found, key=lambda each: -change(each.alone, each.here)))
 

@@ -1,6 +1,7 @@
 """One deployed chain under its workloads: latency without load, then each workload, watched."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.sending import keeps_a_log, protocol_of
@@ -8,6 +9,7 @@ from resources.libraries.python.deployment.watching import watching
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.behaviour import ChainRun
 from resources.libraries.python.model.chains import Chain, Workload
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 from resources.libraries.python.planning.chain_cost import LEAD_S
@@ -91,6 +93,9 @@ class ChainUnderLoad:
             latency_s=_latency_s(result),
             idle_latency_s=idle_s,
             series=watched.series,
+            cpus={
+                self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
+            },
             graphs=watched.graphs,
             planted=self._planted,
         )
@@ -107,6 +112,11 @@ class ChainUnderLoad:
             protocol=None if protocol is Protocol.IP else protocol,
         )
         return _latency_s(self._cell.measure(trial))
+
+
+def _usable_cpus(plan: Plan) -> dict[str, float]:
+    """CPUs that each NF's data threads may use, quotas counted."""
+    return {each.name: min(len(plan.cores.cpus(each.name)), each.limits.cpu or inf) for each in plan.all_nfs}
 
 
 def _latency_s(result: TrialResult) -> float | None:

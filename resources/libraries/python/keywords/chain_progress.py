@@ -97,7 +97,8 @@ def suspects_in_words(study: ChainStudy) -> Iterator[str]:
 
 def _suspect(rank: int, suspect: Suspect) -> str:
     fault = f"; a fault was planted: {suspect.planted}" if suspect.planted else ""
-    return f"suspect {rank}: {suspect.chain.name}, mean Cook's distance {suspect.mean_distance:.3g}{fault}"
+    by = " and ".join(suspect.rules)
+    return f"suspect {rank} by {by}: {suspect.chain.name}, mean Cook's distance {suspect.mean_distance:.3g}{fault}"
 
 
 def _gave(run: ChainRun) -> str:

@@ -17,6 +17,13 @@ VSWITCH = "vswitch"
 """In the place of a VNF: the virtual switch."""
 
 
+MEAN_DISTANCE = "mean distance"
+"""Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""
+OUTLIER = "outlier"
+"""Rule: one quantity is an outlier, see `behaviour.outliers`."""
+RULES = (MEAN_DISTANCE, OUTLIER)
+
+
 class Series(Frozen):
     """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
 
@@ -67,6 +74,8 @@ class ChainRun(Frozen):
     idle_latency_s: float | None
     """The same without load."""
     series: tuple[Series, ...]
+    cpus: Mapping[str, float] = Field(default_factory=dict)
+    """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
     graphs: tuple[StateGraph, ...] = ()
     planted: str | None = None
     """Which fault was planted in it; None where none was."""
@@ -108,6 +117,23 @@ class Distance(Frozen):
     measured: float
 
 
+class Outlier(Frozen):
+    """A quantity of a chain that is far for the worse from what its VNFs alone and the other chains make expect."""
+
+    chain: Chain
+    owner: str
+    workload: Workload
+    feature: str
+    measured: float
+    expected: float
+    score: float
+    """Distance in robust standard deviations."""
+    threshold: float
+    """Of the score."""
+    peers: int
+    """Values that were compared, this one among them."""
+
+
 class Deviation(Frozen):
     """A feature outside of what the VNF shows alone: mean plus or minus three standard deviations."""
 
@@ -138,15 +164,33 @@ class Suspect(Frozen):
 
     chain: Chain
     mean_distance: float
-    """Over all features and workloads; chains are ranked by it."""
+    """Over all features and workloads."""
+    threshold: float | None = None
+    """Mean of 4/n: a chain with a larger mean distance is a suspect; None in records of older versions."""
     distances: tuple[Distance, ...]
     """Those above the threshold, largest first."""
+    outliers: tuple[Outlier, ...] = ()
+    """The farthest of each owner and feature, the farthest first."""
     deviations: tuple[Deviation, ...] = ()
     portions: tuple[ClassPortion, ...] = ()
     """Of its VNFs, under the workload at which it stands out most."""
     reasons: tuple[str, ...] = ()
     """Plain sentences with their evidence, the strongest first."""
     planted: str | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules by which it is a suspect; empty for records of older versions, which do not say."""
+        if self.threshold is None:
+            return ()
+        by_mean = (MEAN_DISTANCE,) if self.mean_distance > self.threshold else ()
+        return (*by_mean, OUTLIER) if self.outliers else by_mean
+
+    @property
+    def strength(self) -> float:
+        """By how much the limit of its strongest rule is exceeded; suspects are ranked by it."""
+        by_mean = self.mean_distance / self.threshold if self.threshold else 0.0
+        return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
 
 
 class DroppedChains(Frozen):
@@ -167,7 +211,7 @@ class ChainStudy(Frozen):
     runs: tuple[ChainRun, ...] = ()
     statistics: Statistics = ()
     suspects: tuple[Suspect, ...] = Field(default=())
-    """By falling mean distance."""
+    """By falling strength; in records of older versions by falling mean distance."""
     trace_source: str = ""
     """Which events were traced and why no others, a sentence; empty where nothing was traced."""
     notes: tuple[str, ...] = ()

@@ -1,0 +1,153 @@
+"""How often a study of chains names a chain without a fault, and how often a planted fault comes first.
+
+Each study is simulated from its specification to its suspects: five network functions, one of them passive, in the 58
+chains of one to three of them that three policies leave, at four volumes at random between 5 and 120 Mbit/s, with ten
+samples of each. The slowest function saturates at about 96 Mbit/s, so that many studies have lossless, nearly saturated
+and saturated volumes. A fault is planted in one function of one chain, at random.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from csit_utils.bench.study_lines import Line
+from resources.libraries.python.deployment.chain_study import StudyOfChains
+from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.model.behaviour import RULES
+from resources.libraries.python.model.chains import Chain, ChainStudySpec, Fault, Mode, VnfSpec, Workload
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.planning.chain_cell import owners
+from resources.libraries.python.planning.chains import generate
+
+FALSE_SUSPECTS = 0.01
+"""Promise: of all fault-free chains, by all rules together."""
+NOT_FIRST = 0.05
+"""Promise: of studies with a planted fault."""
+FAULTS: Mapping[str, Mapping[str, float]] = {
+    "CPU": {"cpu": 0.05},
+    "memory": {"memory_mib": 160},
+    "loss": {"loss_ratio": 0.01},
+    "latency": {"delay_s": 10e-6},
+    "queue": {"queue_loss_ratio": 0.05},
+    "neighbour": {"stolen_ratio": 0.4},
+}
+"""Kinds, and what is planted: a quota of 0.05 CPUs; memory for half of the working set; 1 % of packets lost; 10 us more
+for each packet; a queue too short for up to 5 % of packets; a co-located load that takes 40 % of the CPU time."""
+
+_TOPOLOGY = Path(__file__).parents[2] / "topologies" / "sim.yaml"
+_VNFS = (
+    VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
+    VnfSpec(name="firewall", kind=NfKind.LINUX_FIREWALL),
+    VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
+    VnfSpec(name="ips", kind=NfKind.SURICATA),
+    VnfSpec(name="monitor", kind=NfKind.TCPDUMP, mode=Mode.PASSIVE),
+)
+_POLICIES = ("gateway > firewall", "firewall > nat", "monitor > nat")
+_VOLUMES = 4
+_FROM_BPS, _TO_BPS = 5e6, 120e6
+_SAMPLES = 10
+_NOT_PLANTED_IN = {
+    "memory": {"gateway", "firewall", "nat", "monitor"},
+    **{kind: {"monitor"} for kind in ("loss", "latency", "queue")},
+}
+"""A working set that fits into the least limit, and a passive NF, which packets do not go through."""
+
+
+class _Asked(NamedTuple):
+    kind: str | None
+    """Of the planted fault; None for none."""
+    seed: int
+    volumes: int
+
+
+class Found(NamedTuple):
+    """What a study said."""
+
+    asked: _Asked
+    chains: int
+    """Without a fault, of two or more network functions."""
+    rank: int | None
+    """Of the chain with the fault among the suspects, from 1; None where it is none."""
+    false: tuple[tuple[str, ...], ...]
+    """Rules that flagged each suspect without a fault."""
+
+
+def table(studies: int) -> list[Line]:
+    """False suspects of twice `2 * studies` studies without a fault, ranks of the fault in `studies` of each kind."""
+    asked = [_Asked(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
+    asked += [_Asked(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
+    with ProcessPoolExecutor() as executor:
+        found = list(executor.map(_study, asked, chunksize=4))
+    return [*_false(found), *(_planted(kind, found) for kind in FAULTS)]
+
+
+def _false(found: list[Found]) -> Iterator[Line]:
+    for volumes in (_VOLUMES, 1):
+        healthy = [each for each in found if (each.asked.kind, each.asked.volumes) == (None, volumes)]
+        chains = sum(each.chains for each in healthy)
+        by_rule = Counter(rule for each in healthy for rules in each.false for rule in rules)
+        suspects = sum(len(each.false) for each in healthy)
+        rules = ", ".join(f"{by_rule[rule]} by {rule}" for rule in RULES)
+        note = f"{len(healthy)} studies with {chains} chains; {rules}"
+        what = f"false suspects, {volumes} volume{'s' * (volumes != 1)}"
+        yield Line(what, suspects / chains, FALSE_SUSPECTS, "of chains", note)
+
+
+def _planted(kind: str, found: list[Found]) -> Line:
+    ranks = Counter(each.rank for each in found if each.asked.kind == kind)
+    total = ranks.total()
+    others = "; ".join(
+        f"{count} {'not a suspect' if rank is None else f'as number {rank}'}"
+        for rank, count in sorted(ranks.items(), key=lambda item: item[0] or 0)
+        if rank != 1
+    )
+    note = f"{total} studies{f': {others}' if others else ''}"
+    return Line(f"planted fault not first, {kind}", 1 - ranks[1] / total, NOT_FIRST, "of studies", note)
+
+
+def _study(asked: _Asked) -> Found:
+    kind, seed, number = asked
+    rng = Random(f"{kind}/{seed}")  # noqa: S311 (reproducible, not secret)
+    volumes = sorted(rng.uniform(_FROM_BPS, _TO_BPS) for _ in range(number))
+    spec = ChainStudySpec(
+        name="benchmark",
+        vnfs=_VNFS,
+        policies=_POLICIES,
+        lengths=(2, 3),
+        workloads=tuple(Workload(volume_bps=each, frame=frame("64B")) for each in volumes),
+        duration_s=_SAMPLES,
+    )
+    simulation: dict[str, Any] = {"seed": seed}
+    chains = [chain for chain in generate(spec) if len(chain.members) > 1]
+    faulty = None
+    if kind is not None:
+        faulty, vnf = rng.choice(
+            [(chain, name) for chain in chains for name in chain.order if name not in _NOT_PLANTED_IN.get(kind, ())]
+        )
+        if kind in {"CPU", "memory"}:
+            fault = Fault(chain=faulty.order, vnf=vnf, limits=Limits.model_validate(FAULTS[kind]))
+            spec = spec.model_copy(update={"faults": (fault,)})
+        else:
+            simulation["impaired"] = [_impairment(faulty, vnf, spec, FAULTS[kind])]
+    topology = load_topology(_TOPOLOGY)
+    topology = topology.model_copy(update={"simulation": {**(topology.simulation or {}), **simulation}})
+    world = SimWorld(topology)
+    study = StudyOfChains(topology, world, spec, world.environment()).run()
+    ranked = [suspect.chain for suspect in study.suspects]
+    return Found(
+        asked=asked,
+        chains=len(chains) - (faulty is not None),
+        rank=ranked.index(faulty) + 1 if faulty in ranked else None,
+        false=tuple(suspect.rules for suspect in study.suspects if suspect.chain != faulty),
+    )
+
+
+def _impairment(chain: Chain, vnf: str, spec: ChainStudySpec, amounts: Mapping[str, float]) -> dict[str, Any]:
+    names = {name: planned for planned, name in owners(chain, spec).items()}
+    return {"chain": [spec.vnf(name).kind for name in chain.order], "nf": names[vnf], **amounts}
