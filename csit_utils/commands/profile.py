@@ -18,7 +18,7 @@ def profile(
     vcpus: Annotated[
         list[str] | None,
         typer.Option(
-            help="vCPUs of VNFs where the file has no column for each: N, VNF=N or SERVICE/VNF=N.  [repeatable]"
+            help="vCPUs where the file has no column for each: N, VNF=N, SERVICE=N or SERVICE/VNF=N.  [repeatable]"
         ),
     ] = None,
     loss: Annotated[float | None, typer.Option(help="Percent that may be lost at most.")] = None,

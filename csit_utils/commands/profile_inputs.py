@@ -27,7 +27,9 @@ class Service:
 
 
 def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Service, ...]:
-    """Read and profile `FILE` or `NAME=FILE`, with the numbers of vCPUs that were said: `N`, `VNF=N`, `NAME/VNF=N`.
+    """Read and profile `FILE` or `NAME=FILE`, with the numbers of vCPUs given.
+
+    These are `N`, `VNF=N`, `NAME/VNF=N`, or `NAME=N` for a service of one VNF.
 
     Raises:
         ConfigError: A file cannot be read, two have the same name, or a number of vCPUs is for no VNF.
@@ -42,11 +44,19 @@ def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Service,
     services = [_service(name, points, said, used) for name, points in files]
     idle = sorted(set(said) - used - {""})
     if idle:
-        there = sorted({vnf for service in services for vnf in service.vcpus})
-        raise ConfigError(
-            f"--vcpus {idle[0]}={said[idle[0]]}: there is no such VNF; there are {', '.join(there) or 'none'}"
-        )
+        raise ConfigError(f"--vcpus {idle[0]}={said[idle[0]]}: {_no_vnf(idle[0], services)}")
     return tuple(services)
+
+
+def _no_vnf(key: str, services: Sequence[Service]) -> str:
+    """Why a key names no VNF, and what does."""
+    named = next((sorted(service.vcpus) for service in services if service.name == key), None)
+    if named is None:
+        there = sorted({vnf for service in services for vnf in service.vcpus})
+        return f"there is no such VNF; there are {', '.join(there) or 'none'}"
+    if not named:
+        return "the CPU time of its VNFs was not measured"
+    return f"it is a service of {len(named)} VNFs; say {' or '.join(f'{key}/{vnf}=N' for vnf in named)}"
 
 
 def split_list(text: str) -> list[str]:
@@ -82,7 +92,7 @@ def _vcpus_said(texts: Sequence[str]) -> Mapping[str, int]:
     for text in texts:
         name, _, number = text.rpartition("=")
         if not number.isdecimal() or not int(number):
-            raise ConfigError(f"--vcpus {text}: say N, VNF=N or SERVICE/VNF=N, with a number of 1 or more")
+            raise ConfigError(f"--vcpus {text}: say N, VNF=N, SERVICE=N or SERVICE/VNF=N, with a number of 1 or more")
         said[name] = int(number)
     return said
 
@@ -94,9 +104,10 @@ def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int],
             seen[vnf] = max(seen.get(vnf, 0), len(threads))
     vcpus = {}
     for vnf, columns in seen.items():
-        key = next((key for key in (f"{name}/{vnf}", vnf, "") if key in said), None)
+        keys = (f"{name}/{vnf}", vnf, *([name] if len(seen) == 1 else []))
+        key = next((key for key in (*keys, "") if key in said), None)
         vcpus[vnf] = columns if key is None else said[key]
-        used |= {key for key in (f"{name}/{vnf}", vnf) if key in said}
+        used |= {key for key in keys if key in said}
         most = max((point.used(vnf) or 0.0) for point in points)
         if most > vcpus[vnf] * _MOST:
             raise ConfigError(

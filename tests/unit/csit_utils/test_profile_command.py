@@ -33,6 +33,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write("firewall", 1.5, 1, 1.0, 0.4)
     write("chain", 1.5, 1, 1.0, 0.6)
     write("path", 9.0, 1, 0.1, 0.1)
+    threads = {name: (growing_to(0.9, 1.0),) for name in ("router", "firewall")}
+    pair = sweep_of(rates, plain_router(1.0, 1, 0.2), threads, 0.003, seed=1)
+    (folder / "pair.csv").write_text(csv_text(statistics(pair)), encoding="utf-8")
     return folder
 
 
@@ -129,6 +132,10 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
     assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", "3").stderr
 
 
+def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) -> None:
+    assert "uses no more than 1.00 of 2 CPUs" in run(f"mine={files}/one.csv", "--vcpus", "mine=2").stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -137,8 +144,12 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
         (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
         (("{files}/one.csv", "--rate", "1"), "--rate 1: say what the service must keep there, --loss or --delay"),
         (("{files}/one.csv", "--loss", "101"), "--loss 101: that is no loss there can be"),
-        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N or SERVICE/VNF=N"),
+        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
         (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: there is no such VNF; there are one"),
+        (
+            ("{files}/pair.csv", "--vcpus", "pair=2"),
+            "--vcpus pair=2: it is a service of 2 VNFs; say pair/firewall=N or pair/router=N",
+        ),
         (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus are of --chain"),
         (("--chain", "{files}/one.csv"), "--chain is compared with a measured one (--against) or predicted at a rate"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: say 1 numbers above 0"),
