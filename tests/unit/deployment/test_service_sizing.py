@@ -12,8 +12,9 @@ from resources.libraries.python.deployment.service_sizing import ServiceSizing
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.sizing import Size
+from resources.libraries.python.model.sizing import Size, Sizing
 from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.recording.sizing_journal import SizingJournal
 from resources.libraries.python.roles.service import InstanceUse
 
 PROJECT = Path(__file__).parents[3]
@@ -91,10 +92,17 @@ def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing
     return ServiceSizing(topology, cast(World, world), fingerprint(), files)
 
 
+def run(test: ServiceSizing, folder: Path) -> Sizing:
+    """As the test of a suite, which has a journal in its folder."""
+    folder.mkdir(exist_ok=True)
+    with SizingJournal(folder / SizingJournal.FILE, test.digest()) as journal:
+        return test.run(folder, journal, lambda _: None)
+
+
 def test_a_sizing_leaves_traces_tables_templates_and_a_journal(tmp_path: Path) -> None:
     (tmp_path / "specs").mkdir()
     test = sizing(tmp_path / "specs", FakeWorld())
-    found = test.run(tmp_path / "out", None, lambda _: None)
+    found = run(test, tmp_path / "out")
     assert [row.capacity for row in found.sizes] == [200.0, 200.0]
     files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert files == {
@@ -112,28 +120,26 @@ def test_a_sizing_leaves_traces_tables_templates_and_a_journal(tmp_path: Path) -
 
 
 def test_parts_of_cpus_have_no_templates(tmp_path: Path) -> None:
-    sizing(tmp_path, FakeWorld(), vcpus=0.5).run(tmp_path / "out", None, lambda _: None)
+    run(sizing(tmp_path, FakeWorld(), vcpus=0.5), tmp_path / "out")
     assert not (tmp_path / "out" / "heat").exists()
 
 
 def test_a_resumed_run_deploys_nothing_that_was_measured(tmp_path: Path) -> None:
-    sizing(tmp_path, FakeWorld()).run(tmp_path / "first", None, lambda _: None)
-    again, third = FakeWorld(), FakeWorld()
-    found = sizing(tmp_path, again).run(tmp_path / "second", tmp_path / "first", lambda _: None)
+    run(sizing(tmp_path, FakeWorld()), tmp_path / "out")
+    again = FakeWorld()
+    found = run(sizing(tmp_path, again), tmp_path / "out")
     assert again.deployed == 0
     assert all(row.carried_over for row in found.sizes)
-    sizing(tmp_path, third).run(tmp_path / "third", tmp_path / "second", lambda _: None)
-    assert third.deployed == 0, "the journal of a resumed run is whole"
 
 
 def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_is_recorded(tmp_path: Path) -> None:
     test = sizing(tmp_path, FakeWorld(broken="port 5060 is taken"))
     with pytest.raises(CsitError, match=r"^ed1s: install script of edge-1 ended with 3: port 5060 is taken; ed2s: "):
-        test.run(tmp_path / "out", None, lambda _: None)
+        run(test, tmp_path / "out")
     assert test.draft.sizing is not None
     assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]
 
 
 def test_what_cannot_be_removed_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(RunStopped, match=r"^ed1s could not be removed: control group csit-edge-1 cannot be removed$"):
-        sizing(tmp_path, FakeWorld(stuck=True)).run(tmp_path / "out", None, lambda _: None)
+        run(sizing(tmp_path, FakeWorld(stuck=True)), tmp_path / "out")

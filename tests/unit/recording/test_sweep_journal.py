@@ -11,7 +11,7 @@ from resources.libraries.python.deployment.sweep_memory import SweepMemory
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.sweep import Bursts, Rates, SweepSample, SweepSpec
-from resources.libraries.python.recording.sweep_journal import SweepComplete, SweepJournal
+from resources.libraries.python.recording.sweep_journal import SweepJournal
 from resources.libraries.python.search.sweep import Done, Load, Measured, sweep
 
 SPEC = SweepSpec(rates=Rates(start_pps=100, stop_pps=500, step_pps=100), duration_s=2, frame=frame("64B"))
@@ -113,7 +113,7 @@ def test_the_end_of_a_test_is_known(tmp_path: Path) -> None:
     run(tmp_path / "sweep.jsonl", Service())
     with SweepJournal(tmp_path / "sweep.jsonl", "a") as journal:
         assert journal.complete is None
-        journal.keep(SweepComplete(at="now", record="sweep-Firewall.json"))
+        journal.end("now", "sweep-Firewall.json")
     with SweepJournal(tmp_path / "sweep.jsonl", "a") as journal:
         assert journal.complete is not None
         assert journal.complete.record == "sweep-Firewall.json"

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.behaviour.study import analyse
@@ -21,8 +21,11 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.planning.chain_cost import estimate_s
 from resources.libraries.python.planning.chains import Chains, generate
-from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.recording.chain_journal import ChainJournal, ChainMeasured
 from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.headed_journal import digest_of
 from resources.libraries.python.search.profiles import QUICK
 
 _log = logging.getLogger(__name__)
@@ -75,6 +78,8 @@ class StudyOfChains:
         self._notes: list[str] = []
         self._sources: dict[str, str] = {}
         self._deployed: tuple[CellUnderTest, Plan | None] | None = None
+        self._journal: ChainJournal | None = None
+        self._known: Mapping[tuple[Chain, int], ChainMeasured] = {}
         self.draft = CharacterizationDraft(topology, environment, "chain_study")
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
         self.draft.drivers = dict(world.drivers)
@@ -89,22 +94,37 @@ class StudyOfChains:
         """About how long it takes, before anything was measured."""
         return estimate_s(self.chains)
 
+    def digest(self) -> str:
+        """Tells studies apart: what is asked, and the testbed with the generator that was chosen."""
+        return digest_of(self.spec.model_dump_json(), self._topology.model_dump_json())
+
+    def go_on(self, journal: ChainJournal) -> None:
+        """Keep every chain in a journal that is open, and measure none again that it has by the same plan."""
+        self._journal, self._known = journal, journal.chains
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        count = len({row.chain for row in self._known.values()})
+        return f"{count} of {self.chains.count} chains were measured before the run was resumed" if count else None
+
     def run(self) -> ChainStudy:
         """Measure all chains and compare them; what was measured is in the draft, also when it ends early.
 
         A chain that cannot be measured is in the result with the reason, and the study goes on.
 
         Raises:
-            RunStopped: Something cannot be removed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
             CsitError: No chain could be measured.
         """
-        begin_s = time.monotonic()
+        begin_s, measured = time.monotonic(), 0
         try:
             for number, chain in enumerate(self.chains, 1):
-                runs = tuple(self._chain(chain))
-                self._runs += runs
-                left_s = (time.monotonic() - begin_s) / number * (self.chains.count - number)
-                self._on_progress(Done(runs, number, self.chains.count, left_s))
+                before = len(self._runs)
+                measured += self._chain(chain)
+                each_s = (time.monotonic() - begin_s) / measured if measured else self.estimate_s() / self.chains.count
+                left_s = each_s * (self.chains.count - number)
+                self._on_progress(Done(tuple(self._runs[before:]), number, self.chains.count, left_s))
         finally:
             study = self._kept()
         if all(run.failed for run in study.runs):
@@ -142,61 +162,98 @@ class StudyOfChains:
             groups.setdefault(workload.sessions, []).append(workload)
         return groups
 
-    def _chain(self, chain: Chain) -> Iterator[ChainRun]:
+    def _chain(self, chain: Chain) -> bool:
+        """Take the runs of a chain; return whether any of them had to be measured."""
+        deployed = False
         for sessions, workloads in self._groups().items():
-            yield from self._with_care(chain, sessions, workloads)
+            if kept := self._measured_before(chain, sessions, workloads):
+                self._take(kept)
+            else:
+                deployed = True
+                self._with_care(chain, sessions, workloads)
+        return deployed
 
-    def _with_care(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> list[ChainRun]:
+    def _measured_before(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> ChainMeasured | None:
+        """What the journal has of a chain; None where it has nothing, or the plan has become another one."""
+        kept = self._known.get((chain, sessions))
+        if kept is None:
+            return None
+        try:
+            plan = self._cell(chain, workloads).plan(sessions)
+        except CsitError:
+            return None  # said again where it is to be deployed
+        if digest(plan) == kept.plan:
+            return kept
+        _log.warning("%s is measured again: its plan differs from the one by which it was measured", chain.name)
+        return None
+
+    def _with_care(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:
         """Measure; where that breaks the system under test, once more. What is missing then says why."""
         reason = ""
         for _ in range(_ATTEMPTS):
             runs: list[ChainRun] = []
+            found: ChainMeasured | None = None
             again = False
             try:
-                for run in self._measured(chain, sessions, workloads):
-                    runs.append(run)
+                found = self._measured(chain, sessions, workloads, runs)
             except RunStopped:
                 raise
             except (CsitError, OSError) as error:
                 reason, again = reason_of(error), is_breakage(error)
-            else:
-                reason = ""
-            if failure := self.remove():
-                self._note(f"{chain.name}: {failure}")
+            failure = self.remove()
+            removal = (f"{chain.name}: {failure}",) if failure else ()
+            if found is not None:
+                found = found.model_copy(update={"notes": (*found.notes, *removal)})
+                if self._journal is not None:
+                    self._journal.keep(found)
+                self._take(found)
+                return
+            self._note(*removal)
             if not again:
                 break
-        left = workloads[len(runs) :]
-        return [*runs, *(self._failed(chain, workload, reason) for workload in left)]
+        self._runs += [*runs, *(self._failed(chain, workload, reason) for workload in workloads[len(runs) :])]
 
-    def _measured(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> Iterator[ChainRun]:
-        largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
-        cell = cell_of(chain, self.spec)
-        asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
-        under_test = CellUnderTest(self._topology, self._world, asked)
-        self._deployed = under_test, None
+    def _measured(
+        self, chain: Chain, sessions: int, workloads: Sequence[Workload], runs: list[ChainRun]
+    ) -> ChainMeasured:
+        """Deploy a chain and measure it; the runs until an error are in the list."""
+        under_test = self._cell(chain, workloads)
         plan = under_test.plan(sessions)
         self._deployed = under_test, plan
-        self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
-        for text in plan.warnings:
-            self._note(text)
+        self._note(*plan.warnings)
         deployment = under_test.deploy(plan)
         names = owners(chain, self.spec)
         loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
         try:
-            yield from loaded.measure(workloads, self.spec.duration_s)
+            runs.extend(loaded.measure(workloads, self.spec.duration_s))
         finally:
-            for text in loaded.notes:
-                self._note(text)
-        for text in under_test.moved():
-            self._note(text)
-        self._remember(deployment.facts())
+            self._note(*loaded.notes)
         parts = deployment.parts
-        self._sources |= dict(parts.tracer.facts()) if parts.tracer is not None else {}
-        if parts.features is not None:
-            self.draft.facts["features"] = dict(parts.features.facts())
+        features = {} if parts.features is None else {"features": dict(parts.features.facts())}
+        return ChainMeasured(
+            at=utc_now(),
+            chain=chain,
+            sessions=sessions,
+            plan=digest(plan),
+            runs=tuple(runs),
+            facts={**deployment.facts(), **features},
+            sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
+            notes=(*plan.warnings, *loaded.notes, *under_test.moved()),
+        )
 
-    def _remember(self, facts: dict[str, dict[str, str]]) -> None:
-        for role, row in facts.items():
+    def _cell(self, chain: Chain, workloads: Sequence[Workload]) -> CellUnderTest:
+        largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
+        cell = cell_of(chain, self.spec)
+        self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
+        asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
+        return CellUnderTest(self._topology, self._world, asked)
+
+    def _take(self, found: ChainMeasured) -> None:
+        """What was measured goes into the record, whichever run has measured it."""
+        self._runs += found.runs
+        self._note(*found.notes)
+        self._sources |= found.sources
+        for role, row in found.facts.items():
             self.draft.facts[role] = {**self.draft.facts.get(role, {}), **row}
 
     def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
@@ -213,9 +270,8 @@ class StudyOfChains:
             failed=reason or "it was not measured",
         )
 
-    def _note(self, text: str) -> None:
-        if text not in self._notes:
-            self._notes.append(text)
+    def _note(self, *texts: str) -> None:
+        self._notes += [text for text in dict.fromkeys(texts) if text not in self._notes]
 
     def _kept(self) -> ChainStudy:
         measured = [run for run in self._runs if run.failed is None]

@@ -1,7 +1,8 @@
 """Network functions beside each other, from plan to record: the phases that the keywords name, without Robot."""
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.deployment.health import reason_of
@@ -10,16 +11,21 @@ from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sending import datagrams_of
 from resources.libraries.python.deployment.server import LEAST_PPS, SharedServer
 from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
+from resources.libraries.python.interference.cost import each_s
 from resources.libraries.python.interference.schedule import Turn, schedule
 from resources.libraries.python.interference.study import advised, analyse
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting
+from resources.libraries.python.model.interference import Contender, Interference, InterferenceSpec, Meeting
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.headed_journal import digest_of
+from resources.libraries.python.recording.interference_journal import InterferenceJournal, LoadFound, MeetingMeasured
 
+_log = logging.getLogger(__name__)
 _WAYS = 2
 _ABOVE = 1.2
 """The load above what the fastest carries alone: then each shows all that it can do."""
@@ -74,8 +80,23 @@ class InterferenceStudy:
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
         self._share = _FREE
+        self._journal: InterferenceJournal | None = None
+        self._known: Mapping[int, MeetingMeasured] = {}
         self.draft = CharacterizationDraft(topology, environment, "interference")
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+
+    def digest(self) -> str:
+        """Tells studies apart: what is asked, and the testbed. To be asked for before `plan`, which has stand-ins."""
+        return digest_of(self.spec.model_dump_json(), self._topology.model_dump_json())
+
+    def go_on(self, journal: InterferenceJournal) -> None:
+        """Keep every measurement in a journal that is open, and make none again that it has by the same plan."""
+        self._journal, self._known = journal, journal.meetings
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        return f"{len(self._known)} measurements were made before the run was resumed" if self._known else None
 
     def plan(self) -> int:
         """Derive the plans of all companies; return the number of measurements.
@@ -107,16 +128,45 @@ class InterferenceStudy:
         What the fastest carries alone is also what the network carries: where a share of it is to be guaranteed, that
         is an equal one for as many as meet. Each is deployed for that, so that who does not start is found out.
 
+        Where an earlier run has found it, it stays.
+
         Raises:
             Unsupported: None of them starts.
+            RunStopped: The journal cannot be written.
             NoTraffic: Next to nothing comes back from any of them.
         """
+        if self._journal is not None and self._journal.load is not None:
+            return self._found_before(self._journal.load)
+        noted = len(self._notes)
         carried = self._alone()
         fastest_pps = max(carried.values())
         if not fastest_pps:
             raise NoTraffic(f"no load from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}")
-        self._share = Limits(network_pps=fastest_pps / _WAYS / self.spec.together)
-        return self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
+        share_pps = fastest_pps / _WAYS / self.spec.together
+        self._share = Limits(network_pps=share_pps)
+        load_pps = self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
+        if self._journal is not None:
+            self._journal.keep(
+                LoadFound(
+                    at=utc_now(),
+                    load_pps=load_pps,
+                    share_pps=share_pps,
+                    contenders=self.spec.contenders,
+                    absent=tuple(sorted(self._absent)),
+                    notes=tuple(self._notes[noted:]),
+                )
+            )
+        return load_pps
+
+    def _found_before(self, found: LoadFound) -> float:
+        """Go on with the load, the stand-ins and the share of an earlier run."""
+        self._notes += found.notes
+        self._absent = frozenset(found.absent)
+        self._share = Limits(network_pps=found.share_pps)
+        if found.contenders != self.spec.contenders:
+            self._put(found.contenders)
+            self._name_parts()
+        return found.load_pps
 
     def measure(self, load_pps: float) -> None:
         """Measure all companies; what was measured is in the draft, also when it ends early.
@@ -128,15 +178,22 @@ class InterferenceStudy:
 
         Raises:
             SystemBroken: Several in a row failed.
-            RunStopped: Something cannot be removed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
         """
         turns = [turn for turn in schedule(self.spec) if not self._absent & {turn.target, *turn.against}]
-        begin_s, failed = time.monotonic(), 0
+        begin_s, made, failed = time.monotonic(), 0, 0
         try:
             for number, turn in enumerate(turns):
-                meeting, why = self._turn(turn, load_pps)
+                kept = self._measured_before(turn)
+                if kept is None:
+                    meeting, why = self._turn(turn, load_pps)
+                    made += 1
+                else:
+                    self._take(kept)
+                    meeting, why = kept.meeting, None
                 failed = failed + 1 if why else 0
-                left_s = (time.monotonic() - begin_s) / (number + 1) * (len(turns) - number - 1)
+                turn_s = (time.monotonic() - begin_s) / made if made else each_s(self.spec)
+                left_s = turn_s * (len(turns) - number - 1)
                 self._on_progress(Done(turn, meeting, why, number + 1, len(turns), left_s))
                 if failed == _MOST_FAILED:
                     raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
@@ -172,24 +229,57 @@ class InterferenceStudy:
         """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
         return self._server.remove()
 
+    def _measured_before(self, turn: Turn) -> MeetingMeasured | None:
+        """What the journal has of a measurement; None where it has nothing, or the plan has become another one."""
+        kept = self._known.get(turn.number)
+        if kept is None or self._plan_digest(turn) == kept.plan:
+            return kept
+        beside = _beside(turn)
+        _log.warning("%s%s is measured again: its plan differs from the one of its measurement", turn.target, beside)
+        return None
+
+    def _plan_digest(self, turn: Turn) -> str:
+        return self._server.plan_digest((turn.target, *turn.against), self._limits(turn))
+
+    def _limits(self, turn: Turn) -> Limits:
+        return self._share if turn.guaranteed else _FREE
+
     def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
+        found, why = None, None
         try:
-            limits = self._share if turn.guaranteed else _FREE
-            cell = self._server.deploy((turn.target, *turn.against), limits, turn.repetition)
-            meeting = met(cell, turn, self.spec, load_pps, self._protocol)
-            self._meetings.append(meeting)
-            self.draft.facts = cell.deployment.facts()
-            self._missing |= missing(cell)
+            cell = self._server.deploy((turn.target, *turn.against), self._limits(turn), turn.repetition)
+            found = MeetingMeasured(
+                at=utc_now(),
+                plan=self._plan_digest(turn),
+                meeting=met(cell, turn, self.spec, load_pps, self._protocol),
+                facts=cell.deployment.facts(),
+                missing=missing(cell),
+            )
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
-            beside = f" beside {', '.join(turn.against)}" if turn.against else " alone"
             why = reason_of(error)
-            self._notes.append(f"{turn.target}{beside} was not measured in repetition {turn.repetition + 1}: {why}")
-            return None, why
+            self._notes.append(
+                f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}: {why}"
+            )
         finally:
-            self._remove()
-        return meeting, None
+            removal = self.remove()
+        notes = (removal,) if removal else ()
+        if found is None:
+            self._notes += notes
+            return None, why
+        found = found.model_copy(update={"notes": notes})
+        if self._journal is not None:
+            self._journal.keep(found)
+        self._take(found)
+        return found.meeting, None
+
+    def _take(self, found: MeetingMeasured) -> None:
+        """What was measured goes into the record, whichever run has measured it."""
+        self._meetings.append(found.meeting)
+        self._notes += found.notes
+        self._missing |= found.missing
+        self.draft.facts = found.facts
 
     def _remove(self) -> None:
         if failure := self.remove():
@@ -234,6 +324,14 @@ class InterferenceStudy:
             return False
         self._notes.append(f"{name} is measured as {one.stand_in}: {why}")
         contenders = tuple(one.replaced() if each is one else each for each in self.spec.contenders)
+        self._put(contenders)
+        return True
+
+    def _put(self, contenders: tuple[Contender, ...]) -> None:
+        """Have others in the places of the network functions, under the same names."""
         self.spec = self.spec.model_copy(update={"contenders": contenders})
         self._server = SharedServer(self._topology, self._world, self.spec, self._protocol)
-        return True
+
+
+def _beside(turn: Turn) -> str:
+    return f" beside {', '.join(turn.against)}" if turn.against else " alone"

@@ -15,6 +15,7 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.alone import first_instances
+from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.search.sweep import capacity
 
@@ -42,6 +43,10 @@ class SharedServer:
         self._deployed: tuple[CellUnderTest, Plan] | None = None
         self.plan = cache(self._planned)
         """Of a company with the limits of each; raises PlanError where they do not fit."""
+
+    def plan_digest(self, company: tuple[str, ...], limits: Limits = _FREE) -> str:
+        """Of the plan of a company; raises PlanError where they do not fit."""
+        return digest(self.plan(company, limits))
 
     def deploy(self, company: tuple[str, ...], limits: Limits = _FREE, repetition: int = 0) -> CellUnderTest:
         """Bring a company to life.

@@ -1,6 +1,5 @@
 """A sizing test: the two specifications, the world that deploys the service, and what comes of it for the record."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from resources.libraries.python.recording.sizing_tables import SIZING_COLUMNS, T
 from resources.libraries.python.roles.service import Orchestrator, Service
 from resources.libraries.python.search.sizing import Reached
 
-JOURNAL = "sizing.jsonl"
 OVERSUBSCRIBED = "oversubscribed"
 """The fact of a service that has more CPUs than there are."""
 
@@ -48,18 +46,22 @@ class ServiceSizing:
         """
         return cost(self.asked.deployment, self.asked.workload)
 
+    def digest(self) -> str:
+        """Tells sizings apart: both specifications, and the testbed."""
+        return digest(self.asked.deployment, self.asked.workload, self._system)
+
     def run(
         self,
         folder: Path,
-        earlier: Path | None,
+        journal: SizingJournal,
         report: Callable[[str], None],
         reached: Reached = lambda _sizes, _loads: None,
     ) -> Sizing:
-        """Search, with a journal in the test's folder.
+        """Search; what was measured is in a journal, and what it has is not measured again.
 
         Args:
-            folder: For journal, traces, tables and templates of this test.
-            earlier: The same folder of a run that is resumed; None for a new one.
+            folder: For traces, tables and templates of this test.
+            journal: Open, of this digest.
             report: Told in sentences what goes on.
             reached: Told how many sizes are done, and how many loads of the present one.
 
@@ -72,20 +74,19 @@ class ServiceSizing:
         self.draft.simulation = dict(host.simulation) if host.simulation is not None else None
         orchestrator = _Remembering(host.orchestrator)
         spec, workload = self.asked.deployment, self.asked.workload
-        with SizingJournal(_journal(folder, earlier), digest(spec, workload, self._system)) as journal:
-            try:
-                sizing = run_sizing(
-                    spec,
-                    workload,
-                    orchestrator,
-                    journal,
-                    report,
-                    time=host.time,
-                    trace=TraceFiles(folder).add,
-                    reached=reached,
-                )
-            finally:
-                self._note(orchestrator.services)
+        try:
+            sizing = run_sizing(
+                spec,
+                workload,
+                orchestrator,
+                journal,
+                report,
+                time=host.time,
+                trace=TraceFiles(folder).add,
+                reached=reached,
+            )
+        finally:
+            self._note(orchestrator.services)
         self.draft.sizing = sizing
         (folder / "sizing.csv").write_text(csv_text(SIZING_COLUMNS, sizing_rows(sizing)), encoding="utf-8")
         self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
@@ -120,15 +121,3 @@ class _Remembering:
         service = self._orchestrator.service(size)
         self.services.append(service)
         return service
-
-
-def _journal(folder: Path, earlier: Path | None) -> Path:
-    """The journal of this test, which begins as that of the run that is resumed."""
-    path = folder / JOURNAL
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if earlier is not None and earlier.resolve() != folder.resolve() and (earlier / JOURNAL).exists():
-            shutil.copyfile(earlier / JOURNAL, path)
-    except OSError as error:
-        raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
-    return path

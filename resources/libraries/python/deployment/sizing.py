@@ -50,8 +50,6 @@ def run_sizing(
         CsitError: The machine cannot be used at all.
     """
     bench = _Bench(spec, workload, orchestrator, time or RealTime(), trace)
-    for remark in journal.remarks if journal else ():
-        progress(remark)
     search = SizingSearch(
         spec,
         workload,

@@ -19,6 +19,7 @@ from resources.libraries.python.keywords.specifications import found
 from resources.libraries.python.keywords.sweep_choices import generator_chosen
 from resources.libraries.python.model.load_chains import load_chains
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.recording.chain_journal import ChainJournal
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION")
 
@@ -52,6 +53,7 @@ class ChainStudyLibrary(CharacterizingLibrary):
         study = StudyOfChains(topology, world, spec, environment, self._progress.chain)
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
         study.draft.rerun = rerun_of(variable, chosen_topology(variable), chosen)
+        study.go_on(self._resumed(ChainJournal, study.digest(), spec.name))
         self._study = study
         lines = preview_in_words(study, simulated=topology.world is World.SIM)
         for line in lines:
@@ -62,11 +64,15 @@ class ChainStudyLibrary(CharacterizingLibrary):
     def measure_chains(self) -> None:
         """Deploy one chain after the other and offer it each workload, sampled each second; then compare them.
 
-        A chain that cannot be measured is in the record with the reason, and the study goes on.
+        A chain that cannot be measured is in the record with the reason, and the study goes on. Where the variable
+        ``RESUME`` names the folder of a run that was cut short, chains that its journal has are not measured again.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
         """
+        if remark := self._running.remark:
+            logger.info(remark)
+            self._progress.says(remark)
         try:
             study = skipping(self._running.run)
         except RunStopped as error:

@@ -2,7 +2,6 @@
 
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
-from robot.errors import PassExecution
 
 from resources.libraries.python.deployment.characterize import ServiceSweep
 from resources.libraries.python.errors import CsitError, PlanError
@@ -19,9 +18,11 @@ from resources.libraries.python.keywords.sweep_choices import (
     shelf,
 )
 from resources.libraries.python.keywords.sweep_progress import SweepProgress
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.profiling.words import errors_in_words, profile_in_words
 from resources.libraries.python.recording.shelf import Shelf
+from resources.libraries.python.recording.sweep_journal import SweepJournal
 from resources.libraries.python.search.sweep import duration_s, loads
 
 _EACH_SECOND_S = 0.14
@@ -97,14 +98,13 @@ class CharacterizationLibrary(CharacterizingLibrary):
         digest = service.digest()
         if once and digest in self._passed:
             raise SkipExecution(f"{asked.name} is measured already, by {self._passed[digest]}: its record is there")
-        journal = self._keeper.sweep_journal(digest)
-        if (record := self._keeper.carried_over(journal)) is not None:
+
+        def carried(record: Characterization) -> None:
             if self._shelf is not None:
                 self._shelf.put(record)
             self._passed[digest] = record.test_id
-            self._progress.carried(asked.name)
-            raise PassExecution("")
-        service.go_on(journal)
+
+        service.go_on(self._resumed(SweepJournal, digest, asked.name, carried))
         self._progress.test(asked.name, simulated=service.draft.simulation is not None)
         self._service = service
 

@@ -12,6 +12,7 @@ from resources.libraries.python.keywords.keeper import EndOfRun
 from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.interference_journal import InterferenceJournal
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -43,6 +44,7 @@ class InterferenceLibrary(CharacterizingLibrary):
         spec = asked_study(variable, specification, frame, load, guarantee)
         study = InterferenceStudy(topology, world, spec, environment, self._progress.turn)
         study.draft.rerun = rerun_of_study(variable, topology)
+        study.go_on(self._resumed(InterferenceJournal, study.digest(), spec.name))
         self._study = study
         turns = skipping(study.plan)
         self._progress.begins(spec, turns, simulated=topology.world is World.SIM)
@@ -52,12 +54,17 @@ class InterferenceLibrary(CharacterizingLibrary):
     def measure_interference(self) -> None:
         """Deploy and load each network function alone, and beside every other and its like, again and again.
 
-        The order is shuffled in each repetition, so that what drifts falls on all alike.
+        The order is shuffled in each repetition, so that what drifts falls on all alike. Where the variable ``RESUME``
+        names the folder of a run that was cut short, measurements that its journal has are not made again, and the
+        others are made at the same load.
 
         | Describe Interference | interference/pairs.yaml |
         | Measure Interference |
         """
         study = self._running
+        if study.remark:
+            logger.info(study.remark)
+            self._progress.says(study.remark)
         try:
             load_pps = skipping(study.load_pps)
             logger.info(f"{load_pps:.0f} pps are offered to each, one way")

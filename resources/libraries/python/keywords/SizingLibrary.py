@@ -1,6 +1,5 @@
 """Keywords of the sizing suites: which deployment size of a service carries a workload."""
 
-from pathlib import Path
 from typing import Literal
 
 from robot.api import SkipExecution, logger
@@ -8,13 +7,14 @@ from robot.api.deco import keyword, library
 
 from resources.libraries.python.deployment.service_sizing import ServiceSizing
 from resources.libraries.python.errors import CsitError, RunStopped
-from resources.libraries.python.keywords.choices import rerun_of, resumed_folder
+from resources.libraries.python.keywords.choices import rerun_of
 from resources.libraries.python.keywords.keeper import EndOfRun
 from resources.libraries.python.keywords.measuring import CharacterizingLibrary
 from resources.libraries.python.keywords.running import skipping, variable
 from resources.libraries.python.keywords.sizing_progress import SizingProgress, cost_in_words
 from resources.libraries.python.keywords.specifications import found
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.sizing_journal import SizingJournal
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 
@@ -30,6 +30,7 @@ class SizingLibrary(CharacterizingLibrary):
         super().__init__()
         self._progress = SizingProgress()
         self._sizing: ServiceSizing | None = None
+        self._journal: SizingJournal
 
     @keyword
     def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any") -> None:
@@ -49,6 +50,7 @@ class SizingLibrary(CharacterizingLibrary):
             )
         self._keeper.check()
         sizing = ServiceSizing(topology, world, environment, (found(deployment), found(workload)))
+        self._journal = self._resumed(SizingJournal, sizing.digest(), sizing.asked.deployment.vnf_name)
         sizing.draft.rerun = rerun_of(variable, topology, {})
         cost = sizing.cost()
         logger.info(cost_in_words(cost))
@@ -60,22 +62,20 @@ class SizingLibrary(CharacterizingLibrary):
         """Deploy one size after the other and offer the workload to it, until the search has its answer.
 
         Where the variable ``RESUME`` names the folder of a run that was cut short, sizes that its journal has are not
-        measured again.
+        measured again, and nothing is measured where this test had passed.
 
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
         | Search Size |
         """
-        running = self._running
-        folder = self._keeper.tables_in(Path(str(variable("OUTPUT DIR"))))
-        resumed = resumed_folder(variable)
-        earlier = self._keeper.tables_in(resumed) if resumed is not None else None
+        running, journal = self._running, self._journal
+        folder = journal.path.parent
 
         def report(sentence: str) -> None:
             logger.info(sentence)
             self._progress.says(sentence)
 
         try:
-            skipping(lambda: running.run(folder, earlier, report, self._progress.reached))
+            skipping(lambda: running.run(folder, journal, report, self._progress.reached))
         except RunStopped as error:
             raise EndOfRun(str(error)) from error
         logger.info(f"traces, tables and journal: {folder}")

@@ -29,6 +29,10 @@ class ChainProgress:
         for line in lines:
             self._console.line(f"{name}: {line}")
 
+    def says(self, sentence: str) -> None:
+        """Something is to be known of the study."""
+        self._console.line(f"{self._name}: {sentence}")
+
     def chain(self, done: Done) -> None:
         """A chain was measured, or could not be."""
         left = "" if self._simulated else f"; about {human_time(done.remaining_s)} left"

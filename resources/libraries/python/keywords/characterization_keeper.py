@@ -1,9 +1,11 @@
 """What the keywords keep of a characterization test: its record, its tables, its message in Robot's log."""
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from robot.api import logger
@@ -21,13 +23,13 @@ from resources.libraries.python.profiling.tables import csv_text, tables_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.file_names import FileNames
+from resources.libraries.python.recording.headed_journal import HeadedJournal
 from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL
 from resources.libraries.python.recording.journal_events import Choices
 from resources.libraries.python.recording.journal_run import Run
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack_characterization
 from resources.libraries.python.recording.space import Reserve
-from resources.libraries.python.recording.sweep_journal import SWEEP_JOURNAL, SweepComplete, SweepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
     check_folder,
@@ -38,6 +40,7 @@ from resources.libraries.python.recording.writer import (
 SWEEP_VARIABLES = ("SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
 """Those of a sweep that no suite sets by itself; what a suite sets is in the digest of its tests."""
 
+AnyJournal = TypeVar("AnyJournal", bound=HeadedJournal[Any])
 
 _BEGUN_HERE: set[Path] = set()
 """Folders of runs that this process has begun or goes on with: each of their suites opens the testbed anew."""
@@ -71,10 +74,11 @@ class CharacterizationKeeper:
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._reserve: Reserve | None = None
+        self._resumed: Path | None = None
         self._goes_on = False
         self._held = ExitStack()
         self._test = ExitStack()
-        self._journal: SweepJournal | None = None
+        self._journal: HeadedJournal[Any] | None = None
 
     def open(self, folder: Path) -> None:
         """Check the folder of the results, and hold space for the end of the run.
@@ -106,7 +110,7 @@ class CharacterizationKeeper:
         else:
             run = Run.begin(folder, chosen, environment, command(lookup), boot_id(), file=CHARACTERIZATION_JOURNAL)
         self._held.callback(run.close)
-        self._goes_on = same
+        self._resumed, self._goes_on = resumed, same
         _BEGUN_HERE.add(folder.resolve())
         for line in run.remarks:
             logger.warn(line)
@@ -118,32 +122,39 @@ class CharacterizationKeeper:
             if self._reserve is not None:
                 self._reserve.free()
 
-    def sweep_journal(self, digest: str) -> SweepJournal:
+    def journal(self, kind: type[AnyJournal], digest: str) -> AnyJournal:
         """The journal of the present test, open until the test ends.
 
+        Where the run that is resumed has another folder, this is a new run that begins with a copy of its journal.
+
         Args:
-            digest: Of its sweep.
+            kind: Of the journal.
+            digest: Of what the test measures, and of the system.
 
         Raises:
             CsitError: It cannot be written, or is none that this version reads.
             EndOfRun: There is no space for it.
         """
         self._test.close()
-        path = self.tables_in(self._opened) / SWEEP_JOURNAL
+        path = self.tables_in(self._opened) / kind.FILE
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not self._goes_on:
                 path.unlink(missing_ok=True)
+                if self._resumed is not None and (earlier := self.tables_in(self._resumed) / kind.FILE).exists():
+                    shutil.copyfile(earlier, path)
             there = path.exists()
         except OSError as error:
             raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
+        journal = kind(path, digest)
         with ending():
-            self._journal = journal = self._test.enter_context(SweepJournal(path, digest))
+            self._test.enter_context(journal)
+        self._journal = journal
         self._test.callback(self._forget)
         for line in journal.remarks:
             logger.warn(line)
         if there and not journal.rows:
-            logger.warn(f"{path} is of a sweep with other settings, or of nothing yet: this one begins anew")
+            logger.warn(f"{path} is of a {kind.KIND} with other settings, or of nothing yet: this one begins anew")
         return journal
 
     def tables_in(self, folder: Path) -> Path:
@@ -155,9 +166,12 @@ class CharacterizationKeeper:
         """What the files of the present test are called."""
         return _NAMES[self._opened.resolve()].of(_test_id(), str(variable("TEST NAME")))
 
-    def carried_over(self, journal: SweepJournal) -> Characterization | None:
-        """The record of the present test where it had passed before the run was cut short; logged once more."""
-        if journal.complete is None:
+    def carried_over(self, journal: HeadedJournal[Any]) -> Characterization | None:
+        """The record of the present test where it had passed before the run was cut short; logged once more.
+
+        None of a test that had not, and of one in another folder than that of the run that is resumed.
+        """
+        if journal.complete is None or not self._goes_on:
             return None
         path = self._opened / RESULTS_FOLDER / journal.complete.record
         try:
@@ -242,7 +256,7 @@ class CharacterizationKeeper:
         if tables := {f"{name}.csv": csv_text(rows) for name, rows in found}:
             logger.info(f"tables: {write_tables(self._name, tables, self._opened)}")
         if self._journal is not None and record.passed:
-            self._journal.keep(SweepComplete(at=record.finished_at, record=path.name))
+            self._journal.end(record.finished_at, path.name)
 
 
 def _test_id() -> str:

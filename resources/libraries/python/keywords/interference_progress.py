@@ -30,6 +30,10 @@ class InterferenceProgress:
             f"{spec.together} together, {rounds}{about}"
         )
 
+    def says(self, sentence: str) -> None:
+        """Something is to be known of the study."""
+        self._console.line(f"{self._name}: {sentence}")
+
     def loads(self, load_pps: float, spec: InterferenceSpec) -> None:
         """All have been tried alone: the load is known, and who stands in for whom."""
         for contender in spec.contenders:

@@ -1,14 +1,18 @@
 """What the libraries that measure have in common: their suites open the testbed, and close it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 from robot.api.deco import keyword
+from robot.errors import PassExecution
 
-from resources.libraries.python.keywords.characterization_keeper import CharacterizationKeeper
+from resources.libraries.python.keywords.characterization_keeper import AnyJournal, CharacterizationKeeper
 from resources.libraries.python.keywords.choices import Lookup, chosen_topology
+from resources.libraries.python.keywords.console import Console
 from resources.libraries.python.keywords.running import variable
 from resources.libraries.python.keywords.testbed import Testbed
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology
 
 
@@ -65,6 +69,30 @@ class CharacterizingLibrary(MeasuringLibrary):
 
     def _close(self) -> None:
         self._keeper.close()
+
+    def _resumed(
+        self,
+        kind: type[AnyJournal],
+        digest: str,
+        name: str,
+        on_carried: Callable[[Characterization], None] = lambda _: None,
+    ) -> AnyJournal:
+        """The journal of the present test; where that had passed before the run was resumed it passes at once.
+
+        Args:
+            kind: Of the journal.
+            digest: Of what the test measures, and of the system.
+            name: Of what is measured, for the console.
+            on_carried: Takes the record of a test that had passed.
+        """
+        journal = self._keeper.journal(kind, digest)
+        if (record := self._keeper.carried_over(journal)) is not None:
+            on_carried(record)
+            console = Console()
+            console.line("")  # Robot's own line of the test may still be open
+            console.line(f"{name}: carried over")
+            raise PassExecution("")
+        return journal
 
     def _chosen(self) -> Topology:
         """Read what was chosen; return the testbed.

@@ -20,11 +20,6 @@ class SweepProgress:
         self._console.line("")  # Robot's own line of the test may still be open
         self._console.status(f"{name}: deploying")
 
-    def carried(self, name: str) -> None:
-        """A test had passed before the run was resumed."""
-        self._console.line("")
-        self._console.line(f"{name}: carried over")
-
     def begins(self, text: str) -> None:
         """The loads begin."""
         self._console.line(f"{self._name}: {text}")

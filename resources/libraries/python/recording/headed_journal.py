@@ -1,13 +1,15 @@
-"""A journal of one test: a heading that says what it is about, and a line of JSON for each thing that was found out.
+"""The journal of one characterization test: a heading with the digest of the question, then a line of JSON per result.
 
 A line is on disk before anything else happens. What the journal has is not measured again, for the same system and the
-same question only: a test with another question begins below a new heading.
+same question only: a test with another question begins below a new heading. The last line says that the test has
+passed. A kind of test says in a class of its own how its rows are read and what is asked of them.
 """
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,23 +29,44 @@ class Heading(Frozen):
     digest: str
 
 
+class Complete(Frozen):
+    """The test has passed, and its record is on disk."""
+
+    line: Literal["complete"] = "complete"
+    at: str
+    """UTC, ISO 8601."""
+    record: str
+    """Name of the file in the folder of results."""
+
+
+def digest_of(*parts: str) -> str:
+    """Tell questions apart: SHA-256 of what is asked and of the system that is asked."""
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
 class HeadedJournal(Generic[Row]):
     """A journal that is being written. One process at a time has it open; a context manager.
 
     Args:
         path: The file; made when it is missing.
-        kind: Of the test, such as `sizing`.
-        digest: Of the question and the system.
-        rows: Reads a line.
+        digest: Of the question and the system, see `digest_of`.
     """
 
-    def __init__(self, path: Path, kind: str, digest: str, rows: TypeAdapter[Row]) -> None:
+    FILE: ClassVar[str]
+    """Its name in the folder of the test."""
+    KIND: ClassVar[str]
+    """Of the test, such as `sizing`."""
+    ROWS: ClassVar[TypeAdapter[Any]]
+    """Reads a row."""
+
+    def __init__(self, path: Path, digest: str) -> None:
         self.path = path
-        self._heading = Heading(journal=kind, digest=digest)
-        self._type = rows
+        self._heading = Heading(journal=self.KIND, digest=digest)
         self._file = Lines(path)
         self.rows: list[Row] = []
         """Written before, in order; none where the last heading is another one."""
+        self.complete: Complete | None = None
+        """The end of the test; None where it has none yet."""
         self.remarks: list[str] = []
         """What somebody who resumes should know."""
 
@@ -69,6 +92,18 @@ class HeadedJournal(Generic[Row]):
         """Close it; the lock goes with it."""
         self._file.close()
 
+    def end(self, at: str, record: str) -> None:
+        """Write that the test has passed.
+
+        Args:
+            at: When, UTC, ISO 8601.
+            record: Name of the file of its record.
+
+        Raises:
+            JournalFull: As for a row.
+        """
+        self._file.append(Complete(at=at, record=record).model_dump_json())
+
     def keep(self, row: Row) -> None:
         """Write a line; it is on disk when this returns.
 
@@ -92,8 +127,11 @@ class HeadedJournal(Generic[Row]):
                 if isinstance(data, dict) and "journal" in data:
                     last = Heading.model_validate(data)
                     self.rows.clear()
+                    self.complete = None
+                elif last == self._heading and isinstance(data, dict) and data.get("line") == "complete":
+                    self.complete = Complete.model_validate(data)
                 elif last == self._heading:
-                    self.rows.append(self._type.validate_json(raw))
+                    self.rows.append(self.ROWS.validate_json(raw))
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 where = ".".join(map(str, first["loc"]))

@@ -4,7 +4,6 @@ A sweep that was cut short goes on where it stopped, on a service that is deploy
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -12,8 +11,6 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.sweep import SweepSample, SweepSpec
 from resources.libraries.python.recording.headed_journal import HeadedJournal
-
-SWEEP_JOURNAL = "sweep.jsonl"
 
 
 class SweepBegun(Frozen):
@@ -38,29 +35,12 @@ class LoadMeasured(Frozen):
     note: str | None
 
 
-class SweepComplete(Frozen):
-    """The test has passed, and its record is on disk."""
+class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured]):
+    """A journal of loads; a context manager. Its digest is that of what is asked, and of the plan."""
 
-    line: Literal["complete"] = "complete"
-    at: str
-    record: str
-    """Name of the file in the folder of results."""
-
-
-SweepLine = Annotated[SweepBegun | LoadMeasured | SweepComplete, Field(discriminator="line")]
-_LINES: TypeAdapter[SweepBegun | LoadMeasured | SweepComplete] = TypeAdapter(SweepLine)
-
-
-class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured | SweepComplete]):
-    """A journal of loads; a context manager.
-
-    Args:
-        path: The file; made when it is missing.
-        digest: Of what is asked, and of the plan.
-    """
-
-    def __init__(self, path: Path, digest: str) -> None:
-        super().__init__(path, "sweep", digest, _LINES)
+    FILE = "sweep.jsonl"
+    KIND = "sweep"
+    ROWS = TypeAdapter(Annotated[SweepBegun | LoadMeasured, Field(discriminator="line")])
 
     @property
     def begun(self) -> SweepBegun | None:
@@ -72,8 +52,3 @@ class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured | SweepComplete]):
         """Measured before, by rate and beginning; none without what was to be sent."""
         found = self.rows if self.begun is not None else []
         return {(row.rate_pps, row.begin_s): row for row in found if isinstance(row, LoadMeasured)}
-
-    @property
-    def complete(self) -> SweepComplete | None:
-        """The end of the test; None where it has none yet."""
-        return next((row for row in reversed(self.rows) if isinstance(row, SweepComplete)), None)

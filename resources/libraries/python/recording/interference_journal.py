@@ -1,0 +1,64 @@
+"""The journal of a study of interference: the load that was found, and a line for each measurement.
+
+All measurements of a study are made at one load, so a study that goes on keeps the load that it began with.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.interference import Contender, Meeting
+from resources.libraries.python.recording.headed_journal import HeadedJournal
+
+
+class LoadFound(Frozen):
+    """Each network function was deployed alone: which of them start, and what they carry."""
+
+    line: Literal["load"] = "load"
+    at: str
+    """UTC, ISO 8601."""
+    load_pps: float
+    """Offered to each, one way."""
+    share_pps: float
+    """Guaranteed to each, one way, where a share is guaranteed."""
+    contenders: tuple[Contender, ...]
+    """Stand-ins in the place of those that do not start."""
+    absent: tuple[str, ...]
+    """Names of those that do not start and have no stand-in."""
+    notes: tuple[str, ...]
+
+
+class MeetingMeasured(Frozen):
+    """A measurement that is complete; what was deployed for it is removed."""
+
+    line: Literal["meeting"] = "meeting"
+    at: str
+    plan: str
+    """Digest of the plan by which it was deployed."""
+    meeting: Meeting
+    facts: dict[str, dict[str, str]]
+    """Of the parts of the deployment."""
+    missing: dict[str, str]
+    """What could not be counted, and why."""
+    notes: tuple[str, ...] = ()
+
+
+class InterferenceJournal(HeadedJournal[LoadFound | MeetingMeasured]):
+    """A journal of measurements; a context manager."""
+
+    FILE = "interference.jsonl"
+    KIND = "study of interference"
+    ROWS = TypeAdapter(Annotated[LoadFound | MeetingMeasured, Field(discriminator="line")])
+
+    @property
+    def load(self) -> LoadFound | None:
+        """The load of the study; None where it was not found yet."""
+        return next((row for row in self.rows if isinstance(row, LoadFound)), None)
+
+    @property
+    def meetings(self) -> Mapping[int, MeetingMeasured]:
+        """Measured before, by place in the order of all measurements; none without a load."""
+        found = self.rows if self.load is not None else []
+        return {row.meeting.turn: row for row in found if isinstance(row, MeetingMeasured)}

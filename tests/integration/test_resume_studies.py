@@ -1,0 +1,192 @@
+"""Studies of chains and of interference that are killed again and again end with the dataset of one that was not."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.output_xml import read_output_xml
+from tests.integration.robot_runs import PROJECT, argv, csit, environment, run_robot
+
+pytestmark = pytest.mark.parallel
+
+SUITES = PROJECT / "tests" / "characterization"
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
+KILLS = 10
+TIMES = re.compile(r'"(?:started_at|finished_at)":"[^"]*"|"settings":\{[^}]*\}')
+"""Others may use the machine, which changes its settings for as long as they do."""
+CHAINS = """\
+name: five
+vnfs:
+  - {name: gateway, kind: linux_gateway}
+  - {name: firewall, kind: linux_firewall}
+  - {name: nat, kind: linux_nat, sizes: [1c, 0.5c]}
+  - {name: router, kind: linux_router}
+  - {name: monitor, kind: tcpdump, mode: passive}
+lengths: [2]
+workloads: {volumes_mbps: [2, 4], sessions: [1, 16], frames: [64B]}
+duration_s: 2
+faults: [{chain: [nat, gateway], vnf: nat, limits: {cpu: 0.02}}]
+"""
+INTERFERENCE = """\
+name: three
+frame: 512B
+duration_s: 0.4
+repetitions: 4
+guarantee: true
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: monitor, type: II, kind: pktstat}
+  - {name: proxy, type: V, kind: nginx_proxy}
+"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A suite with one test, and the journal of that test."""
+
+    suite: Path
+    options: tuple[str, ...]
+    journal: str
+    """Below the folder of a run."""
+
+    def path(self, folder: Path) -> Path:
+        """Of the journal in a run."""
+        return folder / "characterization" / self.journal
+
+    def lines(self, folder: Path) -> int:
+        """How many the journal has, torn ones included."""
+        path = self.path(folder)
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def suite_of(name: str, specification: str, text: str, folder: Path) -> Path:
+    """A suite of the project with a specification of the test's own."""
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    suite = folder / f"{name}.robot"
+    robot = (SUITES / suite.name).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+    suite.write_text(robot.replace(specification, f"{folder}/spec.yaml"), encoding="utf-8")
+    return suite
+
+
+def chains(folder: Path) -> Study:
+    """All pairs of five network functions: 34 chains, each deployed for one session and for 16."""
+    suite = suite_of("chains", "chains/four-vnfs.yaml", CHAINS, folder)
+    return Study(suite, (), "Four_Network_Functions_With_A_Planted_Fault/chains.jsonl")
+
+
+def interference(folder: Path) -> Study:
+    """Three network functions in pairs, with and without a guarantee: 96 measurements."""
+    suite = suite_of("interference", "interference/pairs.yaml", INTERFERENCE, folder)
+    return Study(suite, ("-i", "PAIRS"), "Network_Functions_Side_By_Side/interference.jsonl")
+
+
+def dataset(folder: Path) -> list[tuple[str, str, str]]:
+    """Status, message and record of all tests, byte by byte but for wall-clock times."""
+    items = list(read_output_xml(folder / "output.xml"))
+    assert all(isinstance(item, Characterized) for item in items)
+    return [
+        (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
+        for item in items
+        if isinstance(item, Characterized)
+    ]
+
+
+def files(folder: Path) -> dict[str, str]:
+    """Records and tables of a run by name."""
+    found = (*(folder / "results").iterdir(), *folder.glob("characterization/*/*.csv"))
+    return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
+
+
+def tear(journal: Path, chance: random.Random) -> None:
+    """Leave a part of the last line, as a power cut in the middle of its writing does."""
+    text = journal.read_bytes()
+    begin = text.rstrip(b"\n").rfind(b"\n") + 1
+    if begin and begin < len(text):
+        journal.write_bytes(text[: chance.randrange(begin, len(text))])
+
+
+@pytest.mark.parametrize("study_in", [chains, interference])
+def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
+    tmp_path: Path, study_in: Callable[[Path], Study]
+) -> None:
+    seed = time.time_ns()
+    chance = random.Random(seed)
+    study, whole, folder = study_in(tmp_path), tmp_path / "whole", tmp_path / "killed"
+    options = (*SIM, *study.options)
+    done = run_robot(whole, *options, sources=[study.suite])
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = study.lines(whole) - 2  # without heading and end
+    header = folder / "characterization.jsonl"
+    kills, most = 0, 0
+    for number in range(KILLS):
+        resume = ("-v", f"RESUME:{folder}") if header.exists() and b"\n" in header.read_bytes() else ()
+        # So many journal lines later, and then some: in a deployment, between two, in the middle of a line.
+        # The first run is killed anywhere, before it has a journal included.
+        target = study.lines(folder) + chance.randrange(1, 2 * steps // KILLS) if number else 0
+        with subprocess.Popen(
+            argv(folder, *options, *resume, sources=[study.suite]), cwd=PROJECT, env=environment(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as run:  # fmt: skip
+            while study.lines(folder) < target and run.poll() is None:
+                time.sleep(0.005)
+            time.sleep(chance.uniform(0, 0.02 if target else 2))
+            run.send_signal(signal.SIGKILL)
+        kills += run.returncode == -signal.SIGKILL
+        most = max(most, study.lines(folder))
+        if number % 2:
+            tear(study.path(folder), chance)
+    assert kills == KILLS, f"seed {seed}: the study ended before it was killed {KILLS} times"
+    assert 1 < most < steps, f"seed {seed}"
+    done = run_robot(folder, *options, "-v", f"RESUME:{folder}", sources=[study.suite])
+    assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
+    assert "before the run was resumed" in done.stdout, f"seed {seed}"
+    assert dataset(folder) == dataset(whole), f"seed {seed}"
+    assert files(folder) == files(whole), f"seed {seed}"
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of interference that came to its end, started as its users do."""
+    study = interference(place := tmp_path_factory.mktemp("ended"))
+    folder = place / "run"
+    done = csit("robot", "-d", str(folder), *SIM, *study.options, str(study.suite))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_a_study_that_came_to_its_end_is_carried_over(ended: Path) -> None:
+    before, was = dataset(ended), files(ended)
+    journal = interference(ended.parent).path(ended)
+    kept = journal.read_bytes()
+    done = csit("robot", f"--resume={ended}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "three: carried over" in done.stdout
+    assert (dataset(ended), files(ended), journal.read_bytes()) == (before, was, kept)
+
+
+def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> None:
+    study = interference(ended.parent)
+    options = (*SIM, *study.options, "-v", "REPETITIONS:1")
+    done = run_robot(ended, *options, "-v", f"RESUME:{ended}", sources=[study.suite])
+    assert done.returncode == 0, done.stdout + done.stderr
+    sentence = "interference.jsonl is of a study of interference with other settings, or of nothing yet"
+    assert sentence in done.stdout + done.stderr
+    rows = [json.loads(line) for line in study.path(ended).read_text(encoding="utf-8").splitlines()]
+    meetings = [row for row in rows if row.get("line") == "meeting"]
+    again = meetings[-24:]
+    assert {row["meeting"]["repetition"] for row in again} == {0}
+    (item,) = read_output_xml(ended / "output.xml")
+    assert isinstance(item, Characterized)
+    assert item.record.interference is not None
+    assert [meeting.model_dump(mode="json") for meeting in item.record.interference.meetings] == [
+        row["meeting"] for row in again
+    ]
