@@ -10,8 +10,8 @@ from resources.libraries.python.errors import ConfigError, CsitError
 
 COMMANDS = (
     "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "plan", "convert", "size",
-    "chains", "robot", "outcome", "import", "export", "report", "show", "answer", "compare", "trend", "gate", "profile",
-    "suspects", "place", "explain", "schema", "bench",
+    "chains", "interference", "robot", "outcome", "import", "export", "report", "show", "answer", "compare", "trend",
+    "gate", "profile", "suspects", "place", "explain", "schema", "bench",
 )  # fmt: skip
 """In the order of --help. Each is a function of that name in the module of that name, but for those below."""
 _OTHER_NAMES = {"import": ("importing", "import_")}

@@ -1,6 +1,7 @@
 """`chains`: which chains a study would measure, which it drops and why, and how long that takes."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 from csit_utils.commands.tables import AS_JSON, Form, Line, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.model.load_chains import load_chains
-from resources.libraries.python.planning.chain_cost import AROUND_S, estimate_s
+from resources.libraries.python.planning.chain_cost import AROUND_S, cost
 from resources.libraries.python.planning.chains import Chains, generate
 
 _NAMES = " > "
@@ -41,21 +42,21 @@ def chains(
     """
     form = Form.JSON if as_json else Form.TERMINAL
     found = generate(load_chains(specification))
+    price = cost(found, deploy)
     if list_them:
         print_table(_LISTED, list(_chains(found)), form, _LISTED)
         return
-    takes_s = estimate_s(found, deploy)
     print_table(_LENGTHS, list(_lengths(found)), form)
     if found.dropped:
         print_table(_DROPPED, list(_dropped(found)), form, ("policy", "such as"))
     if form is Form.JSON:
-        raw = {"object": "summary", "study": found.spec.name, "chains": found.count, "seconds": takes_s}
+        raw = {"object": "summary", "study": found.spec.name, **asdict(price)}
         print_table((), [Line((), raw)], form)
         return
     workloads = len(found.spec.workloads)
     typer.echo(
         f"{found.spec.name}: {found.count} chains with their resources, {workloads} workload{'s' * (workloads != 1)} "
-        f"of {found.spec.duration_s} s each: about {seconds(takes_s)}."
+        f"of {found.spec.duration_s} s each: about {seconds(price.seconds)}."
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.topology import Topology, World
@@ -72,6 +73,9 @@ def times(
         profile: The search.
         test_types: A suite each.
         frames: Number of frame sizes; every one is a test.
+
+    Raises:
+        ConfigError: It is more, or takes longer, than anybody waits for.
     """
     overhead_s = _OVERHEAD_S[topology.world]
     if topology.simulation is not None:
@@ -87,7 +91,9 @@ def times(
             )
             name = f"{service_type.lower()}-{test_type.lower()}"
             suites.append(SuiteTime(name, len(running) * frames, frames * sum(each)))
-    return Times(profile.name, tuple(suites), topology.world is World.SIM)
+    found = Times(profile.name, tuple(suites), topology.world is World.SIM)
+    refuse_endless("this selection", found.tests, "tests", found.seconds)
+    return found
 
 
 def _deploy_s(topology: Topology, cell: Cell) -> float:

@@ -10,6 +10,7 @@ from csit_utils.cli import make_app
 from resources.libraries.python.behaviour.study import analyse
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.interference import study as interference_study
+from resources.libraries.python.interference.cost import ALONE_S
 from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.planning.chains import generate
@@ -86,7 +87,8 @@ def test_chains_are_counted_by_length_and_what_is_dropped_by_policy(
         ("firewall > nat", 1 + 3),
         ("nat | router", 2 + 3),
     ]
-    assert found[-1]["chains"] == 1 + 4 + 1 + 4 + 2
+    assert found[-1]["chains"] == found[-1]["deployments"] == 1 + 4 + 1 + 4 + 2
+    assert found[-1]["measurements"] == 2 * 12
     assert found[-1]["seconds"] == 12 * (4 + 2 * 4)
     out, _ = printed(capsys, "chains", spec, "--deploy", "10")
     assert "\nfirewall > nat\t4\tnat > firewall; nat > firewall > router; nat > router > firewall\n" in out
@@ -190,6 +192,38 @@ def test_records_of_something_else_are_told(
         printed(capsys, "suspects", pairs_record(tmp_path))
 
 
-@pytest.mark.parametrize("command", ["chains", "suspects", "place"])
+PAIRS = """\
+name: pairs
+frame: 512B
+duration_s: 0.6
+repetitions: 5
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: inspection, type: III, kind: suricata, stand_in: ngrep}
+"""
+
+
+def test_measurements_of_interference_are_counted_with_their_time(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.yaml"
+    path.write_text(PAIRS, encoding="utf-8")
+    *functions, summary = objects(capsys, "interference", str(path), "--deploy", "1.4")
+    assert [(row["name"], row["kind"], row["stand_in"]) for row in functions] == [
+        ("gateway", "linux_gateway", None), ("inspection", "suricata", "ngrep"),
+    ]  # fmt: skip
+    assert (summary["companies"], summary["measurements"], summary["deployments"]) == (6, 30, 32)
+    assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
+    out, _ = printed(capsys, "interference", str(path))
+    assert "\ninspection\tIII\tsuricata\tngrep\n" in out
+    assert "pairs: 30 measurements of 0.6 s each: each of them alone and up to 2 together (6 companies), 5 rep" in out
+    assert out.endswith(f"included: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
+    out, _ = printed(capsys, "interference", str(path), "--list")
+    assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
+    path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")
+    assert objects(capsys, "interference", str(path))[-1]["measurements"] == 2 * (1 + 2 + 3) * 5 * 2
+
+
+@pytest.mark.parametrize("command", ["chains", "interference", "suspects", "place"])
 def test_help_has_examples_that_can_be_copied(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert f"./csit {command} " in printed(capsys, command, "--help")[0]

@@ -19,7 +19,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.chain_cell import cell_of, owners, planted
-from resources.libraries.python.planning.chain_cost import estimate_s
+from resources.libraries.python.planning.chain_cost import cost
 from resources.libraries.python.planning.chains import Chains, generate
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.chain_journal import ChainJournal, ChainMeasured
@@ -56,7 +56,8 @@ class StudyOfChains:
         on_progress: Called after each chain.
 
     Raises:
-        ConfigError: A policy is wrong, no chain is left, or the generator does not send what is asked.
+        ConfigError: A policy is wrong, no chain is left, it takes longer than anybody waits, or the generator does
+            not send what is asked.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class StudyOfChains:
         self._generator = topology.tg.generator.driver
         _check_generator(spec, self._generator)
         self.chains: Chains = generate(spec)
+        self.cost = cost(self.chains)
         self._runs: list[ChainRun] = []
         self._notes: list[str] = []
         self._sources: dict[str, str] = {}
@@ -89,10 +91,6 @@ class StudyOfChains:
         """Every planted fault, a sentence each."""
         found = ((chain, planted(chain, self.spec)) for chain in self.chains if self.spec.faults)
         return tuple(f"in {chain.name} {text}" for chain, text in found if text)
-
-    def estimate_s(self) -> float:
-        """About how long it takes, before anything was measured."""
-        return estimate_s(self.chains)
 
     def digest(self) -> str:
         """Tells studies apart: what is asked, and the testbed with the generator that was chosen."""
@@ -122,7 +120,7 @@ class StudyOfChains:
             for number, chain in enumerate(self.chains, 1):
                 before = len(self._runs)
                 measured += self._chain(chain)
-                each_s = (time.monotonic() - begin_s) / measured if measured else self.estimate_s() / self.chains.count
+                each_s = (time.monotonic() - begin_s) / measured if measured else self.cost.seconds / self.cost.chains
                 left_s = each_s * (self.chains.count - number)
                 self._on_progress(Done(tuple(self._runs[before:]), number, self.chains.count, left_s))
         finally:

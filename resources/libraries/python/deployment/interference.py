@@ -11,7 +11,7 @@ from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sending import datagrams_of
 from resources.libraries.python.deployment.server import LEAST_PPS, SharedServer
 from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
-from resources.libraries.python.interference.cost import each_s
+from resources.libraries.python.interference.cost import cost, each_s
 from resources.libraries.python.interference.schedule import Turn, schedule
 from resources.libraries.python.interference.study import advised, analyse
 from resources.libraries.python.model.function import Limits
@@ -58,6 +58,9 @@ class InterferenceStudy:
         spec: What to measure.
         environment: Fingerprint of the machine.
         on_progress: Called after each measurement.
+
+    Raises:
+        ConfigError: It is more, or takes longer, than anybody waits for.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class InterferenceStudy:
         self._topology = topology
         self._world = world
         self.spec = spec
+        self.cost = cost(spec)
         self._on_progress = on_progress
         self._names = tuple(contender.name for contender in spec.contenders)
         self._protocol = datagrams_of(topology.tg.generator.driver)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import comb
 
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.interference import InterferenceSpec
 
 AROUND_S = 0.9
@@ -30,12 +31,16 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
     Args:
         spec: What is asked.
         around_s: Seconds around the traffic of a measurement.
+
+    Raises:
+        ConfigError: It is more, or takes longer, than anybody waits for.
     """
     names = len(spec.contenders)
     # Multisets of up to together - 1 of n: a company has its neighbours in any order, and may have two of a kind.
     companies = names * comb(names + spec.together - 1, names)
     measurements = companies * spec.repetitions * (2 if spec.guarantee else 1)
     seconds = names * ALONE_S + measurements * each_s(spec, around_s)
+    refuse_endless(spec.name, measurements, "measurements", seconds)
     return Cost(companies, measurements, names + measurements, seconds)
 
 

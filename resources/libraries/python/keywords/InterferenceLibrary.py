@@ -47,7 +47,7 @@ class InterferenceLibrary(CharacterizingLibrary):
         study.go_on(self._resumed(InterferenceJournal, study.digest(), spec.name))
         self._study = study
         turns = skipping(study.plan)
-        self._progress.begins(spec, turns, simulated=topology.world is World.SIM)
+        self._progress.begins(spec, study.cost, simulated=topology.world is World.SIM)
         logger.info(f"{turns} measurements of {', '.join(contender.name for contender in spec.contenders)}")
 
     @keyword

@@ -6,10 +6,10 @@ from resources.libraries.python.deployment.chain_study import Done, StudyOfChain
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.console import Console, human_time
 from resources.libraries.python.model.behaviour import ChainRun, ChainStudy, Suspect
+from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.chains import ChainStudySpec
 from resources.libraries.python.model.characterization import Characterization
 
-_LONGEST_S = 3600
 _MOST_SUSPECTS = 5
 _MOST_REASONS = 4
 
@@ -61,8 +61,8 @@ def lasting(spec: ChainStudySpec, seconds: object) -> ChainStudySpec:
     text = str(seconds or "")
     if not text:
         return spec
-    if not text.isdecimal() or not 1 <= int(text) <= _LONGEST_S:
-        raise ConfigError(f"CHAIN_DURATION: '{text}' is no whole number of seconds from 1 to {_LONGEST_S}")
+    if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LOAD_S:
+        raise ConfigError(f"CHAIN_DURATION: '{text}' is no whole number of seconds from 1 to {LONGEST_LOAD_S}")
     return spec.model_copy(update={"duration_s": int(text)})
 
 
@@ -70,7 +70,7 @@ def preview_in_words(study: StudyOfChains, *, simulated: bool) -> tuple[str, ...
     """What is going to be measured, what policies forbid, which faults are planted."""
     chains, spec = study.chains, study.spec
     by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-    time = "" if simulated else f", about {human_time(study.estimate_s())}"
+    time = "" if simulated else f", about {human_time(study.cost.seconds)}"
     workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
     lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{time}"]
     for row in chains.dropped:

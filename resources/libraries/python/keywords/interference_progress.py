@@ -1,13 +1,11 @@
 """What a study of interference shows on the console while it goes on."""
 
 from resources.libraries.python.deployment.interference import Done
+from resources.libraries.python.interference.cost import Cost
 from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
 from resources.libraries.python.keywords.console import Console, human_rate, human_time
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.interference import InterferenceSpec
-
-_AROUND_S = 0.9
-"""A measurement takes about this beyond its traffic: deploying, a look at the processes, removing. On local.yaml."""
 
 
 class InterferenceProgress:
@@ -17,17 +15,17 @@ class InterferenceProgress:
         self._console = Console()
         self._name = ""
 
-    def begins(self, spec: InterferenceSpec, turns: int, *, simulated: bool) -> None:
+    def begins(self, spec: InterferenceSpec, cost: Cost, *, simulated: bool) -> None:
         """A study begins."""
         self._name = spec.name
         self._console.line("")  # Robot's own line of the test may still be open
         names = ", ".join(contender.name for contender in spec.contenders)
         twice = ", with and without a guarantee" if spec.guarantee else ""
         rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
-        about = "" if simulated else f", about {human_time(turns * (spec.duration_s + _AROUND_S))}"
+        about = "" if simulated else f", about {human_time(cost.seconds)}"
+        count = f"{cost.measurements} {'simulated ' if simulated else ''}measurements"
         self._console.line(
-            f"{self._name}: {turns} {'simulated ' if simulated else ''}measurements of {names}, alone and up to "
-            f"{spec.together} together, {rounds}{about}"
+            f"{self._name}: {count} of {names}, alone and up to {spec.together} together, {rounds}{about}"
         )
 
     def says(self, sentence: str) -> None:

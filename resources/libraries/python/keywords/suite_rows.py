@@ -24,8 +24,10 @@ from resources.libraries.python.keywords.choices import (
     resumed,
     suite_choice,
 )
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.selection import parse_kinds
+from resources.libraries.python.planning.estimate import estimate_s
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED
 from resources.libraries.python.recording.resume import key_of
@@ -45,15 +47,19 @@ def rows_for(lookup: Lookup) -> Rows | None:
     """The rows of a suite that has the given variables; None when it is no suite of the matrix.
 
     Raises:
-        CsitError: Testbed or selection are wrong.
+        CsitError: Testbed or selection are wrong, or the tests take longer than anybody waits.
     """
     choice = suite_choice(lookup)
     if choice is None:
         return None
     topology = located(chosen_topology(lookup))
-    soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in chosen_profile(lookup).goals)
+    search = chosen_profile(lookup)
+    soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in search.goals)
     layout, memory = layout_of(topology), memory_of(topology)
-    return make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+    made = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+    least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0)
+    refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{choice.test_type} tests", len(made.rows) * least_s)
+    return made
 
 
 def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:

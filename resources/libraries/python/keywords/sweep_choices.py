@@ -10,6 +10,7 @@ from resources.libraries.python.deployment.asked_sweep import AskedSweep
 from resources.libraries.python.deployment.sending import protocol_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.choices import Lookup, chosen_topology, rerun_of, resumed, resumed_folder
+from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import are_vms
@@ -31,7 +32,6 @@ DEFAULTS: Mapping[str, str] = {
     "PROFILES": "",
 }
 """Used where a variable is not given."""
-LONGEST_S = 3600
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 
@@ -113,7 +113,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep
         frame=frame(row.frame or _value(lookup, "FRAME")),
         flows=cell.nf_chains if flows == "auto" else _whole(flows, "flows", 1000),
         protocol=protocol_of(topology.tg.generator.driver, row.protocol or _value(lookup, "PROTOCOL")),
-        duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_S),
+        duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_LOAD_S),
         rates=None if row.bursts else parse_rates(row.rates or _value(lookup, "SWEEP_RATES")),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
         stop_loss_ratio=_share(_value(lookup, "STOP_LOSS")),

@@ -6,6 +6,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import (
+    HIGHEST_BPS,
+    LONGEST_LOAD_S,
+    MOST_MEMORY_MIB,
+    MOST_NAMES,
+    MOST_WORKLOADS,
+)
 from resources.libraries.python.model.cell import Frame, NfSize, misfit
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
@@ -35,7 +42,7 @@ class VnfSpec(Frozen):
     mode: Mode = Mode.INLINE
     sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
     """CPU range: each is tried."""
-    memory_mib: tuple[Annotated[int, Field(ge=16)], ...] = ()
+    memory_mib: tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...] = ()
     """Memory range: each is tried; empty leaves it to the kind."""
     program: Program | None = None
     """Of kind `process` only."""
@@ -52,7 +59,7 @@ class Workload(Frozen):
 
     generator: Literal["built-in", "iperf3"] = "built-in"
     protocol: Protocol = Protocol.UDP
-    volume_bps: Annotated[float, Field(gt=0)]
+    volume_bps: Annotated[float, Field(gt=0, le=HIGHEST_BPS)]
     """L2 bits per second of one way, all sessions together."""
     sessions: Annotated[int, Field(ge=1, le=1000)] = 1
     frame: Frame
@@ -70,13 +77,13 @@ class ChainStudySpec(Frozen):
     """All that a study of chains is asked."""
 
     name: str
-    vnfs: Annotated[tuple[VnfSpec, ...], Field(min_length=1)]
-    policies: tuple[str, ...] = ()
+    vnfs: Annotated[tuple[VnfSpec, ...], Field(min_length=1, max_length=MOST_NAMES)]
+    policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
     """Each an expression over names of VNFs; see `planning.policies`. A chain must obey all."""
-    lengths: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     """Lengths of chains to measure; empty for every length."""
-    workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
-    duration_s: Annotated[int, Field(ge=1)] = 5
+    workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=MOST_WORKLOADS)]
+    duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
     """Of each workload: samples, one each second."""
     faults: tuple[Fault, ...] = ()
 

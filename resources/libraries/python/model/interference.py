@@ -6,6 +6,13 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import (
+    HIGHEST_PPS,
+    LONGEST_TRIAL_S,
+    MOST_NAMES,
+    MOST_REPETITIONS,
+    MOST_TOGETHER,
+)
 from resources.libraries.python.model.cell import Frame, NfSize, misfit
 from resources.libraries.python.model.chains import VnfName
 from resources.libraries.python.model.function import Program
@@ -59,15 +66,15 @@ class InterferenceSpec(Frozen):
     """All that a study of interference is asked."""
 
     name: str
-    contenders: Annotated[tuple[Contender, ...], Field(min_length=1)]
+    contenders: Annotated[tuple[Contender, ...], Field(min_length=1, max_length=MOST_NAMES)]
     size: NfSize = NfSize.ONE
     """Of each: they are compared on equal terms."""
     frame: Frame
-    load_pps: Annotated[float, Field(gt=0)] | None = None
+    load_pps: Annotated[float, Field(gt=0, le=HIGHEST_PPS)] | None = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
-    duration_s: Annotated[float, Field(gt=0)] = 1.0
-    repetitions: Annotated[int, Field(ge=1)] = 10
-    together: Annotated[int, Field(ge=2)] = 2
+    duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 1.0
+    repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 10
+    together: Annotated[int, Field(ge=2, le=MOST_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
     guarantee: bool = False
     """Measure all once more with an equal share of the network I/O guaranteed to each."""

@@ -11,6 +11,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.bounds import (
+    HIGHEST_BPS,
+    LONGEST_LOAD_S,
+    MOST_MEMORY_MIB,
+    MOST_NAMES,
+    MOST_WORKLOADS,
+)
 from resources.libraries.python.model.cell import NfSize
 from resources.libraries.python.model.chains import ChainStudySpec, Fault, Mode, VnfName, VnfSpec, Workload
 from resources.libraries.python.model.frames import FrameByName
@@ -20,7 +27,7 @@ from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.sweep import Protocol
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
-Memory = tuple[Annotated[int, Field(ge=16)], ...]
+Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]
 
 
 class _Resources(Frozen):
@@ -44,10 +51,17 @@ class _Workloads(Frozen):
 
     generator: Literal["built-in", "iperf3"] = "built-in"
     protocols: Annotated[tuple[Protocol, ...], Field(min_length=1)] = (Protocol.UDP,)
-    volumes_mbps: Annotated[tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...], Field(min_length=1)]
+    volumes_mbps: Annotated[tuple[Annotated[float, Field(gt=0, le=HIGHEST_BPS / 1e6)], ...], Field(min_length=1)]
     """L2 megabits per second, one way, all sessions together."""
     sessions: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)] = (1,)
     frames: Annotated[tuple[FrameByName, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        count = len(self.protocols) * len(self.volumes_mbps) * len(self.sessions) * len(self.frames)
+        if count > MOST_WORKLOADS:  # before they are made
+            raise ValueError(f"{count:,} workloads; at most {MOST_WORKLOADS:,} are possible")
+        return self
 
     def each(self) -> tuple[Workload, ...]:
         """Workloads, the volume changing fastest."""
@@ -65,12 +79,12 @@ class ChainFile(Frozen):
     """A study as a file says it."""
 
     name: Annotated[str, Field(min_length=1)]
-    vnfs: Annotated[tuple[_Vnf, ...], Field(min_length=1)]
+    vnfs: Annotated[tuple[_Vnf, ...], Field(min_length=1, max_length=MOST_NAMES)]
     resources: _Resources = _Resources()
-    policies: tuple[str, ...] = ()
-    lengths: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
+    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     workloads: _Workloads
-    duration_s: Annotated[int, Field(ge=1)] = 5
+    duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
     faults: tuple[Fault, ...] = ()
 
     @model_validator(mode="after")

@@ -2,12 +2,14 @@
 
 import re
 from itertools import product
+from math import prod
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.cell import Cell, Frame, NfSize, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -76,7 +78,7 @@ def parse_selection(
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.
     """
-    return Selection(
+    found = Selection(
         service_types=tuple(_one_of(word, ServiceType, "service type") for word in _words(service_types)),
         points=_points(cells),
         nf_sizes=tuple(parse_sizes(word) for word in _words(nf_sizes)),
@@ -84,6 +86,9 @@ def parse_selection(
         frames=parse_frames(frames),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
+    lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
+    refuse_endless(f"'{cells}'", prod(map(len, lists)), "tests of each type")
+    return found
 
 
 def parse_frames(text: str) -> tuple[Frame, ...]:
@@ -146,6 +151,7 @@ def _points(text: str) -> tuple[tuple[int, int], ...]:
             rows, columns = (expand(group.strip("{}")) for group in match.groups())
         except ValueError as error:
             raise ConfigError(f"cannot read the cells at '{rest}': {error}") from error
+        refuse_endless(f"'{text}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
         points.extend(product(rows, columns))
         rest = rest[match.end() :]
     if not points or min(min(point) for point in points) < 1:

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.bounds import MOST_SIZING_LOADS
 
 if TYPE_CHECKING:
     from resources.libraries.python.model.sizing import Component, DeploymentSpec, Size
     from resources.libraries.python.model.workload import WorkloadSpec
-
-MOST_LOADS = 10_000
-"""More loads than anybody waits for: the increase is a mistake."""
 
 
 def check_deployment(spec: DeploymentSpec) -> None:
@@ -119,8 +117,10 @@ def check_workload(spec: WorkloadSpec) -> None:
     span = spec.range.max - spec.range.min
     if spec.increase > span > 0:
         raise Misfit(("increase",), f"{spec.increase:g} is more than the range's {span:g}: one load would be offered")
-    if span / spec.increase >= MOST_LOADS:
-        raise Misfit(("increase",), f"{spec.increase:g} makes {span / spec.increase:.0f} loads; at most {MOST_LOADS}")
+    if span / spec.increase >= MOST_SIZING_LOADS:
+        raise Misfit(
+            ("increase",), f"{spec.increase:g} makes {span / spec.increase:.0f} loads; at most {MOST_SIZING_LOADS}"
+        )
     top = spec.loads()[-1]
     if spec.workload is not None and spec.workload > top:
         raise Misfit(

@@ -7,9 +7,9 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_SWEEP_LOADS
 from resources.libraries.python.model.sweep import Bursts, Rates
 
-MOST_LOADS = 1000
 _Kind = TypeVar("_Kind", Rates, Bursts)
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _RATES = re.compile(rf"{_NUMBER}(?:-{_NUMBER}/{_NUMBER})?")
@@ -45,8 +45,8 @@ def parse_rates(text: str) -> Rates | None:
     last, step = (first, first) if found[2] is None else (float(found[2]), float(found[3]))
     rates = _made(Rates, f"rates '{text}'", start_pps=first, stop_pps=last, step_pps=step)
     # Before they are listed: a step of 0.001 pps would fill the memory.
-    if (count := (last - first) / step + 1) > MOST_LOADS:
-        raise ConfigError(f"rates '{text}': {count:.0f} loads; at most {MOST_LOADS}")
+    if (count := (last - first) / step + 1) > MOST_SWEEP_LOADS:
+        raise ConfigError(f"rates '{text}': {count:.0f} loads; at most {MOST_SWEEP_LOADS}")
     return rates
 
 

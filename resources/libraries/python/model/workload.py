@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
 from resources.libraries.python.model.sizing_checks import check_workload
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -39,19 +40,19 @@ class WorkloadSpec(Frozen):
 
     range: Range
     increase: Positive
-    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 1
     stop: Stop | None = None
     generator: str
     """Script that offers a load and prints the performance indicator; relative to the file."""
     needs: tuple[Program, ...] = ()
     """What the script starts: looked for on the machine that it runs on, before anything is deployed."""
-    duration_s: Positive = 300.0
+    duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 300.0
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
     """Capacity is the highest offered load whose indicator is at least this share of it."""
     workload: Positive | None = None
     """Directed search ends when a size carries this."""
     unit: str = "calls/s"
-    within_s: Positive = 60.0
+    within_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 60.0
     """How much longer than `duration_s` the script may take."""
 
     def loads(self) -> tuple[float, ...]:

@@ -1,5 +1,8 @@
-"""How long a study of chains will take, before anything is measured."""
+"""What a study of chains costs before it begins: deployments, measurements, time."""
 
+from dataclasses import dataclass
+
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.planning.chains import Chains
 
 AROUND_S = 4.0
@@ -9,13 +12,31 @@ LEAD_S = 1
 """Of each workload before its first sample: the generator gets going in that second, which counts for nothing."""
 
 
-def estimate_s(chains: Chains, around_s: float = AROUND_S) -> float:
-    """About how many seconds all chains take under all workloads.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a whole study."""
+
+    chains: int
+    deployments: int
+    """A chain is deployed once for each number of sessions."""
+    measurements: int
+    """Of a chain under a workload."""
+    seconds: float
+
+
+def cost(chains: Chains, around_s: float = AROUND_S) -> Cost:
+    """Count without making any chain.
 
     Args:
         chains: What is asked.
-        around_s: Seconds around the workloads of a chain. A chain is deployed once for each number of sessions.
+        around_s: Seconds around the workloads of a deployment.
+
+    Raises:
+        ConfigError: It takes longer than anybody waits.
     """
     workloads = chains.spec.workloads
-    deployments = len({workload.sessions for workload in workloads})
-    return chains.count * (deployments * around_s + len(workloads) * (LEAD_S + chains.spec.duration_s))
+    deployments = chains.count * len({workload.sessions for workload in workloads})
+    measurements = chains.count * len(workloads)
+    seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
+    refuse_endless(chains.spec.name, measurements, "measurements of chains under workloads", seconds)
+    return Cost(chains.count, deployments, measurements, seconds)

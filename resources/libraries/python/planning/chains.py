@@ -11,12 +11,11 @@ from math import comb, prod
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.behaviour import DroppedChains
+from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Member
 from resources.libraries.python.planning.policies.meaning import Policy, policy
 from resources.libraries.python.planning.policies.orders import numbers_of_orders, orders
 
-MOST_SETS = 2**14
-"""Of VNFs, that are looked at one by one to count; 14 VNFs of any length."""
 EXAMPLES = 3
 """Of chains that a policy forbids."""
 
@@ -52,14 +51,18 @@ def generate(spec: ChainStudySpec) -> Chains:
     """Find the chains of a study and count them, without making any.
 
     Raises:
-        ConfigError: A policy is wrong, the policies leave no chain of two or more VNFs, or there are too many VNFs.
+        ConfigError: A policy is wrong, the policies leave no chain of two or more VNFs, or there are too many VNFs or
+            chains.
     """
     names = [vnf.name for vnf in spec.vnfs]
     lengths = _lengths(spec)
     policies = tuple(policy(text, names, f"{spec.name}: policies.{n}") for n, text in enumerate(spec.policies))
     resources = {vnf.name: len(vnf.sizes) * max(1, len(vnf.memory_mib)) for vnf in spec.vnfs}
-    counted = [_numbers(names, lengths, policies[:number]) for number in range(len(policies) + 1)]
-    allowed = counted[-1]
+    allowed = _numbers(names, lengths, policies)
+    count = sum(number * prod(resources[vnf] for vnf in vnfs) for vnfs, number in allowed.items())
+    # First: what each policy forbids takes far longer to count.
+    refuse_endless(spec.name, count * len(spec.workloads), "measurements of chains under workloads")
+    counted = [*(_numbers(names, lengths, policies[:number]) for number in range(len(policies))), allowed]
     by_length = {length: sum(number for vnfs, number in allowed.items() if len(vnfs) == length) for length in lengths}
     dropped = tuple(
         DroppedChains(
@@ -76,7 +79,6 @@ def generate(spec: ChainStudySpec) -> Chains:
         )
     for number, fault in enumerate(spec.faults):
         _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
-    count = sum(number * prod(resources[vnf] for vnf in vnfs) for vnfs, number in allowed.items())
     return Chains(spec, lengths, policies, by_length, count, dropped)
 
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.bounds import MOST_SIZES
 from resources.libraries.python.model.sizing import Component, DeploymentSpec, Mode, Scaling, Share, Size
-
-MOST_SIZES = 10_000
-"""More deployments than anybody waits for: the resources are no limit."""
 
 
 def name_of(spec: DeploymentSpec, size: Size) -> str:

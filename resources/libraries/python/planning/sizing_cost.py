@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.sizing import DeploymentSpec, Scaling
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.sizes import planned
@@ -48,6 +49,7 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
 
     Raises:
         PlanError: There are too many sizes.
+        ConfigError: It is more, or takes longer, than anybody waits for.
     """
     known = planned(spec)
     loads = len(load.loads())
@@ -61,6 +63,8 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
         sizes = len(known)
         instances = sum(share.instances for size in known for share in size.components.values())
     runs = sizes * loads * load.repeat
+    seconds = instances * instance_deploy_s + runs * (load.duration_s + REPETITION_OVERHEAD_S)
+    refuse_endless(spec.vnf_name, runs, "runs of the generator", seconds)
     return Cost(
         sizes,
         known is None,
@@ -68,7 +72,7 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
         load.stop is not None,
         load.repeat,
         runs,
-        instances * instance_deploy_s + runs * (load.duration_s + REPETITION_OVERHEAD_S),
+        seconds,
         instance_deploy_s,
     )
 

@@ -1,0 +1,49 @@
+"""Upper bounds of what can be asked for, all in one place. What is above them is a slip of the pen or never ends."""
+
+from resources.libraries.python.errors import ConfigError
+
+MOST_RUNS = 1_000_000
+"""Tests of a selection, measurements of a study, runs of a sizing's generator."""
+DAY_S = 86_400
+LONGEST_RUN_S = 365 * DAY_S
+"""Of all of them together, as estimated."""
+LONGEST_TRIAL_S = DAY_S
+"""Of one load."""
+LONGEST_LOAD_S = 3600
+"""Of one load of a sweep or of a chain, chosen by a variable: it is sampled each second."""
+MOST_REPETITIONS = 1000
+MOST_TOGETHER = 64
+"""Network functions on one server."""
+MOST_NAMES = 200
+"""Network functions, policies or lengths of a study."""
+MOST_WORKLOADS = 1000
+"""Of a study of chains."""
+MOST_SWEEP_LOADS = 1000
+MOST_SIZING_LOADS = 10_000
+MOST_SIZES = 10_000
+"""Of a service that is sized."""
+MOST_SETS = 2**14
+"""Of VNFs, that are looked at one by one to count chains; 14 VNFs of any length."""
+HIGHEST_PPS = 1e12
+HIGHEST_BPS = 1e15
+MOST_MEMORY_MIB = 2**24
+"""16 TiB."""
+
+
+def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> None:
+    """Refuse what would not end in anybody's time.
+
+    Args:
+        what: Name of what is asked.
+        runs: How many there would be.
+        unit: What is counted.
+        seconds: About how long they would take together.
+
+    Raises:
+        ConfigError: It is too much; the sentence has the number and the bound.
+    """
+    if runs > MOST_RUNS:
+        raise ConfigError(f"{what}: {runs:,} {unit}; at most {MOST_RUNS:,} are possible")
+    if seconds > LONGEST_RUN_S:
+        days = f"{seconds / DAY_S:,.0f} days"
+        raise ConfigError(f"{what}: {runs:,} {unit} take about {days}; at most {LONGEST_RUN_S // DAY_S} are possible")

@@ -1,0 +1,160 @@
+"""Previews answer at once, and refuse what cannot end with its number and the bound; so do the runs themselves."""
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from csit_utils.cli import make_app
+from resources.libraries.python.deployment.chain_study import StudyOfChains
+from resources.libraries.python.deployment.interference import InterferenceStudy
+from resources.libraries.python.deployment.parts import World
+from resources.libraries.python.deployment.service_sizing import ServiceSizing
+from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.keywords.suite_rows import rows_for
+from resources.libraries.python.model import bounds
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.load_chains import load_chains
+from resources.libraries.python.model.load_interference import load_interference
+from tests.unit.csit_utils.builders import ENVIRONMENT
+
+SIM_FILE = Path(__file__).parents[3] / "topologies" / "sim.yaml"
+SIM = load_topology(SIM_FILE)
+AT_ONCE_S = 1.0
+"""Of CPU time: other programs may use this machine."""
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def chains(count: int, **changes: Any) -> dict[str, Any]:
+    vnfs = [{"name": name, "kind": "linux_nat"} for name in LETTERS[:count]]
+    return {"name": "s", "vnfs": vnfs, "workloads": {"volumes_mbps": [1], "frames": ["64B"]}, **changes}
+
+
+def company(count: int, **changes: Any) -> dict[str, Any]:
+    rows = [{"name": name, "type": "I", "kind": "linux_gateway"} for name in LETTERS[:count]]
+    return {"name": "s", "frame": "64B", "contenders": rows, **changes}
+
+
+def lists(count: int) -> dict[str, Any]:
+    """Workloads of which there are `count` to the third power."""
+    numbers = list(range(1, count + 1))
+    return {"volumes_mbps": numbers, "sessions": numbers, "frames": ["64B"] * count}
+
+
+def refusal(run: Any) -> str:
+    """What is said of something that cannot end, in next to no time."""
+    begin_s = time.process_time()
+    with pytest.raises(ConfigError) as caught:
+        run()
+    assert time.process_time() - begin_s < AT_ONCE_S
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (chains(13), "s: 16,926,797,485 measurements of chains under workloads; at most 1,000,000 are possible"),
+        (chains(14), "s: 236,975,164,804 measurements of chains under workloads; at most 1,000,000 are possible"),
+        (chains(14, policies=[f"{a} > {b}" for a, b in zip("abcdefghij", "bcdefghijk", strict=True)]), "at most 1,000"),
+        (chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads; at most"),
+        (chains(7, duration_s=3600), "s: 13,699 measurements of chains under workloads take about 572 days; at most"),
+        (chains(2, workloads=lists(100)), "workloads: 1,000,000 workloads; at most 1,000 are possible"),
+        (chains(2, duration_s=10**15), "duration_s: Input should be less than or equal to 3600"),
+        (chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "less than or equal to 1000000000"),
+    ],
+)  # fmt: skip
+def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict[str, Any], sentence: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    previewed = refusal(lambda: make_app(["chains"])(["chains", str(path)], standalone_mode=False))
+    assert sentence in previewed
+    assert refusal(lambda: StudyOfChains(SIM, SimWorld(SIM), load_chains(path), ENVIRONMENT)) == previewed
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (company(2, repetitions=10**9), "repetitions: Input should be less than or equal to 1000"),
+        (company(2, duration_s=1e15), "duration_s: Input should be less than or equal to 86400"),
+        (company(2, duration_s=float("inf")), "duration_s: Input should be less than or equal to 86400"),
+        (company(2, together=10**9), "together: Input should be less than or equal to 64"),
+        (company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are possible"),
+        (company(26, repetitions=1000), "s: 702,000 measurements take about"),
+        (company(2, duration_s=86400, repetitions=100), "s: 600 measurements take about 600 days; at most 365 are"),
+    ],
+)
+def test_a_study_of_interference_that_cannot_end_is_refused(
+    tmp_path: Path, spec: dict[str, Any], sentence: str
+) -> None:
+    if spec["contenders"][25:] and "together" not in spec:
+        spec |= {"duration_s": 100}
+    path = tmp_path / "spec.yaml"
+    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    previewed = refusal(lambda: make_app(["interference"])(["interference", str(path)], standalone_mode=False))
+    assert sentence in previewed
+    assert refusal(lambda: InterferenceStudy(SIM, SimWorld(SIM), load_interference(path), ENVIRONMENT)) == previewed
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"repeat": 1000, "increase": 1}, "edges: 2,010,000 runs of the generator; at most 1,000,000 are possible"),
+        ({"repeat": 200, "duration_s": 86400}, "edges: 600 runs of the generator take about 600 days; at most 365 are"),
+        ({"duration_s": 1e15}, "duration_s: Input should be less than or equal to 86400"),
+        ({"repeat": 10**9}, "repeat: Input should be less than or equal to 1000"),
+        ({"increase": 1e-9}, "increase: 1e-09 makes 200000000000 loads; at most 10000"),
+    ],
+)
+def test_a_sizing_that_cannot_end_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    for script in ("install.sh", "load.sh"):
+        (tmp_path / script).write_text("#!/bin/sh\n")
+        (tmp_path / script).chmod(0o755)
+    workload = {"range": {"min": 100, "max": 300}, "increase": 100, "generator": "load.sh", "duration_s": 1}
+    deployment = {
+        "vnf_name": "edges",
+        "components": [{"name": "edge", "short": "ed", "flavors": ["small"]}],
+        "flavors": {"small": {"vcpus": 1, "memory_mb": 64}},
+        "install": "install.sh",
+        "mode": "custom",
+        "sizes": [{"components": {"edge": {"flavor": "small"}}}],
+    }
+    files = tmp_path / "deployment.json", tmp_path / "workload.json"
+    if "increase" in changes and changes["increase"] == 1:
+        deployment = {**deployment, "components": [{**deployment["components"][0], "most_instances": 10}]}  # type: ignore[index]
+        sizes = [{"components": {"edge": {"flavor": "small", "instances": count}}} for count in range(1, 11)]
+        deployment |= {"sizes": sizes}
+    files[0].write_text(json.dumps(deployment))
+    files[1].write_text(json.dumps(workload | changes))
+    previewed = refusal(lambda: make_app(["size"])(["size", *map(str, files)], standalone_mode=False))
+    assert sentence in previewed
+    world: World = SimWorld(SIM)
+    assert refusal(lambda: ServiceSizing(SIM, world, ENVIRONMENT, files).cost()) == previewed
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"CELLS": "1-4000x1-4000"}, "'1-4000x1-4000': 16,000,000 cells; at most 1,000,000 are possible"),
+        ({"CELLS": "1-1000x1-1000", "FRAMES": "64B,IMIX"}, "tests of each type; at most 1,000,000 are possible"),
+    ],
+)
+def test_a_matrix_that_cannot_end_is_refused(variables: dict[str, str], sentence: str) -> None:
+    options = [word for name, text in variables.items() for word in ("-v", f"{name}:{text}")]
+    assert sentence in refusal(lambda: make_app(["plan"])(["plan", str(SIM_FILE), *options], standalone_mode=False))
+    said = {"TOPOLOGY": str(SIM_FILE), "SERVICE_TYPE": "CSC", "TEST_TYPE": "MRR", **variables}
+    assert sentence in refusal(lambda: rows_for({**said, "OPTIONS": SimpleNamespace(include=[])}.get))
+
+
+def test_a_matrix_that_takes_years_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "LONGEST_RUN_S", bounds.DAY_S)
+    run = ["plan", str(SIM_FILE), "--search", "soak", "--cells", "1-10x1-10"]
+    with pytest.raises(ConfigError, match=r"^this selection: \d+ tests take about \d+ days; at most 1 are possible$"):
+        make_app(["plan"])(run, standalone_mode=False)
+    said = {"TOPOLOGY": str(SIM_FILE), "SERVICE_TYPE": "CSC", "TEST_TYPE": "NDRPDR", "SEARCH": "soak,sum=3600"}
+    with pytest.raises(ConfigError, match=r"^SEARCH:soak,sum=3600: \d+ NDRPDR tests take about \d+ days; at most 1 ar"):
+        rows_for({**said, "CELLS": "1-10x1-10", "OPTIONS": SimpleNamespace(include=[])}.get)
