@@ -170,6 +170,26 @@ def without(*kinds: NfKind) -> Topology:
     return SIM.model_copy(update={"nodes": {**SIM.nodes, name: dut}})
 
 
+@pytest.mark.parametrize(("least", "enough"), [(1.0, False), (0.9, False), (0.5, True), (0.0, True)])
+def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(least: float, enough: bool) -> None:
+    asked = study_of(spec(least_measured=least), without(NfKind.LINUX_NAT))
+    found = asked.run()
+    assert str(found.coverage) == "18 of 32"
+    if enough:
+        asked.enough(found)
+        return
+    with pytest.raises(CsitError, match=r"^18 of 32 chains and workloads were measured, and the .* linux_nat"):
+        asked.enough(found)
+
+
+def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothing() -> None:
+    asked = study_of(spec(policies=("gateway > nat",)))
+    found = asked.run()
+    assert found.dropped
+    assert found.coverage.measured == found.coverage.asked
+    asked.enough(found)
+
+
 def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:
     found = study_of(spec(), without(NfKind.LINUX_NAT)).run()
     failed = {run.chain.order for run in found.runs if run.failed}

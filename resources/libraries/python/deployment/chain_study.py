@@ -130,6 +130,15 @@ class StudyOfChains:
             raise CsitError(f"no chain could be measured: {'; '.join(reasons)}")
         return study
 
+    def enough(self, study: ChainStudy) -> None:
+        """See that as much was measured as the specification asks for.
+
+        Raises:
+            CsitError: It was not.
+        """
+        reasons = [run.failed for run in study.runs]
+        study.coverage.check("chains and workloads", self.spec.least_measured, reasons)
+
     def faults_first(self) -> None:
         """See that the chains with planted faults are the first suspects.
 

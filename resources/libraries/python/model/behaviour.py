@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Workload
+from resources.libraries.python.model.coverage import Coverage
 from resources.libraries.python.model.statistic import Statistics
 
 HOST = "host"
@@ -216,3 +217,9 @@ class ChainStudy(Frozen):
     """Which events were traced and why no others, a sentence; empty where nothing was traced."""
     notes: tuple[str, ...] = ()
     """What could not be measured, and why."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Chains under one workload each."""
+        measured = sum(run.failed is None for run in self.runs)
+        return Coverage(measured, self.chains * len(self.spec.workloads))

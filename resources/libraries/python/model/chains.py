@@ -14,6 +14,7 @@ from resources.libraries.python.model.bounds import (
     MOST_WORKLOADS,
 )
 from resources.libraries.python.model.cell import Frame, NfSize, misfit
+from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.sweep import Protocol
@@ -86,6 +87,8 @@ class ChainStudySpec(Frozen):
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
     """Of each workload: samples, one each second."""
     faults: tuple[Fault, ...] = ()
+    least_measured: LeastMeasured = 1.0
+    """Of all chains and workloads; with less the test fails, and its record has what there is."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
