@@ -88,6 +88,8 @@ class _Squares:
         self._meetings: dict[tuple[str, tuple[str, ...], bool], list[Meeting]] = {}
         for meeting in found.meetings:
             self._meetings.setdefault((meeting.target, meeting.against, meeting.guaranteed), []).append(meeting)
+        for name in names:  # the baseline of both ways
+            self._meetings.setdefault((name, (), True), self._meetings.get((name, (), False), []))
 
     def square(self, line: int, column: int, choice: tuple[str, ...]) -> Square:
         """One cell."""

@@ -1,7 +1,7 @@
 """Network functions beside each other, from plan to record: the phases that the keywords name, without Robot."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.deployment.health import reason_of
@@ -73,7 +73,8 @@ class InterferenceStudy:
         self._notes: list[str] = []
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
-        self._share = _FREE
+        self._network_pps = 0.0
+        """What the network carries one way, where the rate of its ports is not known."""
         self.draft = CharacterizationDraft(topology, environment, "interference")
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
@@ -104,8 +105,7 @@ class InterferenceStudy:
     def load_pps(self) -> float:
         """What to offer to each, one way: as asked, or more than the fastest carries alone.
 
-        What the fastest carries alone is also what the network carries: where a share of it is to be guaranteed, that
-        is an equal one for as many as meet. Each is deployed for that, so that who does not start is found out.
+        Each is deployed for that, so that who does not start is found out.
 
         Raises:
             Unsupported: None of them starts.
@@ -115,7 +115,8 @@ class InterferenceStudy:
         fastest_pps = max(carried.values())
         if not fastest_pps:
             raise NoTraffic(f"no load from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}")
-        self._share = Limits(network_pps=fastest_pps / _WAYS / self.spec.together)
+        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),)) is None:
+            self._network_pps = self._network(carried) / _WAYS
         return self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
 
     def measure(self, load_pps: float) -> None:
@@ -174,8 +175,9 @@ class InterferenceStudy:
 
     def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
         try:
-            limits = self._share if turn.guaranteed else _FREE
-            cell = self._server.deploy((turn.target, *turn.against), limits, turn.repetition)
+            company = (turn.target, *turn.against)
+            limits = self._fair_share(company) if turn.guaranteed else _FREE
+            cell = self._server.deploy(company, limits, turn.repetition)
             meeting = met(cell, turn, self.spec, load_pps, self._protocol)
             self._meetings.append(meeting)
             self.draft.facts = cell.deployment.facts()
@@ -194,6 +196,25 @@ class InterferenceStudy:
     def _remove(self) -> None:
         if failure := self.remove():
             self._notes.append(failure)
+
+    def _fair_share(self, company: tuple[str, ...]) -> Limits:
+        """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
+        return Limits(network_pps=self._server.line_share_pps(company) or self._network_pps / len(company))
+
+    def _network(self, carried: Mapping[str, float]) -> float:
+        """What the network carries at least, both ways together: the fastest alone, or several of it together."""
+        fastest = max(carried, key=lambda name: carried[name])
+        try:
+            try:
+                together_pps = self._server.carried_pps((fastest,) * self.spec.together)
+            finally:
+                self._remove()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            self._notes.append(f"the network is taken to carry what {fastest} carries alone: {reason_of(error)}")
+            together_pps = 0.0
+        return max(carried[fastest], together_pps)
 
     def _alone(self) -> dict[str, float]:
         """What each carries alone; those that do not start are left out of the study, with a note."""
@@ -216,7 +237,7 @@ class InterferenceStudy:
         """What one carries alone; where it does not start and has a stand-in, what that carries."""
         try:
             try:
-                return self._server.carried_pps(name)
+                return self._server.carried_pps((name,))
             finally:
                 self._remove()
         except RunStopped:

@@ -75,6 +75,7 @@ def met(
         load_pps=load_pps,
         frame=spec.frame.name,
         guaranteed=turn.guaranteed,
+        limit_pps=_limit_pps(plan),
         throughput_pps=done / result.offered_duration_s / _WAYS,
         loss_ratio=max(0.0, 1.0 - done / sent),
         response_s=_response_s(result),
@@ -97,6 +98,10 @@ def calibration(frame: Frame, load_pps: float, protocol: Protocol | None = None)
 
 def _target(plan: Plan) -> str:
     return next(function.name for function in plan.functions if function.instance == TARGET)
+
+
+def _limit_pps(plan: Plan) -> float | None:
+    return next((each.limits.network_pps for each in plan.functions if each.instance == TARGET), None)
 
 
 def _done(result: TrialResult, before: Processed | None, after: Processed | None) -> int:

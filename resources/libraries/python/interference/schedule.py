@@ -19,7 +19,7 @@ class Turn:
     """Empty where the target is alone."""
     repetition: int
     guaranteed: bool
-    """With an equal share of the network I/O guaranteed to each."""
+    """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
 
 
 def schedule(spec: InterferenceSpec) -> tuple[Turn, ...]:
@@ -42,7 +42,9 @@ def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...
 def _turns(spec: InterferenceSpec) -> Iterator[Turn]:
     number = 0
     for repetition in range(spec.repetitions):
-        row = [(one, guaranteed) for guaranteed in _rounds(spec) for one in gatherings(spec)]
+        row = [
+            (one, guaranteed) for guaranteed in _rounds(spec) for one in gatherings(spec) if one[1] or not guaranteed
+        ]
         Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
         for (target, against), guaranteed in row:
             yield Turn(number, target, against, repetition, guaranteed)

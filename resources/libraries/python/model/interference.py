@@ -70,7 +70,7 @@ class InterferenceSpec(Frozen):
     together: Annotated[int, Field(ge=2)] = 2
     """So many at once at most: 2 for pairs."""
     guarantee: bool = False
-    """Measure all once more with an equal share of the network I/O guaranteed to each."""
+    """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
     seed: int = 1
     """Of the order of measurements, which are interleaved against drift."""
 
@@ -94,6 +94,8 @@ class Meeting(Frozen):
     load_pps: float
     frame: str
     guaranteed: bool
+    limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    """What each port of each of them received at most; None where that was not limited."""
     throughput_pps: float
     """What it processed, one way: forwarded, or for a monitor what it has looked at."""
     loss_ratio: float | None
@@ -143,13 +145,15 @@ class Interference(Frozen):
     meetings: tuple[Meeting, ...]
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
-    """The same with guaranteed network I/O."""
+    """The same with guaranteed network I/O, over the same throughput alone."""
     sensitivity: dict[str, float] = Field(default_factory=dict)
     """Row mean by target: low is sensitive."""
     aggressiveness: dict[str, float] = Field(default_factory=dict)
     """Column mean by competitor: low is aggressive."""
     network_share: float | None = None
-    """Share of the degradation that comes from network I/O; None where it was not asked or nothing degraded."""
+    """Share of the degradation in pairs that comes from network I/O; None where it was not asked or cannot be told."""
+    network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
+    """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
     notes: tuple[str, ...] = ()
     """What could not be measured, and why; which NF is a stand-in."""
