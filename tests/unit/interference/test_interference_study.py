@@ -1,5 +1,7 @@
 """A study of interference from its meetings to its advice and its sentences."""
 
+from typing import Any
+
 import pytest
 
 from resources.libraries.python.errors import ConfigError
@@ -69,7 +71,7 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
 def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
     rows = [meeting(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
     for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
-        limit = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
+        limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
         rows += [meeting("A", ("B",), a, **limit), meeting("B", ("A",), b, **limit)]
     found = analyse(spec_of("A", "B"), rows)
     assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
