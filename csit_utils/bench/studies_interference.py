@@ -31,7 +31,7 @@ SHARE_BOUND = 4.0
 SENSITIVITY_BOUND = 3.0
 """Points that the row mean of a network function is off the truth, at worst."""
 REGRET_BOUND = 8.0
-"""Percent of the best capacity that the advised placement lacks under the truth, on average: what the product of pairs misses."""
+"""Percent of the best capacity that the advised placement lacks under the truth, on average: the product of pairs."""
 
 SHARES = (0.0, 0.2, 0.4, 0.6)
 MOST_TOGETHER = 4
@@ -193,5 +193,5 @@ def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
     world = SimWorld(topology)
     study = InterferenceStudy(topology, world, spec, world.environment())
     study.plan()
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     return study.result()

@@ -22,6 +22,6 @@ def test_every_line_is_within_its_bound() -> None:
 
 def test_limits_that_do_not_know_how_many_share_are_outside_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     real = SharedServer.line_share_pps
-    monkeypatch.setattr(SharedServer, "line_share_pps", lambda server, company: real(server, company[:2]))
+    monkeypatch.setattr(SharedServer, "line_share_pps", lambda server, company, frame: real(server, company[:2], frame))
     for each in crowd_of(2):
         assert 100 * abs(each.measured - each.truth) > SHARE_BOUND

@@ -58,7 +58,7 @@ def study_of(
 def measured(asked: InterferenceSpec, world: SimWorld | None = None) -> Interference:
     study = study_of(asked, world)
     study.plan()
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     return study.result()
 
 
@@ -213,7 +213,7 @@ def test_where_none_starts_there_is_nothing_to_measure() -> None:
 
 def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
     study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind.LINUX_GATEWAY, after=6))
-    load_pps = study.load_pps()
+    load_pps = study.loads_pps()
     with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
         study.measure(load_pps)
     assert len(study.result().meetings) == 5
@@ -224,7 +224,7 @@ def test_progress_counts_to_the_end() -> None:
     seen: list[Done] = []
     study = study_of(spec("gateway", "monitor", repetitions=1), on_progress=seen.append)
     assert study.plan() == 6
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     assert [(done.number, done.of) for done in seen] == [(number, 6) for number in range(1, 7)]
     assert seen[-1].remaining_s == 0
 
@@ -269,7 +269,7 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
     monkeypatch.setattr(SharedServer, "deploy", deploy)
     study = study_of(with_ids(ids(kind=kind, program=own)))
     study.plan()
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     found = study.result()
     stand_in = found.spec.contenders[0]
     assert (stand_in.kind, stand_in.program) == (NfKind.NGREP, None)

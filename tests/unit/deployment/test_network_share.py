@@ -23,7 +23,7 @@ def simulated(rate_bps: int | None = 10_000_000_000, **simulation: object) -> To
 def measured(topology: Topology, *names: str, **changes: Any) -> Interference:
     study = study_of(spec(*names, **{"guarantee": True, "repetitions": 3, **changes}), topology=topology)
     study.plan()
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     return study.result()
 
 

@@ -12,6 +12,7 @@ from resources.libraries.python.deployment.server import LEAST_PPS, SharedServer
 from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
 from resources.libraries.python.interference.schedule import Turn, schedule
 from resources.libraries.python.interference.study import advised, analyse
+from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting
 from resources.libraries.python.model.plan import Plan
@@ -73,8 +74,8 @@ class InterferenceStudy:
         self._notes: list[str] = []
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
-        self._network_pps = 0.0
-        """What the network carries one way, where the rate of its ports is not known."""
+        self._network_pps: dict[str, float] = {}
+        """What the network carries one way, by frame size, where the rate of its ports is not known."""
         self.draft = CharacterizationDraft(topology, environment, "interference")
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
@@ -102,8 +103,8 @@ class InterferenceStudy:
         self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
         return plan
 
-    def load_pps(self) -> float:
-        """What to offer to each, one way: as asked, or more than the fastest carries alone.
+    def loads_pps(self) -> tuple[float, ...]:
+        """What to offer to each, one way, at each point: as asked, or more than the fastest carries alone.
 
         Each is deployed for that, so that who does not start is found out.
 
@@ -111,21 +112,27 @@ class InterferenceStudy:
             Unsupported: None of them starts.
             NoTraffic: Next to nothing comes back from any of them.
         """
-        carried = self._alone()
+        fastest_pps = {frame.name: self._fastest_pps(frame) for frame in self.spec.frames or (self.spec.frame,)}
+        return tuple(load_pps or _ABOVE * fastest_pps[frame.name] / _WAYS for frame, load_pps in self.spec.points())
+
+    def _fastest_pps(self, frame: Frame) -> float:
+        carried = self._alone(frame)
         fastest_pps = max(carried.values())
         if not fastest_pps:
-            raise NoTraffic(f"no load from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}")
-        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),)) is None:
-            self._network_pps = self._network(carried) / _WAYS
-        return self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
+            raise NoTraffic(
+                f"no load of {frame.name} from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}"
+            )
+        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
+            self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
+        return fastest_pps
 
-    def measure(self, load_pps: float) -> None:
+    def measure(self, loads_pps: Sequence[float]) -> None:
         """Measure all companies; what was measured is in the draft, also when it ends early.
 
         A measurement that fails is noted and the study goes on.
 
         Args:
-            load_pps: Offered to each, one way.
+            loads_pps: Offered to each, one way, at each point.
 
         Raises:
             SystemBroken: Several in a row failed.
@@ -135,7 +142,7 @@ class InterferenceStudy:
         begin_s, failed = time.monotonic(), 0
         try:
             for number, turn in enumerate(turns):
-                meeting, why = self._turn(turn, load_pps)
+                meeting, why = self._turn(turn, loads_pps[turn.point])
                 failed = failed + 1 if why else 0
                 left_s = (time.monotonic() - begin_s) / (number + 1) * (len(turns) - number - 1)
                 self._on_progress(Done(turn, meeting, why, number + 1, len(turns), left_s))
@@ -176,8 +183,9 @@ class InterferenceStudy:
     def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
         try:
             company = (turn.target, *turn.against)
-            limits = self._fair_share(company) if turn.guaranteed else _FREE
-            cell = self._server.deploy(company, limits, turn.repetition)
+            frame, _ = self.spec.points()[turn.point]
+            limits = self._fair_share(company, frame) if turn.guaranteed else _FREE
+            cell = self._server.deploy(company, frame, limits, turn.repetition)
             meeting = met(cell, turn, self.spec, load_pps, self._protocol)
             self._meetings.append(meeting)
             self.draft.facts = cell.deployment.facts()
@@ -197,16 +205,17 @@ class InterferenceStudy:
         if failure := self.remove():
             self._notes.append(failure)
 
-    def _fair_share(self, company: tuple[str, ...]) -> Limits:
+    def _fair_share(self, company: tuple[str, ...], frame: Frame) -> Limits:
         """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
-        return Limits(network_pps=self._server.line_share_pps(company) or self._network_pps / len(company))
+        share_pps = self._server.line_share_pps(company, frame) or self._network_pps[frame.name] / len(company)
+        return Limits(network_pps=share_pps)
 
-    def _network(self, carried: Mapping[str, float]) -> float:
+    def _network(self, carried: Mapping[str, float], frame: Frame) -> float:
         """What the network carries at least, both ways together: the fastest alone, or several of it together."""
         fastest = max(carried, key=lambda name: carried[name])
         try:
             try:
-                together_pps = self._server.carried_pps((fastest,) * self.spec.together)
+                together_pps = self._server.carried_pps((fastest,) * self.spec.together, frame)
             finally:
                 self._remove()
         except RunStopped:
@@ -216,13 +225,15 @@ class InterferenceStudy:
             together_pps = 0.0
         return max(carried[fastest], together_pps)
 
-    def _alone(self) -> dict[str, float]:
+    def _alone(self, frame: Frame) -> dict[str, float]:
         """What each carries alone; those that do not start are left out of the study, with a note."""
         carried: dict[str, float] = {}
         reasons: list[str] = []
         for name in self._names:
+            if name in self._absent:
+                continue
             try:
-                carried[name] = self._carried_pps(name)
+                carried[name] = self._carried_pps(name, frame)
             except RunStopped:
                 raise
             except (CsitError, OSError) as error:
@@ -233,11 +244,11 @@ class InterferenceStudy:
         self._notes += reasons
         return carried
 
-    def _carried_pps(self, name: str) -> float:
+    def _carried_pps(self, name: str, frame: Frame) -> float:
         """What one carries alone; where it does not start and has a stand-in, what that carries."""
         try:
             try:
-                return self._server.carried_pps((name,))
+                return self._server.carried_pps((name,), frame)
             finally:
                 self._remove()
         except RunStopped:
@@ -246,7 +257,7 @@ class InterferenceStudy:
             if not self._stand_in(name, reason_of(error)):
                 raise
         self._name_parts()
-        return self._carried_pps(name)
+        return self._carried_pps(name, frame)
 
     def _stand_in(self, name: str, why: str) -> bool:
         """Have a network function replaced by its stand-in; false where it has none."""

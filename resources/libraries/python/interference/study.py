@@ -6,10 +6,10 @@ from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.interference.company import Companies
-from resources.libraries.python.interference.matrix import normalized
+from resources.libraries.python.interference.matrix import in_order, normalized
 from resources.libraries.python.interference.measures import aggressiveness, network_share, sensitivity
 from resources.libraries.python.interference.placement import advise
-from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting, Normalized
+from resources.libraries.python.model.interference import Interference, InterferenceSpec, Meeting
 
 SERVERS = 2
 """On which all network functions are placed, where nobody says other ones."""
@@ -23,18 +23,19 @@ def analyse(spec: InterferenceSpec, meetings: Sequence[Meeting], notes: Sequence
 
     Args:
         spec: What was asked.
-        meetings: What was measured, in any order, at one load and frame size.
+        meetings: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
         notes: What could not be measured, and why.
 
     Returns:
         With the placement of all of them on two servers as advice, where all pairs were measured.
     """
+    reference = [each for each in meetings if not each.point]
     matrix, guaranteed = (
         # Alone there is nothing to share: that is the baseline with a guarantee, too.
-        _in_order(spec, normalized(each for each in meetings if each.guaranteed is (wanted and bool(each.against))))
+        in_order(spec, normalized(each for each in reference if each.guaranteed is (wanted and bool(each.against))))
         for wanted in (False, True)
     )
-    capped = _capped(meetings)
+    capped = _capped(reference)
     told = [row for row in guaranteed if (row.target, row.against) not in capped]
     shares = {size: network_share(matrix, told, size) for size in range(2, spec.together + 1)}
     found = Interference(
@@ -83,14 +84,6 @@ def _measured(found: Interference) -> list[str]:
     """Network functions that were measured at all."""
     there = {meeting.target for meeting in found.meetings}
     return [contender.name for contender in found.spec.contenders if contender.name in there]
-
-
-def _in_order(spec: InterferenceSpec, matrix: Sequence[Normalized]) -> tuple[Normalized, ...]:
-    """Rows and columns as the specification names them; they were measured in any order."""
-    place = {contender.name: index for index, contender in enumerate(spec.contenders)}
-    return tuple(
-        sorted(matrix, key=lambda row: (place[row.target], len(row.against), [place[name] for name in row.against]))
-    )
 
 
 def _stand_ins(spec: InterferenceSpec) -> list[str]:
