@@ -23,6 +23,7 @@ _TABLES = {
     "meetings": interference.MEETINGS,
     "interference_matrix": interference.MATRIX,
     "interference_means": interference.MEANS,
+    "interference_sweep": interference.SWEEP,
 }
 """Tables of the CSV files, with their columns. Samples and transitions are in the record only: they are the most."""
 _WORDS = (

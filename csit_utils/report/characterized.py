@@ -121,8 +121,8 @@ def title(record: Characterization) -> str:
         return record.chain_study.spec.name
     if record.interference is not None:
         spec = record.interference.spec
-        load = "" if spec.load_pps is None else f", {rate(spec.load_pps)} each"
-        return f"{spec.name}, {spec.frame.name}{load}"
+        load = "" if spec.load_pps is None or spec.loads_pps else f", {rate(spec.load_pps)} each"
+        return f"{spec.name}, {', '.join(frame.name for frame in spec.frames or (spec.frame,))}{load}"
     return record.test_name
 
 

@@ -87,7 +87,11 @@ class _Squares:
         }
         self._meetings: dict[tuple[str, tuple[str, ...], bool], list[Meeting]] = {}
         for meeting in found.meetings:
+            if meeting.point:
+                continue  # of a sweep: the map is of the reference point
             self._meetings.setdefault((meeting.target, meeting.against, meeting.guaranteed), []).append(meeting)
+        for name in names:  # the baseline of both ways
+            self._meetings.setdefault((name, (), True), self._meetings.get((name, (), False), []))
 
     def square(self, line: int, column: int, choice: tuple[str, ...]) -> Square:
         """One cell."""

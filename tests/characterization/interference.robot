@@ -31,25 +31,10 @@ Network Functions Side By Side
     [Tags]    PAIRS
     interference/pairs.yaml
 
-Side By Side With Small Packets
-    [Documentation]    Much work per byte.
+Side By Side Over Packet Sizes And Loads
+    [Documentation]    Much work per byte, much to look into per packet; loads that each carries alone, and more.
     [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
-    interference/sweep.yaml    64B
-
-Side By Side With Large Packets
-    [Documentation]    Much to look into per packet.
-    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
-    interference/sweep.yaml    1518B
-
-Side By Side At A Low Load
-    [Documentation]    What each carries alone: interference is what it does not carry beside others.
-    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
-    interference/sweep.yaml    512B    5000
-
-Side By Side At A Medium Load
-    [Documentation]    More than the slowest carry beside others.
-    [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
-    interference/sweep.yaml    512B    20000
+    interference/sweep.yaml
 
 Side By Side With A Tunnel
     [Documentation]    All of each packet is read and written: who has so much to do for a packet leaves less to others.

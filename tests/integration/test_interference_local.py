@@ -72,7 +72,7 @@ def of(study: Interference, target: str, *against: str, guaranteed: bool = False
 
 
 def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
-    assert len(study.meetings) == 12
+    assert len(study.meetings) == 10, "alone once: the baseline has no limit"
     assert len(study.matrix) == len(study.guaranteed) == 4
     for row in study.matrix:
         assert 0.05 < row.mean < 1.5
@@ -83,14 +83,22 @@ def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interfe
         assert each.cpu and 0.001 < each.cpu < 2.2, "the threads of the kernel that work for its ports"
 
 
-def test_who_is_guaranteed_a_share_gets_it_and_no_more(study: Interference) -> None:
-    share_pps = study.meetings[0].load_pps / 1.2 / 2
+def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can(study: Interference) -> None:
+    share_pps = of(study, "gateway", "router", guaranteed=True).limit_pps
+    assert share_pps is not None and share_pps >= 0.999 * study.meetings[0].load_pps / 1.2 / 2
     for name in ("gateway", "router"):
-        alone = of(study, name, guaranteed=True).throughput_pps
-        # What the bucket holds at the beginning comes on top: 10 ms of 300.
-        assert 0.5 * share_pps < alone < 1.06 * share_pps
-        assert alone < of(study, name).throughput_pps
-    assert study.network_share is not None
+        alone = of(study, name)
+        assert alone.limit_pps is None
+        for other in ("gateway", "router"):
+            held = of(study, name, other, guaranteed=True)
+            # What the bucket holds at the beginning comes on top: 10 ms of 300.
+            assert held.limit_pps == share_pps
+            assert 0.3 * share_pps < held.throughput_pps < 1.06 * share_pps
+        too_little = [note for note in study.notes if note.startswith(f"{name} does not count for the share")]
+        assert len(too_little) == (share_pps < alone.throughput_pps)
+    assert (study.network_share is None) == all(
+        share_pps < of(study, name).throughput_pps for name in study.sensitivity
+    )
 
 
 def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:

@@ -77,8 +77,8 @@ STUDIES = (
         "Share of network I/O",
         "How much of the degradation goes away when each has an equal share of the network I/O guaranteed.",
         "Percent of the mean degradation.",
-        "All pairs once more with the ports of each limited to its share by a token bucket; "
-        "(guaranteed - as it is) / (1 - as it is), of the means.",
+        "All pairs once more with the ports of each limited to its part of the line by a token bucket, over the same "
+        "throughput alone, without a limit; (guaranteed - as it is) / (1 - as it is), of the means.",
         "A limit of traffic also limits what competitors compute: on shared CPUs it is no pure share of the network.",
     ),
     Explanation(

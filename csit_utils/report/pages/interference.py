@@ -8,6 +8,7 @@ from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure
 from csit_utils.report.interference_maps import interference_maps, means_figure
+from csit_utils.report.interference_sweeps import sweep_figure
 from csit_utils.report.shown import Page, Shown
 from resources.libraries.python.interference.words import cell_in_words
 from resources.libraries.python.model.interference import Interference
@@ -52,10 +53,11 @@ def _studied(view: View) -> Studied:
     if found is None:
         return Studied(view, None, (), (), ())
     means = means_figure(view.anchor, found, simulated=view.simulated)
+    swept = sweep_figure(view.anchor, found, simulated=view.simulated)
     return Studied(
         view,
         interference_maps(view.anchor, found, simulated=view.simulated),
-        (means,) if means else (),
+        tuple(each for each in (means, swept) if each is not None),
         _lines(found),
         tuple(
             (row.target, " and ".join(row.against), cell_in_words(row)) for row in found.matrix if len(row.against) > 1

@@ -180,7 +180,11 @@ def test_the_page_of_interference_tells_where_to_put_them_and_what_comes_from_th
     page = made(interference.PAGE, interfered())
     text = words(page)
     assert interference_of().advice[0].sentence in text
-    assert "of the degradation comes from network I/O" in text
+    assert "of the degradation comes from network I/O" in text and "together)" not in text
+    more = interference_of().model_copy(update={"network_shares": {2: 0.5, 3: 0.25, 4: 0.2}})
+    assert "from network I/O (25 % with 3 together, 20 % with 4 together)" in words(
+        made(interference.PAGE, interfered(more))
+    )
     assert "no counters of cache misses here" in text
     anchor = views(shown(interfered()).contents.characterizations)[0].anchor
     assert f'id="{anchor}-map-monitor-balancer"' in str(page.html)

@@ -20,7 +20,7 @@ from tests.unit.interference.meetings import FRAME, spec_of
 from tests.unit.planning.test_first_instances import together
 
 PLAN = together([NfKind.LINUX_ROUTER, NfKind.NGREP])
-TURN = Turn(number=7, target="A", against=("B",), repetition=2, guaranteed=False)
+TURN = Turn(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
 FORWARD, REVERSE = Direction
 ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
 """Sent and received by flow: two of the target, two of its neighbour."""

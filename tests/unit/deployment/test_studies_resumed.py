@@ -89,15 +89,15 @@ def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: To
     with InterferenceJournal(path, study.digest()) as journal:
         study.go_on(journal)
         study.plan()
-        study.measure(study.load_pps())
+        study.measure(study.loads_pps())
     return study
 
 
 AnyStudy = Callable[..., StudyOfChains | InterferenceStudy]
 EACH = pytest.mark.parametrize("study", [chains, pairs])
-STUDIES = pytest.mark.parametrize(("study", "deployments"), [(chains, 4 * 2), (pairs, 4 + 2 * (1 + 2) * 2 * 2)])
+STUDIES = pytest.mark.parametrize(("study", "deployments"), [(chains, 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)])
 """Two chains of one and two of two, each with two numbers of sessions; three NFs and a stand-in alone, then two of
-them in each of three companies, with and without a guarantee, twice."""
+them alone and in each of two companies, with and without a guarantee, twice."""
 
 
 def record(study: StudyOfChains | InterferenceStudy) -> str:
@@ -183,7 +183,8 @@ def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         pairs(World(killed_before=7), path)
     text = path.read_text("utf-8")
-    load_pps = float(text.split('"load_pps":')[1].split(",")[0])
+    load_pps = float(text.split('"loads_pps":[')[1].split("]")[0])
+    text = text.replace(f'"loads_pps":[{load_pps}]', '"loads_pps":[12345.0]')
     path.write_text(text.replace(f'"load_pps":{load_pps}', '"load_pps":12345.0'), "utf-8")
     found = pairs(World(), path).result()
     assert {meeting.load_pps for meeting in found.meetings} == {12345.0}

@@ -36,15 +36,17 @@ class World(SimWorld):
 
 
 @pytest.mark.parametrize(
-    ("names", "together", "repetitions", "guarantee"), [(1, 2, 1, False), (3, 2, 2, True), (2, 3, 2, False)]
+    ("names", "together", "repetitions", "guarantee", "frames"),
+    [(1, 2, 1, False, 1), (3, 2, 2, True, 1), (2, 3, 2, False, 1), (2, 2, 1, True, 2)],
 )
 def test_a_study_of_interference_does_what_its_preview_counts(
-    names: int, together: int, repetitions: int, guarantee: bool
+    names: int, together: int, repetitions: int, guarantee: bool, frames: int
 ) -> None:
     spec = InterferenceSpec(
         name="s",
         contenders=tuple(Contender(name=kind.value, type=NfType.NAT, kind=kind) for kind in KINDS[:names]),
         frame=frame("512B"),
+        frames=tuple(map(frame, ("512B", "64B")[:frames])) if frames > 1 else (),
         together=together,
         repetitions=repetitions,
         guarantee=guarantee,
@@ -53,7 +55,7 @@ def test_a_study_of_interference_does_what_its_preview_counts(
     world, seen = World(), list[Done]()
     study = InterferenceStudy(SIM, world, spec, world.environment(), seen.append)
     assert study.plan() == study.cost.measurements
-    study.measure(study.load_pps())
+    study.measure(study.loads_pps())
     previewed = interference_cost(spec)
     assert previewed == study.cost
     assert world.deployed == previewed.deployments

@@ -1,12 +1,14 @@
 """A study of interference from its meetings to its advice and its sentences."""
 
+from typing import Any
+
 import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.interference.study import advised, analyse
 from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
 from resources.libraries.python.model.interference import Interference, Meeting
-from tests.unit.interference.meetings import Company, every_pair, measured, spec_of
+from tests.unit.interference.meetings import Company, every_pair, measured, meeting, spec_of
 
 ALONE = {"gateway": 90e3, "monitor": 60e3, "proxy": 30e3}
 TRUTH = {
@@ -51,6 +53,31 @@ def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
         "most sensitive is monitor: it loses 50.0 % beside another",
         "most aggressive is proxy: others lose 39.3 % beside it",
         "50 % of the degradation comes from network I/O",
+    )
+
+
+def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
+    rows = [
+        meeting("A", (), 100.0), meeting("A", (), 60.0, guaranteed=True, limit_pps=60.0),
+        meeting("A", ("B",), 50.0), meeting("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
+        meeting("A", ("B", "B"), 20.0), meeting("A", ("B", "B"), 60.0, guaranteed=True, limit_pps=150.0),
+    ]  # fmt: skip
+    found = analyse(spec_of("A", "B", together=3), rows)
+    assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.6])
+    assert found.network_shares == pytest.approx({2: 0.2, 3: 0.5})
+    assert "20 % of the degradation comes from network I/O (50 % with 3 together)" in matrix_in_words(found)
+
+
+def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
+    rows = [meeting(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
+    for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
+        limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
+        rows += [meeting("A", ("B",), a, **limit), meeting("B", ("A",), b, **limit)]
+    found = analyse(spec_of("A", "B"), rows)
+    assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
+    assert found.notes[0] == (
+        "A does not count for the share of network I/O with 2 together: it carries 100 pps alone, and 50 pps are "
+        "guaranteed to each"
     )
 
 

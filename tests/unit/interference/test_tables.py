@@ -19,8 +19,8 @@ def study() -> Interference:
         meeting("B", (), 50.0, turn=3),
         meeting("A", (), 100.0, turn=0, response_s=0.001, cpu=0.5, memory_bytes=7, loss_ratio=0.25),
         meeting("A", ("B",), 60.0, turn=2),
-        meeting("A", (), 80.0, turn=1, guaranteed=True),
-        meeting("A", ("B",), 72.0, turn=4, guaranteed=True),
+        meeting("A", (), 100.0, turn=1),
+        meeting("A", ("B",), 90.0, turn=4, guaranteed=True),
     ]
     return analyse(spec_of("A", "B", "C"), rows)
 

@@ -34,10 +34,12 @@ def test_orders_differ_between_repetitions_and_are_the_same_for_a_seed() -> None
     assert orders(1) != orders(2)
 
 
-def test_a_guarantee_doubles_all_and_mixes_both_ways() -> None:
+def test_a_guarantee_doubles_all_companies_mixes_both_ways_and_leaves_the_baseline_alone() -> None:
     found = schedule(spec_of("A", "B", repetitions=1, guarantee=True))
-    assert Counter(turn.guaranteed for turn in found) == {False: 6, True: 6}
-    assert [turn.guaranteed for turn in found] not in ([False] * 6 + [True] * 6, [True] * 6 + [False] * 6)
+    assert Counter((turn.guaranteed, bool(turn.against)) for turn in found) == {
+        (False, False): 2, (False, True): 4, (True, True): 4,
+    }  # fmt: skip
+    assert [turn.guaranteed for turn in found] not in ([False] * 6 + [True] * 4, [True] * 4 + [False] * 6)
 
 
 def test_three_together_are_all_companies_of_two_others() -> None:

@@ -14,6 +14,7 @@ from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, 
 from resources.libraries.python.interference.cost import cost, each_s
 from resources.libraries.python.interference.schedule import Turn, schedule
 from resources.libraries.python.interference.study import advised, analyse
+from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.interference import Contender, Interference, InterferenceSpec, Meeting
 from resources.libraries.python.model.plan import Plan
@@ -23,7 +24,7 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.headed_journal import digest_of
-from resources.libraries.python.recording.interference_journal import InterferenceJournal, LoadFound, MeetingMeasured
+from resources.libraries.python.recording.interference_journal import InterferenceJournal, LoadsFound, MeetingMeasured
 
 _log = logging.getLogger(__name__)
 _WAYS = 2
@@ -83,7 +84,8 @@ class InterferenceStudy:
         self._notes: list[str] = []
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
-        self._share = _FREE
+        self._network_pps: dict[str, float] = {}
+        """What the network carries one way, by frame size, where the rate of its ports is not known."""
         self._journal: InterferenceJournal | None = None
         self._known: Mapping[int, MeetingMeasured] = {}
         self.draft = CharacterizationDraft(topology, environment, "interference")
@@ -126,11 +128,10 @@ class InterferenceStudy:
         self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
         return plan
 
-    def load_pps(self) -> float:
-        """What to offer to each, one way: as asked, or more than the fastest carries alone.
+    def loads_pps(self) -> tuple[float, ...]:
+        """What to offer to each, one way, at each point: as asked, or more than the fastest carries alone.
 
-        What the fastest carries alone is also what the network carries: where a share of it is to be guaranteed, that
-        is an equal one for as many as meet. Each is deployed for that, so that who does not start is found out.
+        Each is deployed for that, so that who does not start is found out.
 
         Where an earlier run has found it, it stays.
 
@@ -142,43 +143,49 @@ class InterferenceStudy:
         if self._journal is not None and self._journal.load is not None:
             return self._found_before(self._journal.load)
         noted = len(self._notes)
-        carried = self._alone()
-        fastest_pps = max(carried.values())
-        if not fastest_pps:
-            raise NoTraffic(f"no load from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}")
-        share_pps = fastest_pps / _WAYS / self.spec.together
-        self._share = Limits(network_pps=share_pps)
-        load_pps = self.spec.load_pps or _ABOVE * fastest_pps / _WAYS
+        fastest_pps = {frame.name: self._fastest_pps(frame) for frame in self.spec.frames or (self.spec.frame,)}
+        found = tuple(load_pps or _ABOVE * fastest_pps[frame.name] / _WAYS for frame, load_pps in self.spec.points())
         if self._journal is not None:
             self._journal.keep(
-                LoadFound(
+                LoadsFound(
                     at=utc_now(),
-                    load_pps=load_pps,
-                    share_pps=share_pps,
+                    loads_pps=found,
+                    network_pps=self._network_pps,
                     contenders=self.spec.contenders,
                     absent=tuple(sorted(self._absent)),
                     notes=tuple(self._notes[noted:]),
                 )
             )
-        return load_pps
+        return found
 
-    def _found_before(self, found: LoadFound) -> float:
-        """Go on with the load, the stand-ins and the share of an earlier run."""
+    def _found_before(self, found: LoadsFound) -> tuple[float, ...]:
+        """Go on with the loads, the stand-ins and the network of an earlier run."""
         self._notes += found.notes
         self._absent = frozenset(found.absent)
-        self._share = Limits(network_pps=found.share_pps)
+        self._network_pps = dict(found.network_pps)
         if found.contenders != self.spec.contenders:
             self._put(found.contenders)
             self._name_parts()
-        return found.load_pps
+        return found.loads_pps
 
-    def measure(self, load_pps: float) -> None:
+    def _fastest_pps(self, frame: Frame) -> float:
+        carried = self._alone(frame)
+        fastest_pps = max(carried.values())
+        if not fastest_pps:
+            raise NoTraffic(
+                f"no load of {frame.name} from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}"
+            )
+        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
+            self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
+        return fastest_pps
+
+    def measure(self, loads_pps: Sequence[float]) -> None:
         """Measure all companies; what was measured is in the draft, also when it ends early.
 
         A measurement that fails is noted and the study goes on.
 
         Args:
-            load_pps: Offered to each, one way.
+            loads_pps: Offered to each, one way, at each point.
 
         Raises:
             SystemBroken: Several in a row failed.
@@ -190,7 +197,7 @@ class InterferenceStudy:
             for number, turn in enumerate(turns):
                 kept = self._measured_before(turn)
                 if kept is None:
-                    meeting, why = self._turn(turn, load_pps)
+                    meeting, why = self._turn(turn, loads_pps[turn.point])
                     made += 1
                 else:
                     self._take(kept)
@@ -246,12 +253,14 @@ class InterferenceStudy:
         return self._server.plan_digest((turn.target, *turn.against), self._limits(turn))
 
     def _limits(self, turn: Turn) -> Limits:
-        return self._share if turn.guaranteed else _FREE
+        frame, _ = self.spec.points()[turn.point]
+        return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
 
     def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
         found, why = None, None
         try:
-            cell = self._server.deploy((turn.target, *turn.against), self._limits(turn), turn.repetition)
+            frame, _ = self.spec.points()[turn.point]
+            cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
             found = MeetingMeasured(
                 at=utc_now(),
                 plan=self._plan_digest(turn),
@@ -289,13 +298,35 @@ class InterferenceStudy:
         if failure := self.remove():
             self._notes.append(failure)
 
-    def _alone(self) -> dict[str, float]:
+    def _fair_share(self, company: tuple[str, ...], frame: Frame) -> Limits:
+        """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
+        share_pps = self._server.line_share_pps(company, frame) or self._network_pps[frame.name] / len(company)
+        return Limits(network_pps=share_pps)
+
+    def _network(self, carried: Mapping[str, float], frame: Frame) -> float:
+        """What the network carries at least, both ways together: the fastest alone, or several of it together."""
+        fastest = max(carried, key=lambda name: carried[name])
+        try:
+            try:
+                together_pps = self._server.carried_pps((fastest,) * self.spec.together, frame)
+            finally:
+                self._remove()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            self._notes.append(f"the network is taken to carry what {fastest} carries alone: {reason_of(error)}")
+            together_pps = 0.0
+        return max(carried[fastest], together_pps)
+
+    def _alone(self, frame: Frame) -> dict[str, float]:
         """What each carries alone; those that do not start are left out of the study, with a note."""
         carried: dict[str, float] = {}
         reasons: list[str] = []
         for name in self._names:
+            if name in self._absent:
+                continue
             try:
-                carried[name] = self._carried_pps(name)
+                carried[name] = self._carried_pps(name, frame)
             except RunStopped:
                 raise
             except (CsitError, OSError) as error:
@@ -306,11 +337,11 @@ class InterferenceStudy:
         self._notes += reasons
         return carried
 
-    def _carried_pps(self, name: str) -> float:
+    def _carried_pps(self, name: str, frame: Frame) -> float:
         """What one carries alone; where it does not start and has a stand-in, what that carries."""
         try:
             try:
-                return self._server.carried_pps(name)
+                return self._server.carried_pps((name,), frame)
             finally:
                 self._remove()
         except RunStopped:
@@ -319,7 +350,7 @@ class InterferenceStudy:
             if not self._stand_in(name, reason_of(error)):
                 raise
         self._name_parts()
-        return self._carried_pps(name)
+        return self._carried_pps(name, frame)
 
     def _stand_in(self, name: str, why: str) -> bool:
         """Have a network function replaced by its stand-in; false where it has none."""

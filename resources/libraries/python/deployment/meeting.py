@@ -48,11 +48,12 @@ def met(
         CsitError: The generator sent nothing to the target.
     """
     deployment = cell.deployment
+    frame, _ = spec.points()[turn.point]
     plan, target = deployment.plan, _target(deployment.plan)
     trial = Trial(
         load_pps=_WAYS * load_pps * plan.cell.nf_chains,
         duration_s=spec.duration_s,
-        frame=spec.frame,
+        frame=frame,
         probe_pps=probes_pps(plan, load_pps * plan.cell.nf_chains),
         purpose="interference",
         protocol=protocol,
@@ -73,8 +74,10 @@ def met(
         repetition=turn.repetition,
         turn=turn.number,
         load_pps=load_pps,
-        frame=spec.frame.name,
+        frame=frame.name,
+        point=turn.point,
         guaranteed=turn.guaranteed,
+        limit_pps=_limit_pps(plan),
         throughput_pps=done / result.offered_duration_s / _WAYS,
         loss_ratio=max(0.0, 1.0 - done / sent),
         response_s=_response_s(result),
@@ -97,6 +100,10 @@ def calibration(frame: Frame, load_pps: float, protocol: Protocol | None = None)
 
 def _target(plan: Plan) -> str:
     return next(function.name for function in plan.functions if function.instance == TARGET)
+
+
+def _limit_pps(plan: Plan) -> float | None:
+    return next((each.limits.network_pps for each in plan.functions if each.instance == TARGET), None)
 
 
 def _done(result: TrialResult, before: Processed | None, after: Processed | None) -> int:

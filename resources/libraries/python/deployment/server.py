@@ -6,7 +6,7 @@ from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.meeting import calibration
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.interference import InterferenceSpec
 from resources.libraries.python.model.kinds import are_vms
@@ -15,6 +15,7 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.alone import first_instances
+from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.search.sweep import capacity
@@ -48,16 +49,16 @@ class SharedServer:
         """Of the plan of a company; raises PlanError where they do not fit."""
         return digest(self.plan(company, limits))
 
-    def deploy(self, company: tuple[str, ...], limits: Limits = _FREE, repetition: int = 0) -> CellUnderTest:
-        """Bring a company to life.
+    def deploy(
+        self, company: tuple[str, ...], frame: Frame, limits: Limits = _FREE, repetition: int = 0
+    ) -> CellUnderTest:
+        """Bring a company to life, for packets of one size.
 
         Raises:
             CsitError: One of them does not start.
         """
         plan = self.plan(company, limits)
-        asked = Asked(
-            test_type=TestType.MRR, cell=plan.cell, frame=self._spec.frame, profile=QUICK, repetition=repetition
-        )
+        asked = Asked(test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition)
         cell = CellUnderTest(self._topology, self._world, asked)
         self._deployed = cell, plan
         cell.deploy(plan)
@@ -68,21 +69,28 @@ class SharedServer:
         deployed, self._deployed = self._deployed, None
         return deployed[0].remove(deployed[1]) if deployed else None
 
-    def carried_pps(self, name: str) -> float:
-        """What a network function carries alone for a moment, both ways together; 0 where next to nothing.
+    def carried_pps(self, company: tuple[str, ...], frame: Frame) -> float:
+        """What network functions carry together for a moment, both ways together; 0 where next to nothing.
 
-        It is to be removed afterwards.
+        They are to be removed afterwards.
 
         Raises:
-            CsitError: It does not start.
+            CsitError: One of them does not start.
         """
-        cell = self.deploy((name,))
+        cell = self.deploy(company, frame)
 
         def offer(load_pps: float) -> tuple[float, float]:
-            result = cell.measure(calibration(self._spec.frame, load_pps, self._protocol))
+            result = cell.measure(calibration(frame, load_pps, self._protocol))
             return result.offered_pps, result.forwarded_pps
 
         return capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
+
+    def line_share_pps(self, company: tuple[str, ...], frame: Frame) -> float | None:
+        """An equal part of the line for each of a company, one way; None where no port's rate is known."""
+        if line := max_rate(self.plan(company), frame):
+            return line.flow_pps
+        rates = [port.rate_bps for port in self._topology.tg.interfaces.values() if port.rate_bps is not None]
+        return line_rate_pps(min(rates), frame) / len(company) if rates else None
 
     def _planned(self, company: tuple[str, ...], limits: Limits = _FREE) -> Plan:
         """Who is alone runs where it has neighbours otherwise."""

@@ -21,7 +21,8 @@ class Cost:
     measurements: int
     """Of all companies in all repetitions, with and without a guarantee."""
     deployments: int
-    """One for each measurement, and one for each network function to find the load; more where one has a stand-in."""
+    """One for each measurement, and one for each network function and frame size to find the load; more where one has a
+    stand-in, or where what the network carries has to be found."""
     seconds: float
 
 
@@ -38,10 +39,13 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
     names = len(spec.contenders)
     # Multisets of up to together - 1 of n: a company has its neighbours in any order, and may have two of a kind.
     companies = names * comb(names + spec.together - 1, names)
-    measurements = companies * spec.repetitions * (2 if spec.guarantee else 1)
-    seconds = names * ALONE_S + measurements * each_s(spec, around_s)
+    # Alone, nobody shares the network, so that a guarantee changes nothing.
+    rounds = companies + (companies - names if spec.guarantee else 0)
+    measurements = rounds * spec.repetitions * len(spec.points())
+    searches = names * len(spec.frames or (spec.frame,))
+    seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
     refuse_endless(spec.name, measurements, "measurements", seconds)
-    return Cost(companies, measurements, names + measurements, seconds)
+    return Cost(companies, measurements, searches + measurements, seconds)
 
 
 def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from resources.libraries.python.model.interference import Meeting, Normalized
+from resources.libraries.python.model.interference import InterferenceSpec, Meeting, Normalized
 
 CONFIDENCE = 0.95
 
@@ -32,6 +32,14 @@ def normalized(meetings: Iterable[Meeting]) -> tuple[Normalized, ...]:
         _row(target, against, beside, alone)
         for (target, against), beside in values.items()
         if against and (alone := values.get((target, ()))) and fmean(alone) > 0
+    )
+
+
+def in_order(spec: InterferenceSpec, matrix: Iterable[Normalized]) -> tuple[Normalized, ...]:
+    """Rows and columns as the specification names them; they were measured in any order."""
+    place = {contender.name: index for index, contender in enumerate(spec.contenders)}
+    return tuple(
+        sorted(matrix, key=lambda row: (place[row.target], len(row.against), [place[name] for name in row.against]))
     )
 
 

@@ -27,17 +27,22 @@ def degradation(normalized: float) -> float:
     return 1 - normalized
 
 
-def network_share(without: Sequence[Normalized], guaranteed: Sequence[Normalized]) -> float | None:
+def network_share(without: Sequence[Normalized], guaranteed: Sequence[Normalized], together: int = 2) -> float | None:
     """Share of the degradation that goes away when each has network I/O guaranteed.
 
-    (N_guaranteed - N_without) / (1 - N_without), of the means over all pairs that were measured both ways: one pair
+    (N_guaranteed - N_without) / (1 - N_without), of the means over all companies that were measured both ways: one
     that hardly degrades could have any share.
+
+    Args:
+        without: Normalized by throughput alone, without a limit.
+        guaranteed: Normalized by the same throughput: a limit on the baseline would count as network I/O.
+        together: How many share the server.
 
     Returns:
         Usually in [0, 1]; None where nothing was measured both ways or nothing degraded.
     """
-    known = {(row.target, row.against): row.mean for row in pairs(guaranteed)}
-    both = [(row.mean, known[row.target, row.against]) for row in pairs(without) if (row.target, row.against) in known]
+    known = {(row.target, row.against): row.mean for row in guaranteed if len(row.against) == together - 1}
+    both = [(row.mean, known[row.target, row.against]) for row in without if (row.target, row.against) in known]
     if not both:
         return None
     plain, better = fmean(one for one, _ in both), fmean(other for _, other in both)

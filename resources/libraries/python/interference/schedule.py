@@ -18,8 +18,10 @@ class Turn:
     against: tuple[str, ...]
     """Empty where the target is alone."""
     repetition: int
+    point: int
+    """Which frame size and load, of `InterferenceSpec.points`."""
     guaranteed: bool
-    """With an equal share of the network I/O guaranteed to each."""
+    """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
 
 
 def schedule(spec: InterferenceSpec) -> tuple[Turn, ...]:
@@ -42,10 +44,16 @@ def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...
 def _turns(spec: InterferenceSpec) -> Iterator[Turn]:
     number = 0
     for repetition in range(spec.repetitions):
-        row = [(one, guaranteed) for guaranteed in _rounds(spec) for one in gatherings(spec)]
+        row = [
+            (one, point, guaranteed)
+            for point in range(len(spec.points()))
+            for guaranteed in _rounds(spec)
+            for one in gatherings(spec)
+            if one[1] or not guaranteed
+        ]
         Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
-        for (target, against), guaranteed in row:
-            yield Turn(number, target, against, repetition, guaranteed)
+        for (target, against), point, guaranteed in row:
+            yield Turn(number, target, against, repetition, point, guaranteed)
             number += 1
 
 

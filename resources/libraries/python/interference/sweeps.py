@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from resources.libraries.python.interference.matrix import normalized
+from resources.libraries.python.interference.matrix import in_order, normalized
 from resources.libraries.python.interference.measures import degradation, lowest, pairs, sensitivity
-from resources.libraries.python.model.interference import Interference, Meeting
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.interference import Interference, Meeting, Normalized
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,31 @@ class Point:
     most_sensitive: str
     lowest: float
     """Normalized throughput of the pair that suffers most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The matrix at one frame size and load of a sweep."""
+
+    frame: Frame
+    asked_pps: float | None
+    """None for more than the fastest carries alone."""
+    load_pps: float
+    """Offered to each network function, one way."""
+    matrix: tuple[Normalized, ...]
+
+
+def spots(found: Interference, *, guaranteed: bool = False) -> tuple[Spot, ...]:
+    """The matrix at each point of a study that was measured, in the order of its lists."""
+    by_point: dict[int, list[Meeting]] = defaultdict(list)
+    for meeting in found.meetings:
+        if meeting.guaranteed is (guaranteed and bool(meeting.against)):
+            by_point[meeting.point].append(meeting)
+    return tuple(
+        Spot(frame, asked_pps, by_point[point][0].load_pps, matrix)
+        for point, (frame, asked_pps) in enumerate(found.spec.points())
+        if (matrix := in_order(found.spec, normalized(by_point.get(point, ()))))
+    )
 
 
 def by_frame_and_load(studies: Sequence[Interference]) -> tuple[Point, ...]:

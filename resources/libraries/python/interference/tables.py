@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python.interference.sweeps import spots
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.interference import Interference, Meeting, Normalized
 
@@ -15,6 +16,8 @@ MEETINGS = (
 """One line a measurement; rates are of one way, `against` is empty where the target was alone."""
 MATRIX = ("target", "against", "guaranteed", "normalized", "stdev", "low", "high", "samples", "degradation")
 """One line for each target and company; `low` and `high` are the ends of the 95 % confidence interval."""
+SWEEP = ("frame", "load_pps", *MATRIX)
+"""One line for each target and company at each frame size and load of a sweep."""
 MEANS = ("network_function", "type", "kind", "stand_in_for", "sensitivity", "aggressiveness")
 """Row mean and column mean of the matrix."""
 
@@ -28,6 +31,7 @@ def interference_tables(record: Characterization) -> tuple[tuple[str, list[Row]]
         ("meetings", _meetings(found.meetings)),
         ("interference_matrix", _matrix(found)),
         ("interference_means", _means(found)),
+        ("interference_sweep", _sweep(found)),
     )
     return tuple((name, rows) for name, rows in tables if len(rows) > 1)
 
@@ -65,6 +69,18 @@ def _matrix(found: Interference) -> list[Row]:
 def _line(row: Normalized, *, guaranteed: bool) -> Row:
     against = "+".join(row.against)
     return (row.target, against, guaranteed, row.mean, row.stdev, row.low, row.high, row.samples, 1 - row.mean)
+
+
+def _sweep(found: Interference) -> list[Row]:
+    rows: list[Row] = [SWEEP]
+    if len(found.spec.points()) > 1:
+        rows += [
+            (spot.frame.name, spot.load_pps, *_line(row, guaranteed=guaranteed))
+            for guaranteed in (False, True)
+            for spot in spots(found, guaranteed=guaranteed)
+            for row in spot.matrix
+        ]
+    return rows
 
 
 def _means(found: Interference) -> list[Row]:

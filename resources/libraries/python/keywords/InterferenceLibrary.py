@@ -33,8 +33,9 @@ class InterferenceLibrary(CharacterizingLibrary):
 
         The path is relative to the present folder, or to ``tests/characterization/specs``. ``frame``, ``load`` (packets
         per second offered to each, one way; ``auto`` for more than the fastest carries) and ``guarantee`` (``yes``
-        measures all once more with an equal share of the network guaranteed to each) change what the file says, and so
-        do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and ``TRIAL_DURATION``.
+        measures all companies once more with an equal share of the network guaranteed to each) change what the file
+        says. So do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and
+        ``TRIAL_DURATION``. Several frame sizes or loads, joined by commas, are a sweep.
 
         | Describe Interference | interference/pairs.yaml |
         | Describe Interference | interference/pairs.yaml | frame=512B | load=50000 |
@@ -66,10 +67,11 @@ class InterferenceLibrary(CharacterizingLibrary):
             logger.info(study.remark)
             self._progress.says(study.remark)
         try:
-            load_pps = skipping(study.load_pps)
-            logger.info(f"{load_pps:.0f} pps are offered to each, one way")
-            self._progress.loads(load_pps, study.spec)
-            study.measure(load_pps)
+            loads_pps = skipping(study.loads_pps)
+            for (frame, _), load_pps in zip(study.spec.points(), loads_pps, strict=True):
+                logger.info(f"{load_pps:.0f} pps of {frame.name} are offered to each, one way")
+            self._progress.loads(loads_pps, study.spec)
+            study.measure(loads_pps)
         except RunStopped as error:
             raise EndOfRun(str(error)) from error
         for line in matrix_in_words(study.result()):

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.choices import Lookup, rerun_of
-from resources.libraries.python.keywords.specifications import found
+from resources.libraries.python.keywords.specifications import found as file_of
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.interference import InterferenceSpec
 from resources.libraries.python.model.load_interference import load_interference
@@ -29,14 +29,14 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
     Args:
         lookup: The variables.
         specification: The file.
-        frame: Of the test; empty for as the file says, and so are the others.
-        load: Packets per second, or `auto`.
+        frame: Of the test, several joined by commas; empty for as the file says, and so are the others.
+        load: Packets per second, or `auto`; several joined by commas.
         guarantee: `yes` or `no`.
 
     Raises:
         ConfigError: The file or a choice makes no sense.
     """
-    spec = load_interference(found(specification))
+    spec = load_interference(file_of(specification))
     chosen = {
         "frame": _value(lookup, "FRAME") or frame,
         "load_pps": _value(lookup, "INTERFERENCE_LOAD") or load,
@@ -46,9 +46,11 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
     }
     changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
     if chosen["frame"]:
-        changes["frame"] = frame_of(chosen["frame"])
-    if chosen["load_pps"] == "auto":
-        changes["load_pps"] = None
+        found = [frame_of(name) for name in _several(chosen["frame"])]
+        changes |= {"frame": found if len(found) > 1 else found[0], "frames": ()}
+    if chosen["load_pps"]:
+        loads = _several(chosen["load_pps"])
+        changes |= {"load_pps": loads if len(loads) > 1 else loads[0], "loads_pps": ()}
     try:
         return InterferenceSpec.model_validate({**dict(spec), **changes})
     except ValidationError as error:
@@ -60,6 +62,10 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
 def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
     """How to run the present test again, for its record."""
     return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
+
+
+def _several(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def _value(lookup: Lookup, name: str) -> str:

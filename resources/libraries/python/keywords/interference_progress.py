@@ -1,5 +1,7 @@
 """What a study of interference shows on the console while it goes on."""
 
+from collections.abc import Sequence
+
 from resources.libraries.python.deployment.interference import Done
 from resources.libraries.python.interference.cost import Cost
 from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
@@ -32,13 +34,17 @@ class InterferenceProgress:
         """Something is to be known of the study."""
         self._console.line(f"{self._name}: {sentence}")
 
-    def loads(self, load_pps: float, spec: InterferenceSpec) -> None:
+    def loads(self, loads_pps: Sequence[float], spec: InterferenceSpec) -> None:
         """All have been tried alone: the load is known, and who stands in for whom."""
         for contender in spec.contenders:
             if contender.stand_in_for:
                 what = f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
                 self._console.line(f"{self._name}: {what}")
-        self._console.line(f"{self._name}: {human_rate(load_pps)} offered to each, one way")
+        points = zip(spec.points(), loads_pps, strict=True)
+        said = [
+            human_rate(pps) if len(loads_pps) == 1 else f"{frame.name} {human_rate(pps)}" for (frame, _), pps in points
+        ]
+        self._console.line(f"{self._name}: {', '.join(said)} offered to each, one way")
 
     def turn(self, done: Done) -> None:
         """A measurement was made."""

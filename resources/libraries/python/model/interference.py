@@ -1,9 +1,11 @@
 """What network functions on one server do to each other (Zeng et al.)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from itertools import product
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import (
@@ -62,6 +64,17 @@ class Contender(Frozen):
         return self.model_copy(update=changes)
 
 
+MOST_SWEPT = 16
+"""Frame sizes, and loads, of one study at most."""
+
+
+Load = Annotated[
+    Annotated[float, Field(gt=0, le=HIGHEST_PPS)] | None, BeforeValidator(lambda load: None if load == "auto" else load)
+]
+"""Packets per second; `auto`, None, is more than the fastest carries alone."""
+_LISTS = {"frame": "frames", "load_pps": "loads_pps"}
+
+
 class InterferenceSpec(Frozen):
     """All that a study of interference is asked."""
 
@@ -70,16 +83,35 @@ class InterferenceSpec(Frozen):
     size: NfSize = NfSize.ONE
     """Of each: they are compared on equal terms."""
     frame: Frame
-    load_pps: Annotated[float, Field(gt=0, le=HIGHEST_PPS)] | None = None
+    load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
+    frames: Annotated[tuple[Frame, ...], Field(max_length=MOST_SWEPT, exclude_if=lambda frames: not frames)] = ()
+    """All frame sizes, of which `frame` is the first; empty for that one only."""
+    loads_pps: Annotated[
+        tuple[Load, ...],
+        Field(max_length=MOST_SWEPT, exclude_if=lambda loads: not loads),
+    ] = ()
+    """All loads, of which `load_pps` is the first; empty for that one only."""
     duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 1.0
     repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 10
     together: Annotated[int, Field(ge=2, le=MOST_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
     guarantee: bool = False
-    """Measure all once more with an equal share of the network I/O guaranteed to each."""
+    """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
     seed: int = 1
     """Of the order of measurements, which are interleaved against drift."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, data: object) -> object:
+        """A list of frame sizes, or of loads, is a sweep; its first one is the reference."""
+        if not isinstance(data, Mapping):
+            return data
+        found = {one: data[one] for one in _LISTS if isinstance(data.get(one), list | tuple)}
+        if empty := [one for one, values in found.items() if not values]:
+            raise ValueError(f"{' and '.join(empty)}: an empty list")
+        first = {one: values[0] for one, values in found.items()}
+        return {**data, **first, **{_LISTS[one]: tuple(values) for one, values in found.items()}}
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
@@ -87,6 +119,24 @@ class InterferenceSpec(Frozen):
         if doubled := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"network functions named {', '.join(sorted(doubled))} more than once")
         return self
+
+    @model_validator(mode="after")
+    def _swept_once(self) -> Self:
+        frames = [each.name for each in self.frames]
+        loads = ["auto" if each is None else f"{each:g}" for each in self.loads_pps]
+        for what, row in (("frame sizes", frames), ("loads", loads)):
+            if doubled := {each for each in row if row.count(each) > 1}:
+                raise ValueError(f"{what} {', '.join(sorted(doubled))} more than once")
+        if (self.frames and self.frames[0] != self.frame) or (self.loads_pps and self.loads_pps[0] != self.load_pps):
+            raise ValueError("frame and load_pps are the first of frames and loads_pps")
+        return self
+
+    def points(self) -> tuple[tuple[Frame, float | None], ...]:
+        """Each frame size with each load, None for more than the fastest carries alone.
+
+        The first one is the reference: matrix, share of network I/O and advice are of it.
+        """
+        return tuple(product(self.frames or (self.frame,), self.loads_pps or (self.load_pps,)))
 
 
 class Meeting(Frozen):
@@ -100,7 +150,11 @@ class Meeting(Frozen):
     """Its place in the order of all measurements, from 0."""
     load_pps: float
     frame: str
+    point: int = Field(default=0, exclude_if=lambda point: not point)
+    """Which of the points of a sweep, from 0, the reference."""
     guaranteed: bool
+    limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    """What each port of each of them received at most; None where that was not limited."""
     throughput_pps: float
     """What it processed, one way: forwarded, or for a monitor what it has looked at."""
     loss_ratio: float | None
@@ -150,13 +204,15 @@ class Interference(Frozen):
     meetings: tuple[Meeting, ...]
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
-    """The same with guaranteed network I/O."""
+    """The same with guaranteed network I/O, over the same throughput alone."""
     sensitivity: dict[str, float] = Field(default_factory=dict)
     """Row mean by target: low is sensitive."""
     aggressiveness: dict[str, float] = Field(default_factory=dict)
     """Column mean by competitor: low is aggressive."""
     network_share: float | None = None
-    """Share of the degradation that comes from network I/O; None where it was not asked or nothing degraded."""
+    """Share of the degradation in pairs that comes from network I/O; None where it was not asked or cannot be told."""
+    network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
+    """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
     notes: tuple[str, ...] = ()
     """What could not be measured, and why; which NF is a stand-in."""

@@ -1,9 +1,12 @@
 """Loading of what a study of interference is asked: a YAML file in which a frame size has its name (`512B`, `IMIX`)."""
 
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.interference import InterferenceSpec
+from resources.libraries.python.model.interference import MOST_SWEPT, InterferenceSpec
 from resources.libraries.python.model.load import load_yaml
 
 
@@ -11,6 +14,7 @@ class InterferenceFile(InterferenceSpec):
     """A study as a file says it."""
 
     frame: FrameByName
+    frames: Annotated[tuple[FrameByName, ...], Field(max_length=MOST_SWEPT)] = ()
 
 
 def load_interference(path: Path) -> InterferenceSpec:

@@ -1,6 +1,6 @@
-"""The journal of a study of interference: the load that was found, and a line for each measurement.
+"""The journal of a study of interference: the loads that were found, and a line for each measurement.
 
-All measurements of a study are made at one load, so a study that goes on keeps the load that it began with.
+A study that goes on keeps the loads that it began with, as its measurements are compared with each other.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from resources.libraries.python.model.interference import Contender, Meeting
 from resources.libraries.python.recording.headed_journal import HeadedJournal
 
 
-class LoadFound(Frozen):
+class LoadsFound(Frozen):
     """Each network function was deployed alone: which of them start, and what they carry."""
 
     line: Literal["load"] = "load"
     at: str
     """UTC, ISO 8601."""
-    load_pps: float
-    """Offered to each, one way."""
-    share_pps: float
-    """Guaranteed to each, one way, where a share is guaranteed."""
+    loads_pps: tuple[float, ...]
+    """Offered to each, one way, at each frame size and load of the study."""
+    network_pps: dict[str, float]
+    """What the network carries one way, by frame size, where a share is guaranteed and no port has a known rate."""
     contenders: tuple[Contender, ...]
     """Stand-ins in the place of those that do not start."""
     absent: tuple[str, ...]
@@ -45,17 +45,17 @@ class MeetingMeasured(Frozen):
     notes: tuple[str, ...] = ()
 
 
-class InterferenceJournal(HeadedJournal[LoadFound | MeetingMeasured]):
+class InterferenceJournal(HeadedJournal[LoadsFound | MeetingMeasured]):
     """A journal of measurements; a context manager."""
 
     FILE = "interference.jsonl"
     KIND = "study of interference"
-    ROWS = TypeAdapter(Annotated[LoadFound | MeetingMeasured, Field(discriminator="line")])
+    ROWS = TypeAdapter(Annotated[LoadsFound | MeetingMeasured, Field(discriminator="line")])
 
     @property
-    def load(self) -> LoadFound | None:
-        """The load of the study; None where it was not found yet."""
-        return next((row for row in self.rows if isinstance(row, LoadFound)), None)
+    def load(self) -> LoadsFound | None:
+        """The loads of the study; None where they were not found yet."""
+        return next((row for row in self.rows if isinstance(row, LoadsFound)), None)
 
     @property
     def meetings(self) -> Mapping[int, MeetingMeasured]:

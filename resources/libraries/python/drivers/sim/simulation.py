@@ -51,10 +51,14 @@ class Simulation(Frozen):
     """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
     sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
     """What NFs of a kind lose at most beside others; `neighbours` has values for kinds that are not named."""
+    half_pressure: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict, exclude_if=lambda kinds: not kinds
+    )
+    """Pressure of all neighbours at which NFs of a kind lose half of that."""
     pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
-    """How much of that a neighbour of a kind brings about; see `neighbours`, too."""
+    """Of an NF of a kind on its neighbours; see `neighbours`, too."""
     network_part: Share = 0.4
-    """The part of it that goes away when each has its share of the network guaranteed."""
+    """The part of what NFs lose that goes away when each has its share of the network guaranteed."""
     noise: Share = 0.02
     """noisy: standard deviation of the capacity from trial to trial, relative."""
     stall_hz: Annotated[float, Field(ge=0)] = 0.05

@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.sim.flows import FlowState, crosses, fir
 from resources.libraries.python.drivers.sim.impairment import impaired
 from resources.libraries.python.drivers.sim.latency import flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, make_model
-from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.taps import Copies
 from resources.libraries.python.drivers.sim.truth import Part, Truth
 from resources.libraries.python.drivers.sim.work import Work
@@ -75,7 +75,7 @@ class SimulatedSystem:
 
     def maximum_pps(self, frame: Frame) -> float:
         """Line rate of both directions together."""
-        return _DIRECTIONS * self.simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
+        return _DIRECTIONS * self._truth.line_pps(frame)
 
     def capacity_pps(self, frame: Frame) -> float:
         """The truth: aggregate packets per second that the cell can forward."""

@@ -10,8 +10,8 @@ from resources.libraries.python.drivers.sim.capacity import (
     vswitch_pps,
 )
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
-from resources.libraries.python.drivers.sim.neighbours import guaranteed_pps, left_by
-from resources.libraries.python.drivers.sim.simulation import Simulation
+from resources.libraries.python.drivers.sim.neighbours import left_by, limit_pps
+from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, Plan
@@ -76,18 +76,22 @@ class Truth:
         for node in range(1, self._cell.nf_nodes + 1):
             first = self._at(node, part)[0]
             if self._by_instance:
-                rates[node] = self._beside_others(first)
+                rates[node] = self._beside_others(first, frame)
             else:
                 rates[node] = nfs_pps(self._cell, node, self._simulation.scales_to) * self._quota[first.name]
         return rates
 
-    def _beside_others(self, function: NfPlan) -> float:
+    def _beside_others(self, function: NfPlan, frame: Frame) -> float:
         """What an NF of an instance of its own can do beside those of the other instances."""
         alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
         others = [each for each in self._nfs if each.instance != function.instance]
-        left_pps = alone_pps * left_by(others, function, self._simulation)
-        most_pps = guaranteed_pps(function)
+        left_pps = alone_pps * left_by(others, function, self._simulation, self.line_pps(frame))
+        most_pps = limit_pps(function)
         return left_pps if most_pps is None else min(left_pps, most_pps)
+
+    def line_pps(self, frame: Frame) -> float:
+        """Line rate of one direction."""
+        return self._simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
 
     def _used(self, function: NfPlan) -> float:
         return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)

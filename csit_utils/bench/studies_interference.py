@@ -1,0 +1,197 @@
+"""Studies of interference against known truth: simulated testbeds, from specification to record.
+
+Each study is of five network functions, one of each type of Zeng et al., whose sensitivities and pressures are drawn
+anew. The truth is the simulation's; placements are advised from pairs alone, so that companies of three and more are
+predicted by the product of pairs, which is not how they contend.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import nan
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import NamedTuple
+
+from csit_utils.bench.study_lines import Line
+from resources.libraries.python.deployment.interference import InterferenceStudy
+from resources.libraries.python.deployment.server import SharedServer
+from resources.libraries.python.deployment.simulated import SimWorld
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.truth import Truth
+from resources.libraries.python.interference.study import SERVERS
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.interference import Contender, Interference, InterferenceSpec, NfType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
+
+SHARE_BOUND = 4.0
+"""Points that a measured share of network I/O is off the truth, at worst."""
+SENSITIVITY_BOUND = 3.0
+"""Points that the row mean of a network function is off the truth, at worst."""
+REGRET_BOUND = 8.0
+"""Percent of the best capacity that the advised placement lacks under the truth, on average: the product of pairs."""
+
+SHARES = (0.0, 0.2, 0.4, 0.6)
+MOST_TOGETHER = 4
+_TOPOLOGY = Path(__file__).parents[2] / "topologies" / "sim.yaml"
+_CONTENDERS = (
+    Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind.LINUX_GATEWAY),
+    Contender(name="monitor", type=NfType.MONITOR, kind=NfKind.PKTSTAT),
+    Contender(name="inspection", type=NfType.INSPECTION, kind=NfKind.SURICATA),
+    Contender(name="balancer", type=NfType.BALANCER, kind=NfKind.NGINX_BALANCER),
+    Contender(name="proxy", type=NfType.NAT, kind=NfKind.NGINX_PROXY),
+)
+_FEW = 2
+"""Contenders of the studies of up to `MOST_TOGETHER`, which have very many companies otherwise."""
+_REPETITIONS = 10
+_FRAME = "512B"
+_SAME = 1e-9
+
+Servers = tuple[tuple[str, ...], ...]
+
+
+class ShareError(NamedTuple):
+    """A measured share of network I/O, in [0, 1], and the truth."""
+
+    together: int
+    truth: float
+    measured: float
+
+
+class PairsError(NamedTuple):
+    """What a study of pairs says, against the truth; throughputs are normalized."""
+
+    share: ShareError
+    row_error: float
+    """Of the network function whose row mean is off most."""
+    regret: float
+    """(best capacity - capacity of the advised placement) / best capacity, in [0, 1], under the truth."""
+
+
+def table(studies: int) -> list[Line]:
+    """Measure so many simulated testbeds of each kind.
+
+    Args:
+        studies: 1 at least; with 4 and more each share of network I/O is simulated.
+    """
+    pairs = [pairs_of(number) for number in range(studies)]
+    shares = [*(each.share for each in pairs), *(each for number in range(studies) for each in crowd_of(number))]
+    truths = ", ".join(f"{100 * share:.0f}" for share in sorted({each.truth for each in shares}))
+    lines = [
+        Line(
+            f"share of network I/O, {together} together",
+            100 * max(abs(each.measured - each.truth) for each in shares if each.together == together),
+            SHARE_BOUND,
+            "points",
+            f"worst of {studies}; truths {truths} %",
+        )
+        for together in range(2, MOST_TOGETHER + 1)
+    ]
+    worst = max(each.row_error for each in pairs)
+    regret = fmean(each.regret for each in pairs)
+    most = 100 * max(each.regret for each in pairs)
+    best = sum(each.regret < _SAME for each in pairs)
+    return [
+        *lines,
+        Line("sensitivity (row mean)", 100 * worst, SENSITIVITY_BOUND, "points", f"worst row of {studies}"),
+        Line(
+            "regret of the advised placement",
+            100 * regret,
+            REGRET_BOUND,
+            "%",
+            f"mean of {studies}; {best} the best possible, {most:.1f} % at worst",
+        ),
+    ]
+
+
+def crowd_of(number: int) -> Iterator[ShareError]:
+    """Measure the share of network I/O with three and four together; the number picks truth and constants."""
+    truth = SHARES[number % len(SHARES)]
+    draw = Random(f"crowd/{number}")  # noqa: S311 (reproducible, not secret)
+    topology = _testbed(draw, number, network_part=truth)
+    chosen = tuple(draw.sample(_CONTENDERS, _FEW))
+    spec = _spec(chosen, together=MOST_TOGETHER, guarantee=True)
+    found = _measured(topology, spec)
+    for together, share in found.network_shares.items():
+        if together > 2:  # pairs are those of all five types
+            yield ShareError(together, truth, share)
+
+
+def pairs_of(number: int) -> PairsError:
+    """Measure all pairs of the five types and advise a placement; the number picks truth and constants."""
+    part = SHARES[number % len(SHARES)]
+    topology = _testbed(Random(f"pairs/{number}"), number, network_part=part)  # noqa: S311 (reproducible, not secret)
+    spec = _spec(_CONTENDERS, guarantee=True)
+    found = _measured(topology, spec)
+    share = ShareError(2, part, nan if found.network_share is None else found.network_share)
+    truth = _Known(topology, spec)
+    names = [each.name for each in _CONTENDERS]
+    rows = [abs(found.sensitivity[one] - fmean(truth.normalized(one, (other,)) for other in names)) for one in names]
+    best = max(truth.capacity(servers) for servers in _placements(names))
+    return PairsError(share, max(rows), (best - truth.capacity(found.advice[0].best.servers)) / best)
+
+
+class _Known:
+    """Normalized throughputs by the simulation, without noise."""
+
+    def __init__(self, topology: Topology, spec: InterferenceSpec) -> None:
+        whole = spec.model_copy(update={"together": len(spec.contenders)})
+        self._server = SharedServer(topology, SimWorld(topology), whole, None)
+        self._simulation = simulation_of(topology)
+        self._pps: dict[tuple[str, ...], float] = {}
+        self._frame = spec.frame
+
+    def normalized(self, target: str, against: Sequence[str]) -> float:
+        """Throughput of a target beside others over throughput alone."""
+        return self._throughput(target, *sorted(against)) / self._throughput(target)
+
+    def capacity(self, servers: Servers) -> float:
+        """Sum of normalized throughputs."""
+        return sum(
+            self.normalized(name, (*server[:at], *server[at + 1 :]))
+            for server in servers
+            for at, name in enumerate(server)
+        )
+
+    def _throughput(self, *company: str) -> float:
+        if company not in self._pps:
+            truth = Truth(self._server.plan(company), self._simulation)
+            self._pps[company] = truth.capacity_pps(self._frame, (1,))
+        return self._pps[company]
+
+
+def _placements(names: Sequence[str]) -> Iterator[Servers]:
+    for places in product(range(SERVERS), repeat=len(names)):
+        yield tuple(
+            tuple(name for name, at in zip(names, places, strict=True) if at == server) for server in range(SERVERS)
+        )
+
+
+def _testbed(draw: Random, seed: int, **more: float) -> Topology:
+    """The simulated testbed with drawn constants of contention: all three are over their whole plausible range."""
+    kinds = [each.kind for each in _CONTENDERS]
+    drawn: Mapping[str, object] = {
+        "seed": seed,
+        "sensitivity": {kind: draw.uniform(0.3, 0.95) for kind in kinds},
+        "half_pressure": {kind: draw.uniform(0.1, 0.8) for kind in kinds},
+        "pressure": {kind: draw.uniform(0.1, 0.9) for kind in kinds},
+        **more,
+    }
+    topology = load_topology(_TOPOLOGY)
+    return topology.model_copy(update={"simulation": {**(topology.simulation or {}), **drawn}})
+
+
+def _spec(contenders: tuple[Contender, ...], **more: object) -> InterferenceSpec:
+    return InterferenceSpec.model_validate(
+        {"name": "bench", "contenders": contenders, "frame": frame(_FRAME), "repetitions": _REPETITIONS, **more}
+    )
+
+
+def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
+    world = SimWorld(topology)
+    study = InterferenceStudy(topology, world, spec, world.environment())
+    study.plan()
+    study.measure(study.loads_pps())
+    return study.result()
