@@ -7,6 +7,7 @@ from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View, capacity_words
 from csit_utils.report.figures import Figure
 from csit_utils.report.shown import Page, Shown
+from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_figures import sizing_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
@@ -38,7 +39,11 @@ class SizingView:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
-    return keys_of_page("sizings", found, [_sizing(view) for view in found]) if found else None
+    if not found:
+        return None
+    keys = keys_of_page("sizings", found, [_sizing(view) for view in found])
+    compared = sizing_comparisons(found)
+    return {**keys, "compared": compared, "figures": [*compared, *keys["figures"]]}
 
 
 def _sizing(view: View) -> SizingView:
