@@ -82,7 +82,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         "data": payload(found),
         "simulated": any(view.record.simulated for view in found),
         "measured": any(not view.record.simulated for view in found),
-        "figures": [*(each.figure for each in compared), *figures],
+        "figures": [*(figure for each in compared for figure in (each.figure, *each.more)), *figures],
     }
 
 

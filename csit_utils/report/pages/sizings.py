@@ -41,9 +41,11 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
     if not found:
         return None
-    keys = keys_of_page("sizings", found, [_sizing(view) for view in found])
+    made = [_sizing(view) for view in found]
+    keys = keys_of_page("sizings", found, made)
     compared = sizing_comparisons(found)
-    return {**keys, "compared": compared, "figures": [*compared, *keys["figures"]]}
+    figures = [*compared, *(figure for each in made for figure in each.figures)]
+    return {**keys, "compared": compared, "figures": figures}
 
 
 def _sizing(view: View) -> SizingView:
