@@ -52,6 +52,7 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
     first = lines[1]
     for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
         expected = value_at(profile, Metric.THROUGHPUT, rate / 8)
+        assert expected is not None
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["mode"] == "markers" and trace["name"] == lines[2]["name"]
                     and len(trace["x"]) == 1)  # fmt: skip
