@@ -8,6 +8,7 @@ from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View
 from csit_utils.report.event_figures import events_figure, extra_cpu_figure
 from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
 from csit_utils.report.series_figures import series_figure
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.transition_figures import graphs_figure
@@ -76,7 +77,8 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     words = {"workload_words": workload_words, "sizes_words": sizes_words}
-    return {**keys_of_page("studies", found, [_studied(view) for view in found]), **words}
+    papers = sections(shown.papers, "chain_study", found)
+    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
 def _studied(view: View) -> Studied:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View, capacity_words
 from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_figures import sizing_figures
@@ -42,10 +43,9 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     made = [_sizing(view) for view in found]
-    keys = keys_of_page("sizings", found, made)
     compared = sizing_comparisons(found)
-    figures = [*compared, *(figure for each in made for figure in each.figures)]
-    return {**keys, "compared": compared, "figures": figures}
+    papers = sections(shown.papers, "sizing", found)
+    return {**keys_of_page("sizings", found, made, papers, compared), "compared": compared}
 
 
 def _sizing(view: View) -> SizingView:
