@@ -145,7 +145,7 @@ def _bars(paper: Paper, kind: Kind, rows: Sequence[Row]) -> Figure | None:
         _bar(f"published, {paper.title}", [(names[id(row)], row.figure.value, row.text) for row in rows], 6),
         *(
             _bar(
-                f"{view.record.testbed}{' (simulated)' * view.simulated}: {view.title}, {view.record.test_name}",
+                _called(view, list(views.values())),
                 [(names[id(row)], each.value, each.text) for row, each in own if each.view.anchor == anchor],
                 number,
             )
@@ -165,6 +165,13 @@ def _bars(paper: Paper, kind: Kind, rows: Sequence[Row]) -> Figure | None:
     return Figure(
         f"published-{paper.name}-{kind}", title, simulated, (("all",),), {"all": {"data": data, "layout": layout}}
     )
+
+
+def _called(view: View, among: Sequence[View]) -> str:
+    """In a legend; by its test where titles are the same."""
+    same = sum(other.title == view.title for other in among) > 1
+    name = view.record.test_name if same else view.title
+    return f"{name} on {view.record.testbed}{', simulated' * view.simulated}"
 
 
 def _bar(name: str, points: Sequence[tuple[str, float, str]], colour: int) -> Json:

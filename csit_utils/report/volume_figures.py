@@ -1,5 +1,6 @@
 """Plots over the offered volume: throughput and Cook's distances of chains, resources of VNFs alone and in chains."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
@@ -16,6 +17,7 @@ _ALONE = "VNFs alone"
 _MOST_BESIDE = 12
 """Chains beside a VNF alone."""
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
+_DASHES = ("solid", "dash", "dot", "dashdot")
 _MEGA = 1e6
 _Points = Iterable[tuple[float, float | None]]
 
@@ -24,11 +26,13 @@ def throughput_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Fig
     """Throughput of each chain against the offered volume; readers narrow to chains of the same VNFs."""
     found = [each for each in study.statistics if (each.owner, each.feature) == (CHAIN, THROUGHPUT)]
     chosen = furthest(study)[::-1]
-    lines = [
-        _line(name, points, number, "Mbit/s")
-        | {"meta": {"colour": number, "facets": {"VNFs": ", ".join(sorted(chain.order))}}}
-        for number, (name, chain, points) in enumerate(_by_chain(found, chosen, lambda each: each.mean / _MEGA))
-    ]
+    drawn: Counter[str] = Counter()
+    lines = []
+    for name, chain, points in _by_chain(found, chosen, lambda each: each.mean / _MEGA):
+        vnfs = ", ".join(sorted(chain.order))
+        line = _line(name, points, drawn[vnfs], "Mbit/s")
+        lines.append(line | {"meta": {**line["meta"], "facets": {"VNFs": vnfs}}})
+        drawn[vnfs] += 1
     if not any(len(line["x"]) > 1 for line in lines):
         return None
     layout = _axes("throughput, Mbit/s")
@@ -155,7 +159,8 @@ def _line(name: str, points: _Points, colour: int, unit: str, *, width: float = 
         "x": [_short(x) for x, _ in own],
         "y": [None if y is None else _short(y) for _, y in own],
         "hovertemplate": f"{text}<br>%{{x:.4~g}} Mbit/s: %{{y:.4~g}} {escape(unit)}<extra></extra>",
-        "line": {"width": width},
+        # Colours and symbols repeat after eight lines.
+        "line": {"width": width, "dash": _DASHES[colour // len(_SYMBOLS) % len(_DASHES)]},
         "marker": {"size": 7, "symbol": _SYMBOLS[colour % len(_SYMBOLS)]},
         "meta": {"colour": colour},
     }

@@ -55,16 +55,16 @@ class LoadMonitor:
         """
         samples = [self._sample()]
         with self._time.every(INTERVAL_S, lambda: samples.append(self._sample())):
-            reported = self._service.offer(load)
+            answer = self._service.offer(load)
         samples.append(self._sample())
         until = samples[0][0] + duration_s
         inside = [row for row in samples if row[0] < until]
         inside += samples[len(inside) : len(inside) + 1]
         return Watched(
-            reported.indicator,
+            answer.indicator,
             {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
             {name: self._rows(name, samples, load, repetition) for name in self._flavors},
-            self._trace(samples, reported.seconds),
+            self._trace(samples, answer.seconds),
         )
 
     def _trace(self, samples: Sequence[_Sample], indicators: Sequence[float]) -> Trace:

@@ -20,11 +20,11 @@ class InstanceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """What a generator script reported of a load."""
+class Answer:
+    """What a generator script reported of one load."""
 
     indicator: float
-    """Performance indicator, the mean over the load's duration."""
+    """The performance indicator, in the workload's unit."""
     seconds: tuple[float, ...] = ()
     """The indicator of each second, in order; empty where the script reports the mean only."""
 
@@ -41,7 +41,7 @@ class Service(Protocol):
             NotReady: A script did not end in time.
         """
 
-    def offer(self, load: float) -> Reported:
+    def offer(self, load: float) -> Answer:
         """Run the generator script once at this load; return what it reports.
 
         Raises:

@@ -11,7 +11,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.entering import entering
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.roles.service import Reported
+from resources.libraries.python.roles.service import Answer
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
@@ -117,7 +117,7 @@ def facts(said: str) -> dict[str, str]:
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
-def reported(said: str, script: Path) -> Reported:
+def answer(said: str, script: Path) -> Answer:
     """The performance indicator that a generator script reported: in its last line, as a word or as JSON.
 
     `indicator 347.2`, or an object such as `{"indicator": 347.2, "seconds": [351, 343.4]}`. The values of each second
@@ -143,7 +143,7 @@ def reported(said: str, script: Path) -> Reported:
         raise CsitError(
             f'generator script {script}: "seconds" has to be a list of at most {_MOST_SECONDS} numbers from 0 on'
         )
-    return Reported(value, known)
+    return Answer(value, known)
 
 
 def _told(line: str) -> tuple[object, object]:
