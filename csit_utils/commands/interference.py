@@ -50,11 +50,21 @@ def interference(
     twice = ", with and without a guarantee" if spec.guarantee else ""
     typer.echo(
         f"{spec.name}: {price.measurements} measurements of {spec.duration_s:g} s each: each of them alone and up to "
-        f"{spec.together} together ({price.companies} companies), {rounds}{twice}."
+        f"{spec.together} together ({price.companies} companies), {rounds}{twice}"
+        f"{_points(spec)}."
     )
     typer.echo(
         f"{price.deployments} deployments, one for each network function to find the load included: about "
         f"{seconds(price.seconds)}."
+    )
+
+
+def _points(spec: InterferenceSpec) -> str:
+    frames, loads = max(1, len(spec.frames)), max(1, len(spec.loads_pps))
+    return (
+        ""
+        if frames == loads == 1
+        else f", at {frames} packet size{'s' * (frames > 1)} and {loads} load{'s' * (loads > 1)}"
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from csit_utils.commands.tables import Line
-from csit_utils.report.units import DASH, digits3
+from csit_utils.report.units import DASH, digits3, percent
 from resources.libraries.python.model.profile import Metric, Prediction, Profile
 from resources.libraries.python.profiling.flavors import Answer, Step
 from resources.libraries.python.profiling.tables import functions_of
@@ -11,7 +11,7 @@ from resources.libraries.python.profiling.words import UNITS, function_in_words,
 
 FUNCTIONS = ("service", "break-point", "metric", "region", "function", "standard error", "relative error", "points")
 FUNCTIONS_LEFT = ("service", "metric", "region", "function")
-ANSWERS = ("service", "vCPUs", "break-point", "used there", "within bounds up to", "limited by", "carries it", "gain")
+ANSWERS = ("service", "vCPUs", "break-point", "used there", "within bounds up to", "gain", "limited by", "carries it")
 ANSWERS_LEFT = ("service", "limited by", "carries it")
 PREDICTED = (
     "rate", *(f"{metric} {what}" for metric in UNITS for what in ("predicted", "measured")), "sum of delays", "model"
@@ -51,22 +51,23 @@ def function_lines(profile: Profile) -> Iterator[Line]:
         yield Line(texts, raw)
 
 
-def answer_line(answer: Answer, steps: Sequence[Step]) -> Line:
-    """What one flavor carries, and what it gains over the next smaller one."""
+def answer_line(answer: Answer, smaller: Answer | None, steps: Sequence[Step]) -> Line:
+    """What one flavor carries within the bounds, and how much more that is than the next smaller one carries."""
     flavor, highest = answer.flavor, answer.highest
     at = flavor.profile.break_point
     step = next((step for step in steps if step.larger is flavor), None)
     carries = {None: DASH, True: "yes", False: "no"}[answer.carries]
     limit = highest.limited_by.value if highest.limited_by else ""
+    gain = _gain(smaller, answer)
     texts = (
         flavor.name,
         str(flavor.vcpus),
         _with_unit(at.rate if at else None, "Gbit/s"),
         DASH if at is None else f"{at.cpus_used:.2f} CPUs",
         highest_in_words(highest),
+        percent(gain, signed=True),
         limit if highest.known else f"{limit} (unknown above)",
         carries,
-        DASH if step is None or step.gain is None else f"{100 * step.gain:+.1f} %",
     )
     raw = {
         "service": flavor.name,
@@ -78,10 +79,21 @@ def answer_line(answer: Answer, steps: Sequence[Step]) -> Line:
         "limited_by": limit or None,
         "limit_known": highest.known,
         "carries": answer.carries,
-        "gain": step.gain if step else None,
+        "gain": gain,
+        "break_point_gain": step.gain if step else None,
         "scales": step.scales if step else None,
     }
     return Line(texts, raw, "green" if answer.carries else "")
+
+
+def _gain(smaller: Answer | None, answer: Answer) -> float | None:
+    """Relative growth of the highest rate within the bounds; None where either is only known to be at least so much."""
+    if smaller is None or smaller.flavor.vcpus == answer.flavor.vcpus:
+        return None
+    rates = [
+        each.highest.rate for each in (smaller, answer) if each.highest.known and each.highest.limited_by is not None
+    ]
+    return rates[1] / rates[0] - 1 if len(rates) == 2 and rates[0] and rates[1] is not None else None
 
 
 def prediction_lines(prediction: Prediction) -> Iterator[Line]:

@@ -47,7 +47,8 @@ def answer(
     services = read_services(files, vcpus)
     flavors = _flavors(services)
     found, gains = answers(flavors, Bounds(*bounds), rate), steps(flavors, least_gain)
-    print_table(ANSWERS, [answer_line(each, gains) for each in found], form, ANSWERS_LEFT)
+    lines = [answer_line(each, smaller, gains) for smaller, each in zip((None, *found), found, strict=False)]
+    print_table(ANSWERS, lines, form, ANSWERS_LEFT)
     if rate is not None:
         best = best_flavor(found)
         unknown = "; of some it is not known" if any(each.carries is None for each in found) else ""

@@ -13,6 +13,7 @@ from csit_utils.commands.reading import INPUTS, contents_of, read, tell_problems
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.layout import is_dataset
+from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
 from resources.libraries.python.errors import ConfigError
 
@@ -38,7 +39,10 @@ def report(
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help=f"Published figures to lay beside: {', '.join(names())}.")
+        list[str] | None,
+        typer.Option(
+            help=f"Published figures to lay beside: {', '.join((*names(), *paper_names()))}; may be given again."
+        ),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
@@ -66,7 +70,10 @@ def report(
     """
     if details is not None and details not in _DETAILS:
         raise ConfigError(f"--details {details}: it is one of {', '.join(_DETAILS)}")
-    published = list(reference_items(reference)) if reference else []
+    wanted = list(dict.fromkeys(reference or ()))
+    if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
+        raise ConfigError(f"no reference set '{unknown[0]}'; there is {', '.join((*names(), *paper_names()))}")
+    published = [item for name in wanted if name in names() for item in reference_items(name)]
     found = contents_of(inputs, characterizations=True)
     from csit_utils.report.shown import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
     from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
@@ -76,7 +83,9 @@ def report(
     for item in published:
         beside.add(item)
     every = Joined(found, InMemory(beside)) if published else found
-    shown = Shown(every, mean=mean, details=Details(details) if details else None, compared=compare)
+    papers = [paper(name) for name in wanted if name in paper_names()]
+    chosen = Details(details) if details else None
+    shown = Shown(every, mean=mean, details=chosen, compared=compare, papers=papers)
     for name in compare or ():
         _check_side(name, shown.whole_history)
     if single_file or output.suffix == ".html":

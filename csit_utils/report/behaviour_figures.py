@@ -28,8 +28,8 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     """
     runs = [run for run in study.runs if run.failed is None]
     measured = list(dict.fromkeys(run.chain for run in runs))
-    chains = _furthest(runs, measured, [suspect.chain for suspect in study.suspects])
-    names = {chain: f"{_name(chain, measured)}{' *' if star else ''}" for chain, star in chains.items()}
+    stars = {suspect.chain for suspect in study.suspects}
+    names = {chain: f"{name_of(chain, measured)}{' *' * (chain in stars)}" for chain in furthest(study)}
     variants = {}
     for quantity, (axis, value) in _QUANTITIES.items():
         data = []
@@ -50,9 +50,11 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     return Figure(f"{anchor}-chains", title, simulated, (tuple(variants),), variants)
 
 
-def _furthest(runs: Sequence[ChainRun], measured: Sequence[Chain], suspects: Sequence[Chain]) -> dict[Chain, bool]:
-    """Chains from the bottom of the plot to its top, and whether they stand out."""
-    first = [chain for chain in suspects if chain in measured][:_MOST_CHAINS]
+def furthest(study: ChainStudy) -> list[Chain]:
+    """At most 40 measured chains: those that stand out, the first one last, before them those that lose most."""
+    runs = [run for run in study.runs if run.failed is None]
+    measured = list(dict.fromkeys(run.chain for run in runs))
+    first = [suspect.chain for suspect in study.suspects if suspect.chain in measured][:_MOST_CHAINS]
     others = [chain for chain in measured if chain not in first]
     if (room := _MOST_CHAINS - len(first)) < len(others):
         worst: dict[Chain, float] = {}
@@ -61,11 +63,11 @@ def _furthest(runs: Sequence[ChainRun], measured: Sequence[Chain], suspects: Seq
             worst[run.chain] = min(share, worst.get(run.chain, 1.0))
         chosen = sorted(others, key=lambda chain: worst[chain])[:room]
         others = [chain for chain in others if chain in chosen]
-    return {**dict.fromkeys(others, False), **dict.fromkeys(reversed(first), True)}
+    return [*others, *reversed(first)]
 
 
-def _name(chain: Chain, among: Sequence[Chain]) -> str:
-    """With sizes where chains differ in them only."""
+def name_of(chain: Chain, among: Sequence[Chain]) -> str:
+    """Name of a chain; with sizes where chains differ in them only."""
     if sum(other.order == chain.order for other in among) < 2:
         return chain.name
     return f"{chain.name}, {sizes_words(chain)}"

@@ -11,6 +11,7 @@ from csit_utils.analysis.measures import rows_of as rows_of_characterizations
 from csit_utils.analysis.runs import History, Run, history
 from csit_utils.analysis.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.blocks import SystemView, system_views
@@ -45,6 +46,7 @@ class Shown:
         mean: bool = False,
         details: Details | None = None,
         compared: tuple[str, str] | None = None,
+        papers: Sequence[Paper] = (),
     ) -> None:
         """Say what is shown.
 
@@ -54,10 +56,12 @@ class Shown:
             details: Which tests get a page; None: all up to `MOST_PAGES`, then those of the latest runs and those
                 that stand out.
             compared: Names of the two sides that the compare page begins with; of `History.sides`.
+            papers: Published figures to lay beside characterizations.
         """
         self.contents = contents
         self.mean = mean
         self.compared = compared
+        self.papers = papers
         self._details = details
 
     @property

@@ -6,6 +6,7 @@ from html import escape
 
 from csit_utils.report.characterized import View, chain_words
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.sweep_functions import delays_figure, functions_figure
 from csit_utils.report.sweep_points import LINEAR, Place, axes, place, shown
 from resources.libraries.python.model.profile import Metric
 from resources.libraries.python.model.sweep import Sweep
@@ -27,6 +28,9 @@ class Comparison:
     oversubscribed: bool
     """Some of them."""
     figure: Figure
+    """Means of all loads."""
+    more: tuple[Figure, ...]
+    """Fitted functions, delays below saturation."""
     said: tuple[str, ...]
     """What larger flavors bring."""
 
@@ -64,7 +68,10 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> Comparison:
     selectors = ((*(metric.value for metric in Metric), _CPU), _WAYS)
     figure = Figure(identity, f"Sizes and frames of {title}", view.record.simulated, selectors, variants)
     crowded = any(each.oversubscribed for each, _ in own)
-    return Comparison(title, view.simulated, crowded, figure, tuple(_flavors(own)))
+    named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
+    more = (functions_figure(f"{identity}-functions", title, named), delays_figure(f"{identity}-delays", title, named))
+    drawn = tuple(one for one in more if one is not None)
+    return Comparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
 
 
 def _layout(metric: Metric, across: str) -> Json:

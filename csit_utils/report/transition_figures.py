@@ -22,7 +22,7 @@ def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     """State transitions of each VNF of the first suspects, at the largest volume that was traced."""
     variants: Json = {}
     for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1):
-        for graph in _graphs(study, suspect):
+        for graph in graphs_of(study, suspect):
             if graph.edges:
                 variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _picture(graph)
     if not variants:
@@ -30,7 +30,8 @@ def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     return Figure(f"{anchor}-graphs", "State transitions", simulated, (tuple(variants),), variants)
 
 
-def _graphs(study: ChainStudy, suspect: Suspect) -> Sequence[StateGraph]:
+def graphs_of(study: ChainStudy, suspect: Suspect) -> Sequence[StateGraph]:
+    """State transitions of the VNFs of a suspect at the largest volume that was traced."""
     runs = [run for run in study.runs if run.chain == suspect.chain and run.graphs]
     return max(runs, key=lambda run: run.workload.volume_bps).graphs if runs else ()
 

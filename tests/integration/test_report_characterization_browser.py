@@ -11,6 +11,7 @@ from csit_utils.report.quality_form import plain
 from csit_utils.report.shown import Shown
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
 from resources.libraries.python.profiling.curves import CURVES
 from resources.libraries.python.profiling.flavors import Flavor, answers
@@ -75,6 +76,24 @@ def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: 
         browser.show_all()
         assert browser.value("document.documentElement.scrollWidth") <= width, name
     assert browser.complaints() == []
+
+
+def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, tmp_path: Path) -> None:
+    def without_delay(record: Characterization) -> Characterization:
+        assert record.sweep is not None
+        points = tuple(point.model_copy(update={"delay_s": None}) for point in record.sweep.points)
+        return record.model_copy(update={"sweep": record.sweep.model_copy(update={"points": points})})
+
+    records = [without_delay(record) for record in one_of_each()[:2]]
+    page = write_site(Shown(InMemory(dataset_of(*records))), tmp_path).parent / "profiles.html"
+    browser.look(1280, 900)
+    browser.open(page)
+    browser.show_all()
+    plot = "document.querySelector('figure.plot[data-figure=sweeps-1]')"
+    assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 2
+    browser.value(f"[...{plot}.querySelectorAll('button')].find((one) => one.textContent === 'delay').click()")
+    browser.wait(f"{plot}.textContent.includes('not measured')")
+    assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 0
 
 
 def test_a_point_a_function_and_the_saturation_tell_of_themselves(browser: Browser, site: Path) -> None:

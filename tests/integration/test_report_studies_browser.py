@@ -46,7 +46,7 @@ def point(browser: Browser, element: str) -> None:
 def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
     browser.events.clear()
     browser.look(width, 800, dark=dark)
-    for name, plots in (("index", 0), ("chain_study", 3), ("interference", 1)):
+    for name, plots in (("index", 0), ("chain_study", 8), ("interference", 1)):
         browser.open(site / f"{name}.html")
         assert browser.show_all() == plots
         assert browser.value("document.documentElement.scrollWidth") <= width, name

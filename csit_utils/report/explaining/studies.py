@@ -22,7 +22,8 @@ STUDIES = (
         "latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
         "The deviation in robust standard deviations; its limit is Student's t at 1 % over all comparisons of a study.",
         "Expected are the throughput of the slowest VNF alone, the largest loss alone, and the sum of latencies alone "
-        "less the path that each of them contains. Chains are compared with those that the same VNF limits.",
+        "less the path that each of them contains. Chains that a VNF limits are compared with each other, and the "
+        "others with each other.",
         "A mean of distances over dozens of features dilutes a fault that changes one of them: this rule finds such "
         "faults. It needs the VNFs alone and five chains. On a machine with noise of heavy tails it flags more chains "
         "than on the simulated one.",

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from csit_utils.report.behaviour_figures import chains_figure, classes_figure, sizes_words, workload_words
 from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View
+from csit_utils.report.event_figures import events_figure, extra_cpu_figure
 from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
+from csit_utils.report.series_figures import series_figure
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.transition_figures import graphs_figure
+from csit_utils.report.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.behaviour.features import feature
 from resources.libraries.python.model.behaviour import ChainRun, Deviation, Suspect
 
@@ -54,8 +58,10 @@ class Studied:
 
     view: View
     chains: Figure | None
+    compared: tuple[Figure, ...]
+    """Throughput, distances and resources against the volume; samples over time."""
     traced: tuple[Figure, ...]
-    """Of what was traced: workflow classes and state transitions."""
+    """Of what was traced: workflow classes, events and state transitions."""
     suspects: tuple[Suspected, ...]
     runs: tuple[ChainRun, ...]
     failed: tuple[ChainRun, ...]
@@ -63,7 +69,7 @@ class Studied:
     @property
     def figures(self) -> tuple[Figure, ...]:
         """All that the page's script needs."""
-        return (*([self.chains] if self.chains else []), *self.traced)
+        return (*([self.chains] if self.chains else []), *self.compared, *self.traced)
 
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
@@ -71,17 +77,22 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     words = {"workload_words": workload_words, "sizes_words": sizes_words}
-    return {**keys_of_page("studies", found, [_studied(view) for view in found]), **words}
+    papers = sections(shown.papers, "chain_study", found)
+    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
 def _studied(view: View) -> Studied:
     study = view.record.chain_study
     if study is None:
-        return Studied(view, None, (), (), (), ())
-    traced = (make(view.anchor, study, simulated=view.simulated) for make in (classes_figure, graphs_figure))
+        return Studied(view, None, (), (), (), (), ())
+    over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure)
+    compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
+    of_traces = (classes_figure, events_figure, graphs_figure)
+    traced = (make(view.anchor, study, simulated=view.simulated) for make in of_traces)
     return Studied(
         view,
         chains_figure(view.anchor, study, simulated=view.simulated),
+        tuple(figure for figure in compared if figure is not None),
         tuple(figure for figure in traced if figure is not None),
         tuple(
             Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))

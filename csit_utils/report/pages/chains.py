@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.chain_figures import chain_figures, cpu_figure
+from csit_utils.report.chain_parts import Alone, delays_figure, parts_figure
 from csit_utils.report.characterized import MODELS, View, chain_words, error_text, kind_words, warnings
 from csit_utils.report.figures import Figure
 from csit_utils.report.pages.profiles import profile_anchor
@@ -67,25 +68,31 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
 
 def _chained(view: View, every: Sequence[View]) -> Chained:
     record = view.record
-    cpu = cpu_figure(view.anchor, record, _alone(view, every))
+    alone = _alone(view, every)
+    more = (
+        cpu_figure(view.anchor, record, alone.vnfs),
+        parts_figure(view.anchor, record, alone),
+        delays_figure(view.anchor, record, alone),
+    )
     notes = [note for prediction in record.predictions for note in prediction.notes]
     return Chained(
         view,
         chain_words(record.sweep.cell) if record.sweep else "",
         f"#{profile_anchor(view)}",
-        (*chain_figures(view.anchor, record), *([cpu] if cpu else [])),
+        (*chain_figures(view.anchor, record), *(figure for figure in more if figure is not None)),
         tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions),
         list(dict.fromkeys((*warnings(record), *notes))),
     )
 
 
-def _alone(view: View, every: Sequence[View]) -> dict[str, Sweep]:
-    """Sweeps of single VNFs by kind, with the frame and the size that the chain has."""
+def _alone(view: View, every: Sequence[View]) -> Alone:
+    """Sweeps of single VNFs and of the path, with the frame and the size that the chain has."""
     chain = view.record.sweep
     found: dict[str, Sweep] = {}
+    path: Sweep | None = None
     for other in every:
         sweep = other.record.sweep
-        if chain is None or sweep is None or len(sweep.vnfs) != 1 or not sweep.points:
+        if chain is None or sweep is None or len(sweep.vnfs) > 1 or not sweep.points:
             continue
         alike = (other.record.testbed, other.record.simulated, sweep.spec.frame, sweep.cell.nf_sizes) == (
             view.record.testbed,
@@ -93,9 +100,11 @@ def _alone(view: View, every: Sequence[View]) -> dict[str, Sweep]:
             chain.spec.frame,
             chain.cell.nf_sizes,
         )
-        if alike:
+        if alike and sweep.vnfs:
             found.setdefault(kind_words(sweep.vnfs[0]), sweep)
-    return found
+        elif alike:
+            path = path or sweep
+    return Alone(found, path)
 
 
 PAGE = Page("chains", "Chains", _build)

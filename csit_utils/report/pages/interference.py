@@ -9,6 +9,7 @@ from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure
 from csit_utils.report.interference_maps import interference_maps, means_figure
 from csit_utils.report.interference_sweeps import sweep_figure
+from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from resources.libraries.python.interference.words import cell_in_words
 from resources.libraries.python.model.interference import Interference
@@ -45,7 +46,10 @@ class Studied:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "interference"]
-    return keys_of_page("studies", found, [_studied(view) for view in found]) if found else None
+    if not found:
+        return None
+    papers = sections(shown.papers, "interference", found)
+    return keys_of_page("studies", found, [_studied(view) for view in found], papers)
 
 
 def _studied(view: View) -> Studied:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.report.characterized import View, warnings
 from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
 from csit_utils.report.quality_form import FIRST, answered, payload
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sweep_comparison import comparisons
@@ -72,17 +73,20 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         return None
     profiled = [_profiled(view) for view in found]
     compared = comparisons(found)
+    papers = sections(shown.papers, "sweep", found)
     figures = [figure for each in profiled for figure in each.figures]
+    beside = [figure for each in papers for figure in each.figures]
     return {
         "answered": answered(found),
         "profile_anchor": profile_anchor,
         "first": FIRST,
         "compared": compared,
         "profiled": profiled,
+        "papers": papers,
         "data": payload(found),
         "simulated": any(view.record.simulated for view in found),
         "measured": any(not view.record.simulated for view in found),
-        "figures": [*(each.figure for each in compared), *figures],
+        "figures": [*(figure for each in compared for figure in (each.figure, *each.more)), *figures, *beside],
     }
 
 

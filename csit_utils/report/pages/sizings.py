@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View, capacity_words
 from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
+from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_figures import sizing_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
@@ -38,7 +40,12 @@ class SizingView:
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
-    return keys_of_page("sizings", found, [_sizing(view) for view in found]) if found else None
+    if not found:
+        return None
+    made = [_sizing(view) for view in found]
+    compared = sizing_comparisons(found)
+    papers = sections(shown.papers, "sizing", found)
+    return {**keys_of_page("sizings", found, made, papers, compared), "compared": compared}
 
 
 def _sizing(view: View) -> SizingView:

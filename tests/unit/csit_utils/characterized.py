@@ -10,7 +10,7 @@ from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.profile import Profile
-from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Sizing, Use
+from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.model.sweep import Bursts, Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.workload import WorkloadSpec
@@ -151,6 +151,26 @@ def sized(**parts: Any) -> Characterization:
         notes=("back does not scale.",),
     )
     return record("sizing", "Proxy", sizing=sizing, **parts)
+
+
+def traced(record: Characterization, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> Characterization:
+    """The record of a sizing, with the seconds of some loads of its first size."""
+    sizing = record.sizing
+    assert sizing is not None
+    first, *others = sizing.sizes
+    rows = [row.model_copy(update={"trace": _trace(row)}) if row.load in loads else row for row in first.offered]
+    sizes = (first.model_copy(update={"offered": tuple(rows)}), *others)
+    return record.model_copy(update={"sizing": sizing.model_copy(update={"sizes": sizes})})
+
+
+def _trace(row: Offered) -> Trace:
+    """Four seconds; the CPU of the fourth was not read."""
+    cpu = row.load / 1000
+    return Trace(
+        indicators=(row.mean, row.mean - 10, row.mean, row.mean),
+        ends_s=(1.0, 2.0, 3.0, 4.0),
+        cpu={"front-1": (cpu, cpu, cpu, None), "back-1": (0.5, 0.5, 0.5, 0.5)},
+    )
 
 
 def _size(front: str, back: str, capacity: float | None) -> Sized:

@@ -76,7 +76,7 @@ def test_sizes_and_frames_of_one_service_stand_side_by_side() -> None:
     assert [line["name"] for line in lines] == ["firewall, 64B, 1c", "firewall, 512B, 1c", "firewall, 64B, 2c"]
     assert max(lines[0]["y"]) == pytest.approx(200), "kpps against kpps"
     assert max(drawn(page, "sweeps-1", "throughput|by Gbit/s")[0]["y"]) == pytest.approx(0.1024)
-    assert "64B: firewall 1c (1 vCPU) to firewall 2c (2 vCPUs): +95.0 %" in words(page)
+    assert "64B: firewall 1c (1 vCPU) to firewall 2c (2 vCPUs): break-point +95.0 %" in words(page)
     assert not [figure for figure in page.figures if figure.identity == "sweeps-2"], "the router has nothing beside it"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import pstdev
+from statistics import fmean, pstdev
 
 import pytest
 
@@ -16,10 +16,10 @@ from resources.libraries.python.deployment.sizing import run_sizing
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, RunStopped, Unsupported
 from resources.libraries.python.model.load_sizing import load_specifications
-from resources.libraries.python.model.sizing import Flavor, Size, Sized, Sizing, Use
+from resources.libraries.python.model.sizing import Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.recording.sizing_journal import SizingJournal, digest
 from resources.libraries.python.recording.sizing_tables import TraceRow
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 from tests.unit.planning.sizing_specs import service
 
 SPECS = Path(__file__).parents[2] / "characterization" / "specs"
@@ -178,10 +178,10 @@ class Faulty:
     def start(self) -> None:
         self._do("start")
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         self._do("offer")
         self.time.advance(10)
-        return load
+        return Answer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
         self._do("use")
@@ -230,11 +230,11 @@ class Ramp:
         self.seconds = seconds
         self.cpu_s = 0.0
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         for second in range(2 * self.seconds):
             self.cpu_s += 0.5 if second < self.seconds else 0.0
             self.time.advance(1)
-        return load
+        return Answer(load, (load,) * self.seconds)
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"a-1": InstanceUse(self.cpu_s, 32 * MB, None)}
@@ -250,6 +250,25 @@ def test_means_are_over_the_time_in_which_load_is_offered() -> None:
     assert watched.use["b-1"] == Use(cpu=None, memory=None, network_bps=None)
     assert [row.cpu_percent for row in watched.rows["a-1"]] == [50.0] * 10 + [0.0] * 10
     assert all(row.memory_bytes is None and row.cpu_percent is None for row in watched.rows["b-1"])
+    assert watched.trace == Trace(
+        indicators=(100.0,) * 10,
+        ends_s=tuple(float(second) for second in range(1, 21)),
+        cpu={"a-1": (0.25,) * 10 + (0.0,) * 10, "b-1": (None,) * 20},
+    )
+
+
+def test_the_simulated_service_keeps_each_second_of_three_loads() -> None:
+    first = simulated(duration_s=20).sizes[0]
+    kept = {row.load: row.trace for row in first.offered if row.trace is not None}
+    assert first.capacity == 350
+    assert list(kept) == [200, 350, first.offered[-1].load]
+    for row in first.offered:
+        if row.trace is not None:
+            assert len(row.trace.indicators) == len(row.trace.ends_s) == 20
+            assert fmean(row.trace.indicators) == pytest.approx(row.indicators[0], rel=1e-4)
+            assert set(row.trace.cpu) == {"bono-1", "sprout-1", "homestead-1"}
+    assert pstdev(kept[first.offered[-1].load].indicators) > 5 * pstdev(kept[200].indicators), "overload oscillates"
+    assert max(cpu or 0.0 for cpu in kept[350].cpu["sprout-1"]) == pytest.approx(0.95, abs=0.05)
 
 
 def test_real_time_ticks_beside_the_work_and_not_after_it() -> None:

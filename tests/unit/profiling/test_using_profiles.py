@@ -117,7 +117,7 @@ def test_three_vcpus_of_which_two_are_used_do_not_scale_past_two() -> None:
     assert worst is not None
     assert worst.smaller.vcpus == 2
     assert scaling_in_words(found)[1] == (
-        "middle (2 vCPUs) to large (3 vCPUs): +2.6 %, 2.00 of 3 vCPUs are used: does not scale past 2 vCPUs"
+        "middle (2 vCPUs) to large (3 vCPUs): break-point +2.6 %, 2.00 of 3 vCPUs are used: does not scale past 2 vCPUs"
     )
 
 

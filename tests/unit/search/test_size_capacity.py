@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.sizing import Offered, Use, Watched
+from resources.libraries.python.model.sizing import Offered, Trace, Use, Watched
 from resources.libraries.python.model.workload import Stop
 from resources.libraries.python.search.capacity import (
     Once,
@@ -19,6 +19,7 @@ from resources.libraries.python.search.capacity import (
     offered_load,
     overload_from,
     utilization,
+    with_few_traces,
 )
 
 
@@ -54,6 +55,19 @@ def test_a_load_is_repeated_and_averaged() -> None:
     assert (row.indicators, row.mean, row.stdev, row.ratio) == ((90, 100, 110), 100, 10, 1.0)
     assert row.use == {"a-1": use(0.4, 0.5)}
     assert offered_load(100.0, 1, lambda _: Once(1.0, {})).stdev is None
+
+
+@pytest.mark.parametrize(
+    ("capacity", "kept"),
+    [(600.0, [300.0, 600.0, 900.0]), (100.0, [100.0, 900.0]), (900.0, [400.0, 900.0]), (None, [100.0, 900.0])],
+)
+def test_traces_are_kept_below_the_capacity_at_it_and_beyond(capacity: float | None, kept: list[float]) -> None:
+    trace = Trace(ends_s=(1.0,), cpu={"a-1": (0.5,)})
+    rows = [row.model_copy(update={"trace": trace}) for row in ratios(*[1.0] * 9)]
+    few = with_few_traces(rows, capacity)
+    assert [row.load for row in few if row.trace == trace] == kept
+    assert [row.load for row in few] == [row.load for row in rows]
+    assert "trace" not in ratios(1.0)[0].model_dump()
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,19 @@
   const fits = (trace, narrowed) => Object.entries(narrowed)
     .every(([name, value]) => value === "all" || (trace.meta.facets?.[name] ?? value) === value);
 
+  // Whether a trace has anything to draw: what was not measured gets no line, and no entry in the legend.
+  const known = (trace) => trace.type === "heatmap" || (trace.y ?? []).some((value) => value !== null && value !== undefined);
+
   function styled(figure, key, narrowed, scheme, wide) {
     const { ink, grid, water } = inks[scheme];
     const variant = figure.variants[key];
     const narrow = wide < 640;
     const axis = { tickangle: 0, gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
     const named = (own) => ({ ...axis, ...own, title: { font: { size: narrow ? 12 : 13 }, ...own?.title } });
-    const data = variant.data.filter((trace) => fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
+    const data = variant.data.filter((trace) => known(trace) && fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
+    // All axes of the variant: panels of one figure have a vertical axis each.
+    const names = new Set(["xaxis", "yaxis", ...Object.keys(variant.layout).filter((name) => /^[xy]axis\d+$/.test(name))]);
+    const axes = Object.fromEntries([...names].map((name) => [name, named(variant.layout[name])]));
     const marks = (list) => (list ?? []).map((mark) => ({
       ...mark,
       ...(mark.line && { line: { ...mark.line, color: tint(scheme, mark.line.color ?? "dim") } }),
@@ -74,12 +80,14 @@
       showlegend: told > 0,
       legend: below ? { orientation: "h", yanchor: "top", y: -54 / inner, font: { size: 11 } } : {},
       hoverlabel: { align: "left" },
-      xaxis: named(variant.layout.xaxis),
-      yaxis: named(variant.layout.yaxis),
+      ...axes,
       shapes: marks(variant.layout.shapes),
       annotations: marks(variant.layout.annotations),
     };
-    if (figure.simulated) {
+    if (!data.length) {
+      layout.annotations.push({ text: "not measured", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, font: { size: 14, color: inks[scheme].dim } });
+    }
+    if (figure.simulated && data.length) {
       // Inside the figure, so that a picture taken of it says so too.
       layout.annotations.push({
         text: "SIMULATED", xref: "paper", yref: "paper", x: 0.5, y: 0.5, showarrow: false, textangle: -18,

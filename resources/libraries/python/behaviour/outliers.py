@@ -1,7 +1,7 @@
 """Chains that are an outlier in one quantity: beside Cook's distance, which is a mean and dilutes a local fault.
 
-A chain is compared with the chains that have the same limit at the same workload: end to end with those of the same
-slowest VNF, a VNF with itself in other chains and alone. What is expected follows from the VNFs alone:
+A chain is compared with others at the same workload: end to end with those that are limited by a VNF as well, or
+neither; a VNF with itself in other chains and alone. What is expected follows from the VNFs alone:
 
     throughput  that of the slowest VNF              loss  that of the VNF with the largest
     latency     the sum of all VNFs, less the path between the testbed's ports for all but one of them
@@ -58,8 +58,8 @@ def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]
 
 def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[object, ...], list[_Point]]:
     groups: dict[tuple[object, ...], list[_Point]] = defaultdict(list)
-    limits = {
-        (chain, workload): known.limiting(chain, workload)
+    limited = {
+        (chain, workload): known.is_limited(chain, workload)
         for chain, workload in {(each.chain, each.workload): None for each in statistics}
     }
     path_s = _path_s(statistics, known)
@@ -67,9 +67,9 @@ def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[obje
         if each.owner == CHAIN and each.feature in _JUDGED and len(each.chain.members) > 1:
             expected = _expected(each, known, path_s)
             if expected is not None:
-                limit = None if each.feature == IDLE_LATENCY else limits[each.chain, each.workload]
-                point = _Point(each, expected, _worse(each, expected), _least(each.feature, limit))
-                groups[each.feature, each.workload, limit].append(point)
+                is_limited = each.feature != IDLE_LATENCY and limited[each.chain, each.workload]
+                point = _Point(each, expected, _worse(each, expected), _least(each.feature, is_limited))
+                groups[each.feature, each.workload, is_limited].append(point)
         elif each.feature in TROUBLE and (member := resources(each.chain, each.owner)) is not None:
             groups[each.feature, each.workload, member].append(_Point(each, 0.0, each.mean, notable(each.feature)))
     return groups
@@ -136,9 +136,9 @@ def _of(points: Sequence[_Point], threshold: float) -> Iterator[Outlier]:
             )
 
 
-def _least(feature: str, limit: str | None) -> float:
+def _least(feature: str, is_limited: bool) -> float:
     """At the edge of a VNF's capacity one run says no more than `SAME_PERFORMANCE` about throughput and loss."""
-    return notable(feature) if limit is None or feature == LATENCY else SAME_PERFORMANCE
+    return SAME_PERFORMANCE if is_limited and feature != LATENCY else notable(feature)
 
 
 def _value(point: _Point, deviation: float) -> float:

@@ -42,17 +42,14 @@ class Truth:
         used = self.statistics.get((member, workload, member.name, CPU))
         return None if used is None or member not in self.cpus else used.mean / 100 / self.cpus[member]
 
-    def limiting(self, chain: Chain, workload: Workload) -> str | None:
-        """The VNF of a chain that is saturated alone, or close to it; None where there is none.
+    def is_limited(self, chain: Chain, workload: Workload) -> bool:
+        """Whether a VNF of a chain is saturated alone, or close to it.
 
-        A VNF is saturated when it does not forward what is offered, and close to it when it uses 90 % of its CPUs.
+        It is saturated when it does not forward what is offered, and close to it when it uses 90 % of its CPUs.
         """
         slowest = self.slowest(chain, workload)
-        if slowest is not None and slowest[1] < (1 - _SATURATED) * workload.volume_bps:
-            return slowest[0]
-        busy = {member.name: self.utilization(member, workload) or 0.0 for member in chain.members}
-        busiest = max(busy, key=lambda name: busy[name])
-        return busiest if busy[busiest] >= BUSY else None
+        saturated = slowest is not None and slowest[1] < (1 - _SATURATED) * workload.volume_bps
+        return saturated or any((self.utilization(member, workload) or 0.0) >= BUSY for member in chain.members)
 
     def slowest(self, chain: Chain, workload: Workload) -> tuple[str, float] | None:
         """The VNF of a chain with the least throughput alone, and that; None where one was not measured."""

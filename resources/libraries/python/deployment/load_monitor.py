@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from resources.libraries.python.model.sizing import Flavor, Use
+from resources.libraries.python.model.sizing import Flavor, Trace, Use
 from resources.libraries.python.recording.sizing_tables import TraceRow
 from resources.libraries.python.roles.passing import Passing
 from resources.libraries.python.roles.service import InstanceUse, Service
@@ -23,6 +23,7 @@ class Watched:
     use: dict[str, Use]
     rows: dict[str, list[TraceRow]]
     """By instance."""
+    trace: Trace
 
 
 class LoadMonitor:
@@ -54,15 +55,30 @@ class LoadMonitor:
         """
         samples = [self._sample()]
         with self._time.every(INTERVAL_S, lambda: samples.append(self._sample())):
-            indicator = self._service.offer(load)
+            answer = self._service.offer(load)
         samples.append(self._sample())
         until = samples[0][0] + duration_s
         inside = [row for row in samples if row[0] < until]
         inside += samples[len(inside) : len(inside) + 1]
         return Watched(
-            indicator,
+            answer.indicator,
             {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
             {name: self._rows(name, samples, load, repetition) for name in self._flavors},
+            self._trace(samples, answer.seconds),
+        )
+
+    def _trace(self, samples: Sequence[_Sample], indicators: Sequence[float]) -> Trace:
+        pairs = [(before, after) for before, after in pairwise(samples) if after[0] > before[0]]
+        return Trace(
+            indicators=tuple(float(f"{value:.5g}") for value in indicators),
+            ends_s=tuple(round(after[0] - samples[0][0], 3) for _, after in pairs),
+            cpu={
+                name: tuple(
+                    None if (cpus := _rate(name, before, after, _cpu_s)) is None else round(cpus / flavor.vcpus, 4)
+                    for before, after in pairs
+                )
+                for name, flavor in self._flavors.items()
+            },
         )
 
     def _sample(self) -> _Sample:

@@ -138,4 +138,4 @@ class _Deployed:
         problems = self._service.problems()
         if problems:
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
-        return Once(watched.indicator, watched.use)
+        return Once(watched.indicator, watched.use, watched.trace)

@@ -179,6 +179,17 @@ class Use(Frozen):
     """Sent and received, L2 bits."""
 
 
+class Trace(Frozen):
+    """What happened second by second while a load was offered once."""
+
+    indicators: tuple[float, ...] = ()
+    """Of each second, as the generator script reported them; empty where it reports the mean only."""
+    ends_s: tuple[float, ...]
+    """Ends of the intervals of `cpu`, since the load's beginning."""
+    cpu: dict[str, tuple[float | None, ...]]
+    """By instance, of its flavor's CPUs: 1.0 is all of them."""
+
+
 class Offered(Frozen):
     """One load on one size."""
 
@@ -190,6 +201,8 @@ class Offered(Frozen):
     """Sample standard deviation; None for one repetition. It grows beyond the capacity where a service sheds load."""
     use: dict[str, Use] = Field(default_factory=dict)
     """By instance, `<component>-<number>`; means over the repetitions."""
+    trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)
+    """Of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
 
     @property
     def ratio(self) -> float:

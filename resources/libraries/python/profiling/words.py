@@ -94,7 +94,8 @@ def _step_in_words(step: Step) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
     if step.gain is None or step.used is None:
         return f"{from_to}: unknown, not both were saturated"
-    what = f"{100 * step.gain:+.1f} %, {step.used:.2f} of {step.larger.vcpus} vCPUs are used"
+    later = f"break-point {100 * step.gain:+.1f} %" if step.gain else "the same break-point"
+    what = f"{later}, {step.used:.2f} of {step.larger.vcpus} vCPUs are used"
     verdict = f": does not scale past {step.smaller.vcpus} vCPUs" if step.scales is False else ""
     return f"{from_to}: {what}{verdict}"
 

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
-from resources.libraries.python.model.sizing import Offered, Use, Watched
+from resources.libraries.python.model.sizing import Offered, Trace, Use, Watched
 from resources.libraries.python.model.workload import Stop, WorkloadSpec
 
 _ROUNDING = 1e-9
@@ -23,6 +23,7 @@ class Once:
     """What the generator script said."""
     use: Mapping[str, Use]
     """By instance."""
+    trace: Trace | None = None
 
 
 def offered_load(load: float, repeat: int, offer: Callable[[float], Once]) -> Offered:
@@ -35,7 +36,20 @@ def offered_load(load: float, repeat: int, offer: Callable[[float], Once]) -> Of
         mean=fmean(said),
         stdev=stdev(said) if repeat > 1 else None,
         use={name: _mean_use([run.use[name] for run in runs if name in run.use]) for name in runs[0].use},
+        trace=runs[0].trace,
     )
+
+
+def with_few_traces(offered: Sequence[Offered], capacity: float | None) -> tuple[Offered, ...]:
+    """The same loads with traces of three of them: nearest to half of the capacity, at the capacity, the highest.
+
+    Without a capacity these are the lowest and the highest. Traces of all loads would be most of a record.
+    """
+    loads = [row.load for row in offered]
+    below = [load for load in loads if capacity is not None and load < capacity]
+    half = min(below, key=lambda load: abs(load - (capacity or 0.0) / 2), default=None)
+    kept = {half, capacity, *loads[-1:], *(loads[:1] if capacity is None else ())}
+    return tuple(row if row.load in kept else row.model_copy(update={"trace": None}) for row in offered)
 
 
 def _mean_use(rows: Sequence[Use]) -> Use:

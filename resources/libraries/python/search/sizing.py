@@ -22,6 +22,7 @@ from resources.libraries.python.search.capacity import (
     offered_load,
     overload_from,
     utilization,
+    with_few_traces,
 )
 from resources.libraries.python.search.sizing_notes import notes
 from resources.libraries.python.search.sizing_words import outcome, used
@@ -224,7 +225,7 @@ class SizingSearch:
             name=name,
             vcpus=self._spec.vcpus(size),
             memory_mb=self._spec.memory_mb(size),
-            offered=tuple(offered),
+            offered=with_few_traces(offered, capacity),
             capacity=capacity,
             at_top=is_top(self._workload, capacity),
             bottleneck=busiest(utilization(point, self._spec.watch)) if point else None,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 SUBSCRIBERS = 1000
@@ -68,6 +69,15 @@ def until(duration_s: float, statistics: Path, process: subprocess.Popen[bytes])
     sys.exit(f"the generator wrote no statistics of {duration_s:g} s in {duration_s + BEGUN_WITHIN_S:g} s")
 
 
+def rates(table: list[Row]) -> list[float]:
+    """Calls that succeeded per second, of each row of the statistics."""
+    return [
+        (after[2] - before[2]) / (after[0] - before[0])
+        for before, after in pairwise([(0.0, 0, 0), *table])
+        if after[0] > before[0]
+    ]
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """Let calls that are open come to their end, for a while: what is queued is not the next load's burden."""
     if process.poll() is None:
@@ -94,6 +104,7 @@ def main() -> None:
     for old in folder.glob("statistics-*.csv"):
         old.unlink()
     succeeded, begun = 0.0, 0.0
+    each_second: list[float] = []
     with ExitStack() as processes:
         started = []
         for number, edge in enumerate(edges):
@@ -106,8 +117,11 @@ def main() -> None:
             span_s = table[-1][0] - first[0]
             begun += (table[-1][1] - first[1]) / span_s
             succeeded += (table[-1][2] - first[2]) / span_s
+            each_second = [sum(pair) for pair in zip_longest(each_second, rates(table), fillvalue=0.0)]
     if begun < LEAST_OFFERED * load:
         sys.exit(f"{begun:.1f} of {load:g} calls/s were offered: the generator is at its limit")
+    for value in each_second:
+        print(f"second {value:.2f}")
     print(f"offered {begun:.1f} calls/s")
     print(f"indicator {succeeded:.2f}")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.instances import scripts
-from resources.libraries.python.drivers.instances.scripts import environment, indicator
+from resources.libraries.python.drivers.instances.scripts import answer, environment
 from resources.libraries.python.errors import CsitError
 
 SCRIPT = Path("/specs/load.py")
@@ -16,14 +16,14 @@ SCRIPT = Path("/specs/load.py")
 
 @given(number=st.floats(min_value=0, allow_nan=False, allow_infinity=False), before=st.text(max_size=40))
 def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, before: str) -> None:
-    assert indicator(f"{before}\nindicator {number!r}\n\n", SCRIPT) == number
-    assert indicator(f"{before}\n{json.dumps({'indicator': number, 'failed': 3})}", SCRIPT) == number
+    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT).indicator == number
+    assert answer(f"{before}\n{json.dumps({'indicator': number, 'failed': 3})}", SCRIPT).indicator == number
 
 
 @pytest.mark.parametrize("said", ["", "\n \n"])
 def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
     with pytest.raises(CsitError, match=r"generator script /specs/load.py reported nothing; the last line has to be"):
-        indicator(said, SCRIPT)
+        answer(said, SCRIPT)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,28 @@ def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
 )
 def test_rubbish_is_quoted(said: str) -> None:
     with pytest.raises(CsitError, match=r"reported no indicator: '.+'; the last line has to be") as caught:
-        indicator(said, SCRIPT)
+        answer(said, SCRIPT)
     assert said.splitlines()[-1] in str(caught.value)
+
+
+@given(seconds=st.lists(st.floats(min_value=0, allow_nan=False, allow_infinity=False), max_size=5))
+def test_each_second_may_be_reported_as_a_line_or_in_a_list(seconds: list[float]) -> None:
+    lines = "".join(f"second {value!r}\n" for value in seconds)
+    assert answer(f"begin\nsecond attempt\n{lines}indicator 7", SCRIPT).seconds == tuple(seconds)
+    text = json.dumps({"indicator": 7, "seconds": seconds})
+    assert answer(f"second 5\n{text}", SCRIPT).seconds == tuple(seconds)
+
+
+@pytest.mark.parametrize("seconds", ["[1, -1]", "[true]", "[[1]]", "7", "{}"])
+def test_a_list_of_seconds_with_something_else_in_it_is_refused(seconds: str) -> None:
+    with pytest.raises(CsitError, match=r'/specs/load.py: "seconds" has to be a list'):
+        answer(f'{{"indicator": 7, "seconds": {seconds}}}', SCRIPT)
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_an_indicator_or_one_sentence(said: str) -> None:
     try:
-        assert indicator(said, SCRIPT) >= 0
+        assert answer(said, SCRIPT).indicator >= 0
     except CsitError as error:
         assert str(SCRIPT) in str(error)
 

@@ -12,7 +12,7 @@ from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.planning.instances import Placement, place
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 
 
 class LocalOrchestrator:
@@ -86,7 +86,7 @@ class LocalService:
         self.instances.start()
         self._load.start()
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         """Run the generator script once."""
         return self._load.offer(load)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.entering import entering
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.roles.service import Answer
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
@@ -19,6 +20,8 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 _LONGEST_FACT = 200
 _PAUSE_S = 0.01
+_MOST_SECONDS = 100_000
+"""Of a load: a day has fewer."""
 
 
 def environment(told: Mapping[str, str]) -> dict[str, str]:
@@ -114,30 +117,57 @@ def facts(said: str) -> dict[str, str]:
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
-def indicator(said: str, script: Path) -> float:
+def answer(said: str, script: Path) -> Answer:
     """The performance indicator that a generator script reported: in its last line, as a word or as JSON.
 
-    `indicator 347.2`, or an object such as `{"indicator": 347.2}`.
+    `indicator 347.2`, or an object such as `{"indicator": 347.2, "seconds": [351, 343.4]}`. The values of each second
+    may also be lines of their own before it, `second 351`, in order.
 
     Raises:
-        CsitError: There is none, or it is no number from 0 on.
+        CsitError: There is none, it is no number from 0 on, or a list of seconds has something else in it.
     """
     form = 'the last line has to be `indicator <number>` or {"indicator": <number>}'
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if not lines:
         raise CsitError(f"generator script {script} reported nothing; {form}")
-    value = _value(lines[-1])
-    if value is None or not math.isfinite(value) or value < 0:
+    told, listed = _told(lines[-1])
+    value = _number(told)
+    if value is None:
         raise CsitError(f"generator script {script} reported no indicator: '{lines[-1][:200]}'; {form}")
-    return value
+    if listed is None:
+        words = [line.split() for line in lines[:-1]]
+        listed = [row[1] for row in words if len(row) == 2 and row[0] == "second" and _number(row[1]) is not None]
+    seconds = [_number(each) for each in listed] if isinstance(listed, list) else [None]
+    known = tuple(each for each in seconds if each is not None)
+    if len(known) < len(seconds) or len(known) > _MOST_SECONDS:
+        raise CsitError(
+            f'generator script {script}: "seconds" has to be a list of at most {_MOST_SECONDS} numbers from 0 on'
+        )
+    return Answer(value, known)
 
 
-def _value(line: str) -> float | None:
+def _told(line: str) -> tuple[object, object]:
+    """What stands in the places of indicator and seconds; None where there is nothing."""
     try:
         if line.startswith("{"):
-            value = json.loads(line).get("indicator")
-            return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+            row = json.loads(line)
+            told, seconds = row.get("indicator"), row.get("seconds")
+            # Numbers in quotes are no numbers in JSON.
+            if isinstance(seconds, list):
+                seconds = [None if isinstance(each, str) else each for each in seconds]
+            return None if isinstance(told, str) else told, seconds
         word, number = line.split()
-        return float(number) if word == "indicator" else None
+    except (ValueError, RecursionError):
+        return None, None
+    return (number if word == "indicator" else None), None
+
+
+def _number(told: object) -> float | None:
+    """A finite number from 0 on; None for anything else."""
+    if isinstance(told, bool) or not isinstance(told, int | float | str):
+        return None
+    try:
+        value = float(told)
     except (ValueError, OverflowError):
         return None
+    return value if math.isfinite(value) and value >= 0 else None

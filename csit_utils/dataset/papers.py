@@ -1,0 +1,136 @@
+"""Figures of papers, to lay beside characterizations of one's own. They were not measured here; rounded for print."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.characterization import Kind
+from resources.libraries.python.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+
+_PUBLISHED = Path(__file__).parent / "published"
+_SOURCES = {
+    "nfv-vital": (
+        "NFV-VITAL",
+        'Cao et al., "NFV-VITAL: A Framework for Characterizing the Performance of Virtual Network Functions", '
+        "IEEE NFV-SDN 2015",
+    ),
+    "zeng": (
+        "Zeng et al.",
+        'Zeng et al., "Demystifying the Performance Interference of Co-located Virtual Network Functions", '
+        "IEEE INFOCOM 2018",
+    ),
+    "probius": (
+        "Probius",
+        'Nam et al., "Probius: Automated Approach for VNF and Service Chain Analysis in Software-Defined NFV", '
+        "ACM SOSR 2018",
+    ),
+    "troia": (
+        "Troia et al.",
+        'Troia et al., "Performance Characterization and Profiling of Chained CPU-bound Virtual Network Functions"',
+    ),
+}
+_LEAST_GBPS = 0.05
+_RATES_GBPS = {"ADVA": (2.5, 3.5), "BONSAI": (0.87, 1.2)}
+"""Saturation of the router, and up to where its functions are drawn."""
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A number of a paper."""
+
+    kind: Kind
+    """Of the characterization that has its counterpart."""
+    subject: str
+    """As the paper calls it."""
+    match: str
+    """What it is compared with; empty where nothing here is like it."""
+    condition: str
+    """Under which it holds; empty where the paper names none."""
+    quantity: str
+    value: float
+    unit: str
+    """Empty for a ratio."""
+    place: str
+    """Where the paper prints it."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A reference set: the figures of one paper."""
+
+    name: str
+    title: str
+    """Short, for headings and legends."""
+    source: str
+    figures: tuple[PublishedFigure, ...]
+    profiles: tuple[Profile, ...] = ()
+    """Its fitted functions."""
+
+    def of(self, kind: Kind) -> tuple[PublishedFigure, ...]:
+        """Its figures with counterparts of one kind."""
+        return tuple(figure for figure in self.figures if figure.kind == kind)
+
+
+def paper_names() -> tuple[str, ...]:
+    """All reference sets that are papers."""
+    return tuple(_SOURCES)
+
+
+@cache
+def paper(name: str) -> Paper:
+    """The figures of a paper.
+
+    Raises:
+        ConfigError: There is no such set.
+    """
+    if name not in _SOURCES:
+        raise ConfigError(f"no figures of a paper '{name}'; there are {', '.join(paper_names())}")
+    title, source = _SOURCES[name]
+    figures = tuple(_figure(row) for row in _rows("papers.csv") if row["reference"] == name)
+    return Paper(name, title, source, figures, _troia_profiles() if name == "troia" else ())
+
+
+def _figure(row: dict[str, str]) -> PublishedFigure:
+    kind: Kind = row["kind"]  # type: ignore[assignment]  # a test holds the file against the kinds
+    words = {name: row[name] for name in ("subject", "match", "condition", "quantity", "unit", "place")}
+    return PublishedFigure(kind=kind, value=float(row["value"]), **words)
+
+
+def _troia_profiles() -> tuple[Profile, ...]:
+    """The virtual router on both testbeds."""
+    rows = list(_rows("troia_functions.csv"))
+    return tuple(_profile(testbed, [row for row in rows if row["testbed"] == testbed]) for testbed in _RATES_GBPS)
+
+
+def _profile(testbed: str, rows: list[dict[str, str]]) -> Profile:
+    at, last = _RATES_GBPS[testbed]
+    spans = {"nonsat": (_LEAST_GBPS, at), "sat": (at, last)}
+    fits = {(Metric(row["metric"]), row["region"]): _fit(row, *spans[row["region"]]) for row in rows}
+    metrics = tuple(
+        MetricProfile(metric=metric, nonsat=fits[metric, "nonsat"], sat=fits[metric, "sat"]) for metric in Metric
+    )
+    break_point = BreakPoint(rate=at, vnf="router", cpus_used=1.0, cpus_there=1, reason="as the paper says")
+    return Profile(name=f"router, {testbed} testbed", break_point=break_point, metrics=metrics)
+
+
+def _fit(row: dict[str, str], first: float, last: float) -> Fit:
+    """A function of the catalogue. The paper prints no errors of its own."""
+    pairs = (word.split("=") for word in row["coefficients"].split())
+    return Fit(
+        function=row["function"],
+        formula=row["formula"],
+        coefficients={name: float(value) for name, value in pairs},
+        standard_error=0.0,
+        relative_error=None,
+        points=0,
+        first_rate=first,
+        last_rate=last,
+    )
+
+
+def _rows(file: str) -> Iterator[dict[str, str]]:
+    with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
+        yield from csv.DictReader(line for line in lines if not line.startswith("#"))

@@ -1,0 +1,83 @@
+"""Every sampled feature of a chain over time: one value a second for each VNF, the vSwitch and the host."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from csit_utils.report.behaviour_figures import furthest, name_of, workload_words
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.units import bandwidth
+from resources.libraries.python.behaviour.features import feature
+from resources.libraries.python.model.behaviour import ChainRun, ChainStudy
+from resources.libraries.python.model.chains import Chain
+
+MOST_VALUES = 60_000
+"""Of a page; some 400 kB. Samples of all chains are in the CSV files."""
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+
+
+def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
+    """A choice for each chain and each feature, chains that stand out first; lines are owners and workloads."""
+    runs: dict[Chain, list[ChainRun]] = {}
+    for run in study.runs:
+        if run.series and run.failed is None:
+            runs.setdefault(run.chain, []).append(run)
+    ranked = [chain for chain in reversed(furthest(study)) if chain in runs]
+    chosen = _fitting(ranked, runs)
+    if not chosen:
+        return None
+    names = list(dict.fromkeys(each.feature for chain in chosen for run in runs[chain] for each in run.series))
+    variants: Json = {}
+    for chain in chosen:
+        for name in names:
+            unit = feature(name).unit
+            variants[f"{name_of(chain, chosen)}|{name}"] = {
+                "data": list(_lines(runs[chain], name)),
+                "layout": {
+                    "xaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
+                    "yaxis": {"title": {"text": escape(f"{name}, {unit}" if unit else name)}, "rangemode": "tozero"},
+                },
+            }
+    selectors = (tuple(name_of(chain, chosen) for chain in chosen), tuple(names))
+    left = f" ({len(chosen)} of {len(runs)} chains)" if len(chosen) < len(runs) else ""
+    return Figure(f"{anchor}-series", f"Sampled features over time{left}", simulated, selectors, variants)
+
+
+def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list[Chain]:
+    """Chains until the page has enough; the first one in any case."""
+    chosen: list[Chain] = []
+    total = 0
+    for chain in ranked:
+        total += sum(len(each.values) for run in runs[chain] for each in run.series)
+        if chosen and total > MOST_VALUES:
+            break
+        chosen.append(chain)
+    return chosen
+
+
+def _loads(runs: Sequence[ChainRun]) -> list[str]:
+    """What tells the runs of a chain apart: nothing, the volume, or all of the workload."""
+    volumes = [bandwidth(run.workload.volume_bps) for run in runs]
+    if len(runs) == 1:
+        return [""]
+    return volumes if len(set(volumes)) == len(runs) else [workload_words(run.workload) for run in runs]
+
+
+def _lines(runs: Sequence[ChainRun], name: str) -> Iterator[Json]:
+    """A colour for each owner, a dash for each workload."""
+    owners = list(dict.fromkeys(each.owner for run in runs for each in run.series))
+    loads = _loads(runs)
+    for number, run in enumerate(runs):
+        for each in run.series:
+            if each.feature == name:
+                text = escape(", ".join(filter(None, (each.owner, loads[number]))))
+                yield {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": text,
+                    "x": list(range(1, len(each.values) + 1)),
+                    "y": [None if value is None else float(f"{value:.5g}") for value in each.values],
+                    "hovertemplate": f"{text}, second %{{x}}: %{{y:.4~g}}<extra></extra>",
+                    "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
+                    "marker": {"size": 4},
+                    "meta": {"colour": owners.index(each.owner)},
+                }

@@ -1,0 +1,172 @@
+"""Figures of papers: that they are those that are printed, and what of one's own is laid beside them."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils.cli import make_app
+from csit_utils.dataset.papers import paper, paper_names
+from csit_utils.report.characterized import views
+from csit_utils.report.pages import profiles, sizings
+from csit_utils.report.published import Section, sections
+from csit_utils.report.rendered import Rendered, render
+from csit_utils.report.shown import Page
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.behaviour import ChainStudy
+from resources.libraries.python.model.cell import NfSize
+from resources.libraries.python.model.chains import Chain, Member, Mode, VnfSpec
+from resources.libraries.python.model.characterization import Characterization, Kind
+from resources.libraries.python.model.interference import NfType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.profiling.curves import BY_NAME
+from resources.libraries.python.profiling.using import value_at
+from tests.unit.behaviour.chain_runs import run, spec_of
+from tests.unit.csit_utils.characterized import sized, sweep_of, swept
+from tests.unit.csit_utils.characterized_pages import shown, words
+from tests.unit.csit_utils.studied import chain_studied, interfered, interference
+
+
+def beside(name: str, kind: Kind, *records: Characterization) -> Section:
+    (section,) = sections([paper(name)], kind, views(shown(*records).contents.characterizations))
+    return section
+
+
+def own(section: Section) -> dict[tuple[str, str], list[float]]:
+    return {(row.figure.subject, row.figure.condition): [each.value for each in row.own] for row in section.rows}
+
+
+def page_with(page: Page, name: str, *records: Characterization) -> Rendered:
+    all_of_it = shown(*records)
+    all_of_it.papers = (paper(name),)
+    found = render(page, all_of_it)
+    assert found is not None
+    return found
+
+
+def clearwater(generator: str = "scripts/reg-dereg.sh") -> Characterization:
+    """One size of the paper with another capacity, under calls of the paper's kind."""
+    record = sized()
+    assert record.sizing is not None
+    first = record.sizing.sizes[0].model_copy(update={"name": "bn1s-sp1s-hs1s", "capacity": 280.0})
+    workload = record.sizing.workload.model_copy(update={"generator": generator})
+    return record.model_copy(
+        update={"sizing": record.sizing.model_copy(update={"sizes": (first,), "workload": workload})}
+    )
+
+
+def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
+    assert paper_names() == ("nfv-vital", "zeng", "probius", "troia")
+    for name in paper_names():
+        found = paper(name)
+        assert found.figures and found.source
+        for figure in found.figures:
+            assert figure.kind in get_args(Kind) and figure.place
+            assert figure.value > 0 and (figure.unit or figure.value < 1)
+    with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; there are nfv-vital, zeng"):
+        paper("etsi")
+
+
+def test_printed_numbers_are_those_of_the_papers() -> None:
+    values = {name: {(row.match, row.condition): row.value for row in paper(name).figures} for name in paper_names()}
+    assert [values["nfv-vital"][f"bn1{s}-sp1{s}-hs1{s}", "reg-dereg"] for s in "sml"] == [350, 600, 1000]
+    means = [values["zeng"][name, ""] for name in ("I", "II", "III", "IV", "V")]
+    assert means == [0.8764, 0.4969, 0.6407, 0.6478, 0.6114]
+    # Table I prints rates: 955 to 615.88 and 169 to 103.99 Mbit/s.
+    assert values["zeng"]["III II", ""] == pytest.approx(615.88 / 955, abs=1e-4)
+    assert values["zeng"]["II III", ""] == pytest.approx(103.99 / 169, abs=1e-4)
+    assert min(means) == values["zeng"]["II", ""], "type II is the most sensitive"
+    assert values["probius"]["suricata inline", "virtio NIC"] == 489.2
+
+
+def test_published_functions_agree_with_each_other_as_the_paper_says() -> None:
+    adva, bonsai = paper("troia").profiles
+    for profile in (adva, bonsai):
+        for row in profile.metrics:
+            for fit in (row.nonsat, row.sat):
+                assert fit is not None and fit.formula == BY_NAME[fit.function].formula
+    for rate in (2.6, 3.0, 3.5):
+        through, loss = value_at(adva, Metric.THROUGHPUT, rate), value_at(adva, Metric.LOSS, rate)
+        assert through is not None and loss is not None
+        assert 100 * (1 - through / rate) == pytest.approx(loss, abs=0.7)
+    low = value_at(adva, Metric.DELAY, 1.0)
+    assert low == pytest.approx(0.272, abs=1e-3), "below one millisecond far from saturation"
+    jump = value_at(bonsai, Metric.DELAY, 1.0)
+    assert jump == pytest.approx(70.971 - 51.028)
+
+
+def test_capacities_are_laid_beside_those_of_the_same_size_and_calls() -> None:
+    section = beside("nfv-vital", "sizing", clearwater())
+    assert own(section)["bn1s-sp1s-hs1s", "reg-dereg"] == [280]
+    assert own(section)["bn1m-sp1m-hs1m", "reg-dereg"] == [] and own(section)["bn1s-sp1m-hs1m", "reg-invite"] == []
+    assert section.rows[0].change(section.rows[0].own[0]) == "\N{MINUS SIGN}20 %"
+    published, here = section.figures[0].variants["all"]["data"]
+    assert published["y"] == [350, 600, 1000, 600, 150] and here["y"] == [280]
+    assert here["x"] == ["bn1s-sp1s-hs1s<br>reg-dereg"]
+    other = beside("nfv-vital", "sizing", clearwater("requests.py"))
+    assert not any(own(other).values()) and other.figures == (), "other calls are no counterpart"
+
+
+def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
+    found = interference()
+    contenders = {one.name: one for one in found.spec.contenders}
+    types = {"gateway": NfType.GATEWAY, "monitor": NfType.MONITOR, "balancer": NfType.BALANCER}
+    spec = found.spec.model_copy(
+        update={"contenders": tuple(contenders[name].model_copy(update={"type": kind}) for name, kind in types.items())}
+    )
+    section = beside("zeng", "interference", interfered(found.model_copy(update={"spec": spec})))
+    values = own(section)
+    assert values["type I", ""] == [pytest.approx(found.sensitivity["gateway"])]
+    assert values["type II", ""] == [pytest.approx(found.sensitivity["monitor"])]
+    assert values["type III", ""] == [] and values["type II beside III", ""] == []
+
+
+def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_mode() -> None:
+    spec = spec_of(("ips", "ids"), volumes_bps=(1e8, 5e8))
+    vnfs = (
+        VnfSpec(name="ips", kind=NfKind.SURICATA),
+        VnfSpec(name="ids", kind=NfKind.SURICATA, mode=Mode.PASSIVE),
+    )
+    alone = {name: Chain(members=(Member(name=name, size=NfSize.ONE),)) for name in ("ips", "ids")}
+    runs = (
+        run(alone["ips"], 1e8, 1e8),
+        run(alone["ips"], 5e8, 2.5e8),
+        run(alone["ids"], 5e8, 4.5e8),
+        run(Chain(members=(alone["ips"].members[0], alone["ids"].members[0])), 5e8, 4.9e8),
+    )
+    study = ChainStudy(spec=spec.model_copy(update={"vnfs": vnfs}), chains=3, runs=runs)
+    values = own(beside("probius", "chain_study", chain_studied(study)))
+    assert values["Suricata-IPS", "virtio NIC"] == [250]
+    assert values["Suricata-IDS", "virtio NIC"] == [450]
+    assert values["Snort-IDS", "virtio NIC"] == [] and values["NAT", "virtio NIC"] == []
+
+
+def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kind() -> None:
+    router = swept("Router", sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5))
+    section = beside("troia", "sweep", router)
+    assert router.profile is not None and router.profile.break_point is not None
+    assert own(section)["virtual router", "ADVA testbed"] == [router.profile.break_point.rate]
+    assert own(section)["virtual firewall", "ADVA testbed"] == []
+    names = [trace["name"] for trace in section.figures[1].variants["loss"]["data"]]
+    assert names == ["published: router, ADVA testbed", "published: router, BONSAI testbed", "router, 64B, 1c"]
+    page = page_with(profiles.PAGE, "troia", router)
+    assert {figure.identity for figure in page.figures} >= {"published-troia-sweep", "published-troia-functions"}
+
+
+def test_a_page_has_published_figures_only_where_they_are_asked_for() -> None:
+    text = words(page_with(sizings.PAGE, "nfv-vital", clearwater()))
+    assert "Published by NFV-VITAL and found here" in text
+    assert re.search(r"bn1s-sp1s-hs1s reg-dereg capacity 350 calls/s .* 280 calls/s .20 %", text)
+    assert "Published by" not in words(page_with(sizings.PAGE, "zeng", clearwater()))
+
+
+def test_an_unknown_set_is_refused_with_the_names_of_all(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="no reference set 'etsi'; there is fdio-2019, nfv-vital, zeng, probius, troia"
+    ):
+        CliRunner().invoke(
+            make_app(["report"]), ["report", str(tmp_path), "--reference", "etsi"], catch_exceptions=False
+        )

@@ -1,0 +1,120 @@
+"""Pictures that lay profiles and chains beside each other: which values are drawn."""
+
+from typing import Any
+
+import pytest
+
+from csit_utils.report.chain_parts import Alone, delays_figure, parts_figure
+from csit_utils.report.pages import chains, profiles
+from csit_utils.report.rendered import Rendered
+from csit_utils.report.sweep_functions import below
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.model.sweep import Sweep
+from resources.libraries.python.profiling.using import value_at
+from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
+from tests.unit.csit_utils.characterized_pages import made
+
+ROUTER = sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5)
+ONE = sweep_of("firewall", FIREWALL)
+GBPS = 512e-9
+"""Of one packet per second of 64 bytes."""
+
+
+def figures(page: Rendered) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Traces by the end of a figure's identity and by variant."""
+    return {
+        figure.identity: {key: variant["data"] for key, variant in figure.variants.items()} for figure in page.figures
+    }
+
+
+def path_of(delay_s: float) -> Sweep:
+    """The service without any VNF: no packet is lost, and each takes the same time."""
+    base = sweep_of("path", FIREWALL)
+    points = tuple(
+        point.model_copy(update={"delay_s": delay_s, "cpu": {}, "output_pps": point.input_pps, "loss_ratio": 0.0})
+        for point in base.points
+    )
+    return base.model_copy(update={"vnfs": (), "points": points})
+
+
+def chain_of(record: Characterization) -> Sweep:
+    assert record.sweep is not None
+    return record.sweep
+
+
+def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> None:
+    found = figures(made(profiles.PAGE, *one_of_each()))["sweeps-1-functions"]["throughput"]
+    lines = [trace for trace in found if trace["mode"] == "lines"]
+    assert [line["name"] for line in lines] == ["firewall, 64B, 1c", "firewall, 512B, 1c", "firewall, 64B, 2c"]
+    profile = profiled(sweep_of("firewall", FIREWALL, capacity_pps=2e5))
+    first = lines[1]
+    for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
+        expected = value_at(profile, Metric.THROUGHPUT, rate / 8)
+        assert expected is not None
+        assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
+    (saturated,) = (trace["x"] for trace in found if trace["mode"] == "markers" and trace["name"] == lines[2]["name"]
+                    and len(trace["x"]) == 1)  # fmt: skip
+    two = one_of_each()[2].profile
+    assert two is not None and two.break_point is not None
+    assert saturated == [pytest.approx(two.break_point.rate)]
+    assert {trace["meta"]["facets"]["frame"] for trace in found} == {"64B", "512B"}
+
+
+def test_below_saturation_only_loads_below_it_are_drawn() -> None:
+    found = figures(made(profiles.PAGE, *one_of_each()))["sweeps-1-delays"]
+    one = profiled(ONE).break_point
+    assert one is not None
+    (line,) = (trace for trace in found["below saturation"] if trace["name"] == "firewall, 64B, 2c")
+    assert max(line["y"]) < 0.1, "in milliseconds; saturated loads have 2"
+    assert [place.rate for place in below(profiled(ONE), ONE, 0.5)] == [
+        pytest.approx(point.input_pps * GBPS) for point in ONE.points if point.input_pps * GBPS < 0.5 * one.rate
+    ]
+    assert len(below(None, ONE, 1.0)) == len(ONE.points), "what never saturates is below everywhere"
+
+
+def test_profiles_of_one_service_only_are_not_laid_beside_anything() -> None:
+    page = made(profiles.PAGE, swept("Firewall", ONE))
+    assert not [figure for figure in page.figures if "functions" in figure.identity or "delays" in figure.identity]
+
+
+def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
+    found = figures(made(chains.PAGE, *one_of_each()))
+    (traces,) = (each["all"] for name, each in found.items() if name.endswith("-parts"))
+    assert [(trace["name"], trace.get("yaxis", "y")) for trace in traces] == [
+        (name, axis) for axis in ("y", "y2", "y3") for name in ("the chain", "router alone", "firewall alone")
+    ]
+    chain = chain_of(chained())
+    assert traces[0]["x"] == [pytest.approx(point.input_pps * GBPS) for point in chain.points]
+    assert traces[1]["y"] == [pytest.approx(point.output_pps * GBPS) for point in ROUTER.points]
+    assert max(traces[6]["y"]) == pytest.approx(100 * max(point.loss_ratio or 0 for point in chain.points), rel=1e-4)
+
+
+def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture() -> None:
+    record = chained()
+    only = parts_figure("a", record, Alone({"firewall": ONE}))
+    assert only is not None
+    assert [trace["name"] for trace in only.variants["all"]["data"][:2]] == ["the chain", "firewall alone"]
+    assert parts_figure("a", record, Alone()) is None
+    assert delays_figure("a", record, Alone({"firewall": ONE})) is None, "delays add up of all parts only"
+
+
+def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
+    record = chained()
+    figure = delays_figure("a", record, Alone({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
+    assert figure is not None
+    path, router, firewall, measured = figure.variants["below saturation"]["data"]
+    names = ["path without VNFs", "nf-1-1 (router)", "nf-1-2 (firewall)", "the chain, measured"]
+    assert [trace["name"] for trace in (path, router, firewall, measured)] == names
+    assert set(path["y"]) == {0.02}
+    at = 2
+    rate_pps = chain_of(record).points[at].input_pps
+    # Alone a VNF takes 50 us and 20 us more as its CPU fills: the path's 20 us come off.
+    assert router["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 4e5 - 0.02, abs=2e-3)
+    assert firewall["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 2e5 - 0.02, abs=2e-3)
+    plain = delays_figure("a", record, Alone({"router": ROUTER, "firewall": ONE}))
+    assert plain is not None
+    whole = plain.variants["below saturation"]["data"][0]["y"][at]
+    assert whole == pytest.approx(router["y"][at] + 0.02, abs=1e-6), "without a path each has all of its delay"
+    assert len(figure.variants["below half of it"]["data"][0]["x"]) < len(path["x"])

@@ -1,0 +1,121 @@
+"""Pictures of sizings over time and side by side: what is drawn of which records."""
+
+from collections.abc import Mapping
+
+from csit_utils.report.characterized import views
+from csit_utils.report.figures import Figure
+from csit_utils.report.pages import sizings
+from csit_utils.report.panels import Panel, stacked
+from csit_utils.report.sizing_comparison import sizing_comparisons
+from csit_utils.report.sizing_traces import traces_figure
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.sizing import Servers
+from tests.unit.csit_utils.characterized import sized, traced
+from tests.unit.csit_utils.characterized_pages import made, shown
+
+
+def over_time(record: Characterization) -> Figure | None:
+    assert record.sizing is not None
+    return traces_figure("a", record, record.sizing)
+
+
+def changed(record: Characterization, name: str, **parts: Mapping[str, object]) -> Characterization:
+    """The same sizing under another name, with other parts of its deployment or workload."""
+    assert record.sizing is not None
+    update = {part: getattr(record.sizing, part).model_copy(update=keys) for part, keys in parts.items()}
+    more = {"test_name": name, "test_id": name, "sizing": record.sizing.model_copy(update=update)}
+    return record.model_copy(update=more)
+
+
+def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
+    figure = over_time(traced(sized()))
+    assert figure is not None and list(figure.variants) == ["fr1s-ba1s"]
+    variant = figure.variants["fr1s-ba1s"]
+    by_name = {trace["name"]: trace for trace in variant["data"]}
+    assert list(by_name) == ["offered load", "indicator", "front-1", "back-1"]
+    # 4 s for each load, and a gap that no line crosses.
+    assert by_name["indicator"]["y"] == [100, 90, 100, 100, None, 300, 290, 300, 300, None, 300, 290, 300, 300]
+    assert by_name["indicator"]["x"][:6] == [1, 2, 3, 4, None, 5.24]
+    assert by_name["offered load"]["y"] == [100, 100, None, 300, 300, None, 500, 500]
+    assert by_name["front-1"]["y"][:5] == [10, 10, 10, None, None], "in percent; what was not read is a gap"
+    assert (by_name["indicator"].get("yaxis", "y"), by_name["front-1"]["yaxis"]) == ("y", "y2")
+    layout = variant["layout"]
+    assert [mark["text"] for mark in layout["annotations"]] == [
+        "100 calls/s",
+        "300 calls/s, capacity",
+        "500 calls/s, overload",
+    ]
+    assert layout["xaxis"]["ticktext"][:3] == ["0", "2", "4"] and layout["xaxis"]["tickvals"][3] == 4.24
+    assert layout["xaxis"]["anchor"] == "y2"
+
+
+def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
+    record = traced(sized())
+    assert record.sizing is not None
+    first = record.sizing.sizes[0]
+    silent = tuple(
+        row if row.trace is None else row.model_copy(update={"trace": row.trace.model_copy(update={"indicators": ()})})
+        for row in first.offered
+    )
+    sizes = (first.model_copy(update={"offered": silent}), *record.sizing.sizes[1:])
+    bare = record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+    figure = over_time(bare)
+    assert figure is not None
+    variant = figure.variants["fr1s-ba1s"]
+    assert [trace["name"] for trace in variant["data"]] == ["front-1", "back-1"]
+    assert "yaxis2" not in variant["layout"] and variant["layout"]["yaxis"]["domain"] == [0, 1]
+
+
+def test_records_without_seconds_have_no_such_picture() -> None:
+    assert over_time(sized()) is None
+    assert not [figure for figure in made(sizings.PAGE, sized()).figures if figure.identity.endswith("-traces")]
+
+
+def test_pinned_and_unpinned_stand_in_one_plot_by_what_differs() -> None:
+    pinned = changed(sized(), "Pinned", deployment={"servers": Servers(core_pinning=True)})
+    (figure,) = sizing_comparisons(views(shown(sized(), pinned).contents.characterizations))
+    names = {trace["name"]: trace for trace in figure.variants["indicator"]["data"]}
+    assert list(names) == [
+        "fr1s-ba1s, not pinned",
+        "fr1m-ba1s, not pinned",
+        "fr1s-ba1s, pinned",
+        "fr1m-ba1s, pinned",
+    ], "a size without any load is left out"
+    one, other = names["fr1s-ba1s, not pinned"], names["fr1s-ba1s, pinned"]
+    assert one["meta"]["colour"] == other["meta"]["colour"] and one["line"]["dash"] != other["line"]["dash"]
+    assert one["y"] == [100, 200, 300, 300, 300]
+    shares = {trace["name"]: trace["y"] for trace in figure.variants["share of the load"]["data"]}
+    assert shares["fr1s-ba1s, pinned"] == [100, 100, 100, 75, 60]
+    assert made(sizings.PAGE, sized(), pinned).figures[0].identity == "sizings-1"
+
+
+def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_apart() -> None:
+    other = changed(sized(), "Malicious", workload={"generator": "scripts/malicious-50.sh"})
+    apart = changed(sized(), "Packets", workload={"unit": "kpps"})
+    found = sizing_comparisons(views(shown(sized(), other, apart).contents.characterizations))
+    assert len(found) == 1
+    names = [trace["name"] for trace in found[0].variants["indicator"]["data"]]
+    assert names[0] == "fr1s-ba1s, load" and names[2] == "fr1s-ba1s, malicious-50"
+    twin = changed(sized(), "Once More", workload={"repeat": 3})
+    (figure,) = sizing_comparisons(views(shown(sized(), twin).contents.characterizations))
+    assert figure.variants["indicator"]["data"][2]["name"] == "fr1s-ba1s, Once More", "nothing else tells them apart"
+
+
+def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:
+    def line(name: str, *values: float | None) -> dict[str, object]:
+        return {"name": name, "x": list(range(len(values))), "y": list(values)}
+
+    panels = (
+        Panel({"title": "throughput"}, [line("alone", 1.0), line("chain", 2.0)]),
+        Panel({"title": "delay"}, [line("alone", None), line("chain", None)]),
+        Panel({"title": "loss"}, [line("alone", None), line("chain", 0.0)]),
+    )
+    variant = stacked(panels, {"title": "rate"})
+    assert [(trace["name"], trace.get("yaxis"), trace["showlegend"]) for trace in variant["data"]] == [
+        ("alone", None, True),
+        ("chain", None, True),
+        ("chain", "y2", False),
+    ]
+    layout = variant["layout"]
+    assert layout["yaxis2"]["title"] == "loss" and "yaxis3" not in layout
+    assert layout["yaxis"]["domain"][0] > layout["yaxis2"]["domain"][1] and layout["yaxis2"]["domain"][0] == 0
