@@ -63,7 +63,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
             "simulated": item.record.simulated,
             "rank": rank,
             "chain": suspect.chain.name,
-            "sizes": [member.size.value for member in suspect.chain.members],
+            "sizes": [member.size for member in suspect.chain.members],
             "mean_distance": suspect.mean_distance,
             "above_threshold": len(suspect.distances),
             "planted": suspect.planted,

@@ -24,7 +24,8 @@ from resources.libraries.python.keywords.choices import (
     resumed,
     suite_choice,
 )
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED

@@ -6,10 +6,11 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Frame, NfSize, misfit
+from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.chains import VnfName
 from resources.libraries.python.model.function import Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 
 
 class NfType(StrEnum):
