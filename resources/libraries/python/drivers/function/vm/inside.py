@@ -7,7 +7,7 @@ from typing import Protocol
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import command_line
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.plan import NfPlan, Plan, Port
 
 
@@ -49,6 +49,9 @@ class Inside(Protocol):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Of interfaces that only the guests see."""
+
+    def processed(self) -> Mapping[str, Processed]:
+        """What NFs have done that do not just forward, by name."""
 
     def facts(self) -> Mapping[str, str]:
         """About what runs in them."""
@@ -106,6 +109,10 @@ class Router:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """None: nobody outside of the guest knows them."""
+        return {}
+
+    def processed(self) -> Mapping[str, Processed]:
+        """None: they forward."""
         return {}
 
     def facts(self) -> Mapping[str, str]:
