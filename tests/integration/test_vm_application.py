@@ -27,6 +27,7 @@ from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.names import GENERATOR
@@ -42,8 +43,8 @@ REFUSED_SENDER = "198.18.0.1"
 """In the rules of every firewall."""
 
 
-def plan_of(*kinds: NfKind) -> Plan:
-    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
+def plan_of(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Plan:
+    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, nf_sizes=(size,))
     return make_plan(TOPOLOGY, cell, discover())
 
 
@@ -145,6 +146,16 @@ def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  #
         done = guests.processed()
         assert {name: row.packets for name, row in done.items()} == {f"nf-1-{node}": FRAMES for node in (1, 2, 3)}
         assert inside.looked_up("nf-1-1") == FRAMES
+        assert guests.problems() == ()
+
+
+def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of(NfKind.QEMU_FIREWALL, size=NfSize.of(3))
+    with deployed(plan, machine) as (fabric, guests, inside):
+        assert len(tasks_on(plan, fabric)["nf-1-1"].vcpus()) == len(plan.cores.cpus("nf-1-1")) >= 3
+        for number, flow in enumerate(plan.flows, 1):
+            arrive(fabric, flow)
+            assert inside.looked_up("nf-1-1") == number * FRAMES
         assert guests.problems() == ()
 
 

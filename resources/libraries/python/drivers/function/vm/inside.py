@@ -99,9 +99,21 @@ class Router:
         return ()
 
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
-        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time."""
-        for guest in guests.values():
-            guest.make_realtime(emulator=emulator)
+        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time.
+
+        Not where vCPUs of a guest share a CPU: one that waits for another in real time would keep it from running.
+        """
+        for name, guest in guests.items():
+            cpus = self.cpus(name)
+            if len(set(cpus)) < len(cpus):
+                guest.favour(range(len(cpus)), emulator=emulator)
+            else:
+                guest.make_realtime(emulator=emulator, rests=self.rests(name))
+
+    def rests(self, name: str) -> bool:
+        """Whether a guest does nothing while there is no packet."""
+        del name
+        return True
 
     def receives(self, port: Port) -> Sequence[int]:
         """The vCPUs of the port's data threads."""

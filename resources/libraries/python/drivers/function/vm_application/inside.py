@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
-from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.inside import Router
 from resources.libraries.python.drivers.function.vm_application.applications import (
@@ -99,10 +98,9 @@ class Applications(Router):
         if each is not None and each.argv:
             yield PROGRAM, shlex.join((path_of(each.argv[0]) or each.argv[0], *each.argv[1:]))
 
-    def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
-        """They are ready when they are up; see `Guest.make_realtime`."""
-        for name, guest in guests.items():
-            guest.make_realtime(emulator=emulator, rests=name not in self._applications)
+    def rests(self, name: str) -> bool:
+        """An application may have work, and answers to questions are some."""
+        return name not in self._applications
 
     def processed(self) -> Mapping[str, Processed]:
         """Packets that each monitor got, and that it was too slow for; others forward, which their ports count.
