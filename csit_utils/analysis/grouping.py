@@ -1,5 +1,6 @@
 """What may be compared with what. Unlike things never share a matrix, a curve or a colour scale."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +22,11 @@ class Metric(StrEnum):
 
 RECEIVE_RATES = (Metric.MRR, Metric.ORR)
 """Means of several trials at one load; the others are bounds of a search."""
+
+
+def _cores_of(nf_size: str) -> list[float]:
+    """Data cores of each NF of a size such as `1c+0.5c`; empty where it is not known."""
+    return [float(cores) for cores in re.findall(r"(\d+(?:\.\d+)?)c", nf_size)]
 
 
 class Measure(StrEnum):
@@ -77,9 +83,9 @@ class Series:
         return self._order < other._order
 
     @property
-    def _order(self) -> tuple[System, str, str, int, str, str, str]:
+    def _order(self) -> tuple[System, str, list[float], int, str, str, str]:
         cores = -1 if self.vs_dtc is None else self.vs_dtc
-        return self.system, self.service_type, self.nf_size, cores, self.frame, self.profile, self.goals
+        return self.system, self.service_type, _cores_of(self.nf_size), cores, self.frame, self.profile, self.goals
 
     @property
     def name(self) -> str:

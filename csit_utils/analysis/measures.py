@@ -107,7 +107,7 @@ def _of_companies(item: Characterized, found: Interference, *, passed: bool) -> 
                 service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
                 nf_chains=1 + len(row.against),
                 nf_nodes=1,
-                nf_size=found.spec.size.value,
+                nf_size=str(found.spec.size),
                 frame=frame_text(found.spec.frame),
                 goals="interference",
             )

@@ -74,7 +74,7 @@ def _dropped(found: Chains) -> Iterator[Line]:
 
 def _chains(found: Chains) -> Iterator[Line]:
     for chain in found:
-        sizes = [member.size.value for member in chain.members]
+        sizes = [member.size for member in chain.members]
         memory = [member.memory_mib for member in chain.members]
         said = " ".join("-" if mib is None else f"{mib} MiB" for mib in memory)
         raw = {"object": "chain", "vnfs": list(chain.order), "sizes": sizes, "memory_mib": memory}

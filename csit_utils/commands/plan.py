@@ -38,7 +38,9 @@ def plan(
     topology: Annotated[Path | None, typer.Argument(help="Testbed file; default topologies/local.yaml.")] = None,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
     cells: Annotated[str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-10}.")] = DRAFT_GRID,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF; 1c+0.5c for a service of two.")] = "1c,0.5c",
+    nf_sizes: Annotated[
+        str, typer.Option(help="Data cores of an NF, 0.5c, 1c, 2c, 3c …; 1c+0.5c for a service of two.")
+    ] = "1c,0.5c",
     nf_kinds: Annotated[
         str, typer.Option(help="Kinds of NF, such as linux_router+testpmd; empty: the testbed's.")
     ] = "",

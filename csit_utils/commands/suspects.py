@@ -65,7 +65,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
             "simulated": item.record.simulated,
             "rank": rank,
             "chain": suspect.chain.name,
-            "sizes": [member.size.value for member in suspect.chain.members],
+            "sizes": [member.size for member in suspect.chain.members],
             "rules": list(suspect.rules),
             "mean_distance": suspect.mean_distance,
             "threshold": suspect.threshold,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.matrix import core_usage
 
 
@@ -39,7 +40,7 @@ def place_of(tags: Sequence[str]) -> Place:
         "service_type": service.value,
         "nf_chains": chains,
         "nf_nodes": nodes,
-        "nf_size": size.value if size else None,
+        "nf_size": str(size) if size else None,
         "vs_dtc": vs_dtc,
     }
     nf_cores = size.cores * chains * nodes if size else None
@@ -64,7 +65,10 @@ def _nf_size(tags: set[str]) -> NfSize | None:
     layout = _matched(tags, r"(\d{1,3})T(\d{1,3})C")
     if threads is None or (layout is not None and int(layout[1]) != 2 * int(layout[2])):
         return None
-    return {1: NfSize.HALF, 2: NfSize.ONE, 4: NfSize.TWO}.get(int(threads[1]))
+    count = int(threads[1])
+    if count % 2 == 0:
+        return NfSize.of(count / 2) if count else None
+    return NfSize.HALF if count == 1 else None
 
 
 def _matched(tags: set[str], pattern: str) -> re.Match[str] | None:

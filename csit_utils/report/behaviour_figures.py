@@ -76,7 +76,7 @@ def name_of(chain: Chain, among: Sequence[Chain]) -> str:
 def sizes_words(chain: Chain) -> str:
     """`1c+2c`, `1c 256 MiB+2c`."""
     return "+".join(
-        member.size.value if member.memory_mib is None else f"{member.size.value} {member.memory_mib} MiB"
+        member.size if member.memory_mib is None else f"{member.size} {member.memory_mib} MiB"
         for member in chain.members
     )
 

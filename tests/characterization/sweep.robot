@@ -3,7 +3,7 @@ Documentation       Network functions alone, under loads from the lowest to well
 ...                 throughput, loss, delay and CPU every second, the load that saturates them, and functions of the
 ...                 input rate.
 ...
-...                 Flavors are data cores (1c, 2c). A flavor that does not fit on the testbed is skipped.
+...                 Flavors are data cores (1c, 2c, 3c and so on). A flavor that does not fit on the testbed is skipped.
 Resource            ../../resources/libraries/robot/characterization.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed
@@ -21,6 +21,10 @@ Firewall
 Firewall With 2 Cores
     [Tags]    FIREWALL    2C
     firewall-2c    ${FIREWALL}    2c    ${FRAME}
+
+Firewall With 3 Cores
+    [Tags]    FIREWALL    3C
+    firewall-3c    ${FIREWALL}    3c    ${FRAME}
 
 Firewall With 512B
     [Tags]    FIREWALL    1C    512B

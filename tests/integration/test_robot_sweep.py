@@ -59,10 +59,10 @@ def truth_gbps(record: Characterization) -> float:
 def test_every_test_is_a_record_that_says_simulated_and_fits_the_schema(
     output: Path, records: dict[str, Characterization]
 ) -> None:
-    assert len(records) == 11
+    assert len(records) == 12
     assert all(record.simulated and record.passed and record.world == "sim" for record in records.values())
     files = [path.read_text(encoding="utf-8") for path in (output / "results").glob("*.json")]
-    assert len(files) == 11
+    assert len(files) == 12
     validator = jsonschema.Draft202012Validator(characterization_schema())
     for text in files:
         validator.validate(json.loads(text))
@@ -74,7 +74,7 @@ def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, Ch
     profiled = [
         record for record in records.values() if record.profile is not None and record.test_name != "Path Alone"
     ]
-    assert len(profiled) == 8
+    assert len(profiled) == 9
     for record in profiled:
         assert record.profile is not None
         assert record.sweep is not None

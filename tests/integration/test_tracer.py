@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,13 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.behaviour.classes import Workflow, portions
 from resources.libraries.python.drivers.host.ownership import MachineLock
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.drivers.tracer import tracefs
 from resources.libraries.python.drivers.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.tracer.events import KVM_CORE
 from resources.libraries.python.errors import NotReady, Unsupported
+from resources.libraries.python.model.behaviour import StateGraph
 from resources.libraries.python.planning.names import GENERATOR
+from tests.integration.kvm_program import BUSY_S
+from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
 
 pytestmark = pytest.mark.root
@@ -138,6 +143,115 @@ def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
     assert seen & {"kvm_entry", "kvm_exit", "kvm_emulate_insn", "kvm_userspace_exit"}
     assert not [name for name in seen if not name.startswith(("kvm_", "sched_"))]
     assert "virtual machines by" in tracer.facts()["events"]
+
+
+@contextmanager
+def small_machine(cycles: int) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs a virtual machine of its own, ready and waiting to be told to begin."""
+    with tracefs.opened() as root:
+        if not set(KVM_CORE) <= tracefs.events(root):
+            pytest.skip("this kernel has no events of kvm")
+    argv = [sys.executable, "-m", "tests.integration.kvm_program", str(cycles)]
+    with subprocess.Popen(
+        argv, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() != "ready\n":
+                assert process.stderr is not None
+                pytest.skip(f"no virtual machine can be made here: {process.stderr.read().splitlines()[-1]}")
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    """Let a small machine go on."""
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def seen(graph: StateGraph) -> Counter[str]:
+    """How often each vertex came after another one."""
+    found: Counter[str] = Counter()
+    for edge in graph.edges:
+        found[edge.after] += edge.count
+    return found
+
+
+def spent(graph: StateGraph, *before: str) -> float:
+    """Seconds after vertices that begin with these words."""
+    return sum(edge.seconds for edge in graph.edges if edge.before.startswith(before))
+
+
+def test_every_exit_of_a_virtual_machine_is_in_its_graph_with_the_time_after_it(own: MachineLock) -> None:
+    cycles = 300
+    with small_machine(cycles) as process:
+        tracer = KernelTracer(lambda: {"vm": [process.pid]}, own, guests=["vm"], window_s=1.0, period_s=1.0)
+        tracer.start()
+        try:
+            time.sleep(0.2)  # enabling events takes a few milliseconds, and nothing tells when it is done
+            tell(process)
+            assert process.stdout is not None
+            did = json.loads(process.stdout.readline())
+            time.sleep(0.1)
+        finally:
+            (graph,) = tracer.stop()
+    assert (did["io"], did["hlt"]) == (cycles, cycles)
+    assert (graph.source, graph.lost) == ("kvm", 0)
+    count = seen(graph)
+    assert count["kvm_userspace_exit:IO"] == count["kvm_userspace_exit:HLT"] == count["kvm_pio:write"] == cycles
+    assert count["kvm_fpu:load"] == count["kvm_fpu:unload"] >= 2 * cycles, "each run begins and ends"
+    entered = sum(number for vertex, number in count.items() if vertex.startswith("kvm_exit"))
+    # Hardware leaves the guest twice a cycle. Where KVM emulates real mode, a cycle is three instructions of it.
+    if entered:
+        assert entered >= 2 * cycles
+        assert abs(count["kvm_entry"] - entered) <= 1
+    else:
+        assert count["kvm_emulate_insn"] == 3 * cycles - 1, "the first cycle does not begin with the jump"
+    # What the program measured lies between the event of an exit and the first one of the next run; whenever other
+    # threads had the CPU in between, their time follows an event of the scheduler.
+    away_s, others_s = spent(graph, "kvm_userspace_exit:IO"), spent(graph, "sched_")
+    assert 0 < away_s < did["away_s"] + cycles * 0.001
+    assert away_s + others_s > did["away_s"] >= cycles * BUSY_S
+    in_kvm = spent(graph, "kvm_") - spent(graph, "kvm_userspace_exit")
+    assert 0 < in_kvm < did["running_s"] + cycles * 0.001
+    shares = {row.workflow: row for row in portions(graph)}
+    assert shares[Workflow.IO].count_per_s * graph.traced_s >= 2 * cycles
+    assert shares[Workflow.IO].time_ratio > 0
+
+
+def test_a_virtual_machine_that_is_killed_in_the_middle_keeps_its_graph_until_then(own: MachineLock) -> None:
+    with small_machine(10**9) as ends_early, small_machine(100) as other:
+        tracer = KernelTracer(
+            lambda: {"killed": [ends_early.pid], "other": [other.pid]},
+            own,
+            guests=["killed", "other"],
+            window_s=1.0,
+            period_s=1.0,
+        )
+        tracer.start()
+        try:
+            time.sleep(0.2)
+            tell(ends_early)
+            time.sleep(0.3)
+            ends_early.kill()
+            ends_early.wait()
+            tell(other)
+            assert other.stdout is not None
+            json.loads(other.stdout.readline())
+            time.sleep(0.1)
+        finally:
+            graphs = {graph.owner: graph for graph in tracer.stop()}
+    assert not traced_by(os.getpid())
+    count = seen(graphs["killed"])
+    assert count["kvm_userspace_exit:IO"] > 10
+    assert 0 <= count["kvm_userspace_exit:IO"] - count["kvm_userspace_exit:HLT"] <= 1
+    (end,) = [vertex for vertex in count if vertex.startswith(("sched_switch:out:X", "sched_switch:out:Z"))]
+    assert count[end] == 1
+    assert not [edge for edge in graphs["killed"].edges if edge.before == end], "nothing follows a thread's end"
+    assert seen(graphs["other"])["kvm_userspace_exit:IO"] == 100
 
 
 def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_paused(own: MachineLock) -> None:

@@ -9,9 +9,10 @@ from csit_utils.bench.nights.story import Condition, Story
 from resources.libraries.python.deployment.experiment import Experiment
 from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.errors import NoTraffic
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Result
 from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from resources.libraries.python.model.behaviour import ChainRun, Edge, Series, StateGraph
-from resources.libraries.python.model.cell import Frame, FramePart, NfSize
+from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Member, VnfSpec, Workload
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
 

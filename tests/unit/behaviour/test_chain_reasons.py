@@ -8,8 +8,8 @@ import pytest
 from resources.libraries.python.behaviour.classes import portions
 from resources.libraries.python.behaviour.reasons import Dropped, Evidence, reasons
 from resources.libraries.python.model.behaviour import Deviation, StateGraph
-from resources.libraries.python.model.cell import NfSize
 from resources.libraries.python.model.chains import Member
+from resources.libraries.python.model.nf_size import NfSize
 from tests.unit.behaviour.chain_runs import graph, workload
 
 NAT = Member(name="nat", size=NfSize.ONE)

@@ -6,9 +6,10 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
     Affinity,

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.profile import Profile
 from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.model.sweep import Bursts, Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf

@@ -19,8 +19,9 @@ from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from csit_utils.dataset.testrows import frame_text
 from csit_utils.report.shown import Shown
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.cell import NfSize, ServiceType, TestType
+from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
 from tests.unit.csit_utils.builders import (
     IMIX,

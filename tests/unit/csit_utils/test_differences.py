@@ -8,8 +8,9 @@ from csit_utils.analysis.differences import (
     plan_differences,
     profile_differences,
 )
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER, profile
 from tests.unit.csit_utils.builders import ENVIRONMENT

@@ -13,7 +13,8 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.load import load
 from csit_utils.dataset.refused import refused_cells
-from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Result
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain

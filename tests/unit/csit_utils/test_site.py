@@ -17,7 +17,8 @@ from csit_utils.report.links import cell_anchor
 from csit_utils.report.shown import Details, Shown
 from csit_utils.report.site import single_file, write_site
 from csit_utils.report.speedup import Limits, speedup_figure
-from resources.libraries.python.model.cell import NfSize, ServiceType
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Result
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.test_analysis import dataset_of, plain

@@ -44,11 +44,11 @@ def placeholders(suites: int) -> running.TestSuite:
 
 
 def test_frames_sizes_and_cells_that_tags_name_are_offered() -> None:
-    found = selection(["2c AND imix AND 3R5C", "4C AND 64b AND nf_0.5c NOT 9000B"])
+    found = selection(["2c AND imix AND 3R5C", "4C AND 64b AND nf_0.5cORNF_12C NOT 9000B"])
     assert [frame.name for frame in found.frames] == ["IMIX", "64B"]
     assert found.vs_dtcs == (2, 4)
     assert found.points == ((3, 5),)
-    assert [sizes[0].value for sizes in found.nf_sizes] == ["0.5c"]
+    assert [sizes[0] for sizes in found.nf_sizes] == ["0.5c", "12c"]
 
 
 @pytest.mark.parametrize("include", [[], ["CSC"], ["*"], ["?C"], ["PERFTEST NOT IMIX"]])

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import NfSize
 from resources.libraries.python.model.chains import Mode
 from resources.libraries.python.model.load_chains import load_chains
 from resources.libraries.python.model.load_interference import load_interference
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.chains import generate
 
 SPECS = Path(__file__).parents[2] / "characterization" / "specs"

@@ -24,8 +24,14 @@ def test_the_default_is_the_drafts_grid() -> None:
 
 
 def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
-    cells = parse_selection(service_types="csc", cells="1x1-3", nf_sizes="1c,2c+0.5c").cells()
-    assert [(cell.nf_nodes, cell.size_name) for cell in cells] == [(1, "1c"), (2, "1c"), (3, "1c"), (2, "2c+0.5c")]
+    cells = parse_selection(service_types="csc", cells="1x1-3", nf_sizes="1C,2c+0.5c,3c").cells()
+    assert [(cell.nf_nodes, cell.size_name) for cell in cells] == [
+        (1, "1c"),
+        (2, "1c"),
+        (3, "1c"),
+        (2, "2c+0.5c"),
+        *((nodes, "3c") for nodes in (1, 2, 3)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,7 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
         ("cells", "0x1", "count from 1"),
         ("cells", "3-1x1", "runs backwards"),
         ("cells", "", "no cells"),
-        ("nf_sizes", "3c", "no NF size '3c'; there are 0.5c, 1c, 2c"),
+        ("nf_sizes", "1.5c", "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
         ("service_types", "CSX", "no service type 'CSX'; there are VSC, CSC, CSP"),
         ("vswitch", "3", "no vSwitch size '3'"),
         ("frames", "63B", "no frame size '63B'"),

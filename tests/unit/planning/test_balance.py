@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
+from tests.unit.nf_sizes import nf_sizes
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")
@@ -74,7 +76,7 @@ def test_oversubscribed_threads_per_cpu() -> None:
     kind=st.sampled_from(list(ServiceType)),
     chains=st.integers(1, 10),
     nodes=st.integers(1, 10),
-    size=st.sampled_from(list(NfSize)),
+    size=nf_sizes,
     vs_dtc=st.sampled_from([1, 2, 4]),
 )
 def test_it_says_what_the_wiring_does(kind: ServiceType, chains: int, nodes: int, size: NfSize, vs_dtc: int) -> None:

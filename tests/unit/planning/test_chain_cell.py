@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Fault, Member, Mode, VnfSpec, Workload
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 

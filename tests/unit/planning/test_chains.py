@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Frame, FramePart, NfSize
+from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.chains import ChainStudySpec, Fault, VnfSpec, Workload
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.chains import generate, why_not
 
 WORKLOAD = Workload(volume_bps=1e8, frame=Frame(name="512B", parts=(FramePart(frame_bytes=512),)))

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.cores import allocate, demand, refusal, sized_nfs
 from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
+from tests.unit.nf_sizes import nf_sizes
 
 GRID = (1, 2, 4, 6, 8, 10)
 SLIDES_1C = {
@@ -110,6 +112,9 @@ def test_csits_example_of_2_chains_of_2_comes_out(size: str, expected: list[list
         (cell(8, 2, vs_dtc=4), 30),
         (cell(10, 1, "2c"), 28),
         (cell(12, 1, "2c"), 33),
+        (cell(6, 1, "3c"), 24),
+        (cell(1, 3, "4c", "3c", "0.5c"), 13),
+        (cell(2, 1, "12c"), 28),
     ],
 )
 def test_demand_counts_every_core(asked: Cell, needs: int) -> None:
@@ -120,6 +125,13 @@ def test_nf_2c_is_refused_where_csits_check_lets_it_through() -> None:
     allocate(cell(10, 1, "2c"), socket_28(), 0, Sizes())  # 28 of 28: just fits
     with pytest.raises(PlanError, match=r"needs 33 cores on NUMA 0, 28 there"):
         allocate(cell(12, 1, "2c"), socket_28(), 0, Sizes())
+
+
+def test_cores_beyond_those_of_the_numa_node_are_refused_with_numbers() -> None:
+    allocate(cell(1, 2, "12c", "11c"), socket_28(), 0, Sizes(), generator_cores=1)
+    with pytest.raises(PlanError, match=r"NF-12c and vSwitch-1c needs 29 cores on NUMA 0, 28 there"):
+        allocate(cell(1, 2, "12c"), socket_28(), 0, Sizes(), generator_cores=1)
+    assert refusal(cell(1, 1, "25c"), socket_28(smt=False), 0, Sizes()) == "needs 29 cores on NUMA 0, 28 there"
 
 
 def test_half_a_core_is_refused_without_smt() -> None:
@@ -186,7 +198,7 @@ layouts = st.builds(
 cells = st.builds(
     lambda rows, sizes, vs_dtc: cell(rows, len(sizes), *sizes, vs_dtc=vs_dtc),
     rows=st.integers(1, 10),
-    sizes=st.lists(st.sampled_from(["0.5c", "1c", "2c"]), min_size=1, max_size=10),
+    sizes=st.lists(nf_sizes, min_size=1, max_size=10),
     vs_dtc=st.sampled_from([1, 2, 4]),
 )
 
@@ -223,6 +235,31 @@ def test_a_folded_placement_covers_every_thread_and_says_so(asked: Cell, machine
     assert cores.oversubscribed == (cores.cores_needed > cores.cores_there)
     for instance, number in product(range(1, asked.nf_chains + 1), range(1, asked.nf_nodes + 1)):
         assert cores.cpus(f"nf-{instance}-{number}")
+
+
+@settings(deadline=None)  # a busy machine is no error
+@given(asked=cells, machine=layouts, generator=st.integers(0, 2))
+def test_an_nf_has_all_threads_of_its_cores_and_a_main_thread_beside_them(
+    asked: Cell, machine: CpuLayout, generator: int
+) -> None:
+    node = machine.numa_nodes[0]
+    try:
+        cores = allocate(asked, machine, node, Sizes(), generator_cores=generator)
+    except PlanError:
+        return
+    smt = 2 if machine.smt else 1
+    core_of = {cpu: number for number, core in enumerate(machine.cores(node)) for cpu in core}
+    mains = []
+    for name, size in sized_nfs(asked, 1):
+        data = cores.cpus(name)
+        assert len(data) == size.cores * smt
+        if size != "0.5c":
+            whole = Counter(core_of[cpu] for cpu in data)
+            assert whole == dict.fromkeys(whole, smt) and len(whole) == size.cores
+        (main,) = cores.cpus(name, ThreadRole.MAIN)
+        mains.append(core_of[main])
+    assert len(set(mains)) == -(-asked.nf_count // 2)  # two to a core
+    assert demand(asked, Sizes(), generator).total == cores.cores_needed
 
 
 def without(machine: CpuLayout, offline: set[int]) -> CpuLayout:
@@ -310,7 +347,7 @@ def test_on_unequal_cores_no_cpu_has_two_data_threads_and_unequal_nfs_are_named(
         assert not {t.cpu for t in cores.threads if t.role is not ThreadRole.DATA} & beside_data
     warnings = " ".join(unequal(asked, cores))
     for size in set(asked.nf_sizes):
-        named = [name for name, its in sized_nfs(asked, 1) if its is size]
+        named = [name for name, its in sized_nfs(asked, 1) if its == size]
         counts = {len(cores.cpus(name)) for name in named}
         assert counts and 0 not in counts
         assert all((name in warnings.replace(",", "").split()) == (len(counts) > 1) for name in named)

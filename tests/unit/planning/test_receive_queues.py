@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nics import most_rx_queues
 from resources.libraries.python.model.plan import Link, Medium, Plan, Port
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.planning.plan import make_plan
+from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import Word, lab
 
 
@@ -84,7 +86,7 @@ def test_what_is_known_of_nics(model: str | None, driver: str | None, most: int)
 
 
 @pytest.mark.parametrize(
-    ("size", "vs_dtc", "count"), [("0.5c", 1, 1), ("1c", 1, 2), ("2c", 1, 2), ("1c", 2, 2), ("2c", 2, 4)]
+    ("size", "vs_dtc", "count"), [("0.5c", 1, 1), ("1c", 1, 2), ("2c", 1, 2), ("1c", 2, 2), ("2c", 2, 4), ("3c", 2, 4)]
 )
 def test_shared_memory_has_as_many_queues_as_the_end_with_fewer_threads(size: str, vs_dtc: int, count: int) -> None:
     plan = planned(lab(smt=True), size=size, vs_dtc=vs_dtc)
@@ -123,7 +125,7 @@ def ends(links: tuple[Link, ...]) -> list[tuple[Link, Port]]:
     kind=st.sampled_from(["CSC", "CSP", "VSC"]),
     rows=st.integers(1, 4),
     columns=st.integers(1, 4),
-    size=st.sampled_from(["0.5c", "1c", "2c"]),
+    size=nf_sizes,
     vs_dtc=st.sampled_from([1, 2, 4]),
     word=st.sampled_from(["link", "vlan", "mac"]),
     most=st.integers(1, 9),

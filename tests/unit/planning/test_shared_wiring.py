@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.settings import Sizes
@@ -25,6 +26,7 @@ from resources.libraries.python.planning.cores import demand
 from resources.libraries.python.planning.matrix import candidates, core_usage
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
 AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
@@ -40,7 +42,7 @@ def cells(draw: st.DrawFn) -> Cell:
         service_type=ServiceType.CSP,
         nf_chains=draw(st.integers(1, 6)),
         nf_nodes=nodes,
-        nf_sizes=tuple(draw(st.lists(st.sampled_from(NfSize), min_size=nodes, max_size=nodes))),
+        nf_sizes=tuple(draw(st.lists(nf_sizes, min_size=nodes, max_size=nodes))),
         nf_kinds=tuple(draw(st.lists(st.sampled_from(KINDS), min_size=nodes, max_size=nodes))),
         shared_nodes=tuple(sorted(draw(st.sets(st.integers(1, nodes))))),
     )
@@ -68,7 +70,7 @@ def test_every_nf_has_its_threads_once_and_the_demand_counts_them(cell: Cell) ->
     assert len(data) == sum(int(2 * size.cores) for size in sizes)  # two siblings to a core
     halves = sizes.count(NfSize.HALF)
     needs = demand(cell, Sizes(), 1)
-    assert needs.nf_data == sum(int(s.cores) for s in sizes if s is not NfSize.HALF) + ceil(halves / 2)
+    assert needs.nf_data == sum(int(s.cores) for s in sizes if s != "0.5c") + ceil(halves / 2)
     assert needs.nf_main == ceil(cell.nf_count / 2)
     assert core_usage(cell) == 1 + cell.vs_dtc + sum(size.cores + 0.5 for size in sizes)
     cpus = [t.cpu for t in plan.cores.threads if t.role is ThreadRole.DATA]

@@ -8,18 +8,20 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, Tap
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.balance import balance
 from resources.libraries.python.planning.cores import demand
 from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.planning.memory import PROGRAM_MB, need
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
@@ -32,7 +34,7 @@ def cells(draw: st.DrawFn) -> Cell:
     kind = draw(st.sampled_from([ServiceType.CSC, ServiceType.VSC, ServiceType.CSP]))
     nodes = draw(st.integers(1 if kind is ServiceType.VSC else 0, 5))
     positions = st.sampled_from([1, nodes + 1]) if kind.is_pipeline else st.integers(1, nodes + 1)
-    taps = st.builds(Tap, position=positions, kind=WATCHING, size=st.sampled_from(NfSize))
+    taps = st.builds(Tap, position=positions, kind=WATCHING, size=nf_sizes)
     return Cell(
         service_type=kind,
         nf_chains=draw(st.integers(1, 4)),

@@ -6,9 +6,10 @@ import pytest
 
 from resources.libraries.python.deployment.experiment import Experiment
 from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile

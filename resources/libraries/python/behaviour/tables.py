@@ -96,8 +96,7 @@ def _transitions(study: ChainStudy) -> Iterator[Row]:
 def _chain(chain: Chain) -> Row:
     """Its name, and what its VNFs have: `1c+2c 512MiB`."""
     sizes = [
-        f"{member.size.value}{'' if member.memory_mib is None else f' {member.memory_mib}MiB'}"
-        for member in chain.members
+        f"{member.size}{'' if member.memory_mib is None else f' {member.memory_mib}MiB'}" for member in chain.members
     ]
     return chain.name, "+".join(sizes)
 

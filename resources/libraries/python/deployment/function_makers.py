@@ -21,7 +21,9 @@ from resources.libraries.python.drivers.function.several import Several
 from resources.libraries.python.drivers.function.testpmd.driver import Testpmds
 from resources.libraries.python.drivers.function.testpmd.driver import missing as testpmd_missing
 from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.function.vm.inside import Inside
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.function.vm_application.inside import Applications
 from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
 from resources.libraries.python.drivers.function.vm_vpp.requirements import missing as vm_vpp_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
@@ -38,6 +40,13 @@ def _monitors(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan | TapPla
     return lambda node, site, row: Monitors(
         row, site.fabric, monitors(node.ngrep.patterns, node.suricata.rules)[kind], site.companions(kind)
     )
+
+
+def _inside(node: DutNode, site: Site, row: Sequence[NfPlan]) -> Inside | None:
+    """What runs in Linux guests; None where all of them only route."""
+    if all(function.kind.in_guest is None for function in row):
+        return None
+    return Applications(row, site.plan, node, lambda name: site.fabric.counters([name]))
 
 
 def _nginx(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunctions]:
@@ -58,7 +67,9 @@ _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunc
     NfKind.OPENVPN: lambda _, site, row: OpenVpns(
         row, site.fabric, site.companions("openvpn-left"), site.companions("openvpn-right")
     ),
-    NfKind.QEMU: lambda node, site, row: VirtualMachines(row, site.plan, site.fabric, site.lock, node.vm),
+    NfKind.QEMU: lambda node, site, row: VirtualMachines(
+        row, site.plan, site.fabric, site.lock, node.vm, inside=_inside(node, site, row)
+    ),
     NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
         row,
         site.plan,
@@ -131,8 +142,8 @@ def functions(node: DutNode, site: Site, row: Sequence[NfPlan], taps: Sequence[T
     for function in row:
         if function.kind in _WATCHING:
             watching.setdefault(function.kind, []).append(function)
-        elif function.kind in _FUNCTIONS:
-            inline.setdefault(function.kind, []).append(function)
+        elif (driver := NfKind.QEMU if function.kind.in_guest else function.kind) in _FUNCTIONS:
+            inline.setdefault(driver, []).append(function)
         else:
             raise Unsupported(f"machines have no driver for NFs of kind {function.kind}")
     for tap in taps:

@@ -97,8 +97,8 @@ class DensityLibrary(MeasuringLibrary):
     ) -> None:
         """Say what the test measures: a cell with its sizes, and a frame size.
 
-        ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c or 2c, or one size for
-        each NF such as 1c+0.5c.
+        ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c, 2c, 3c and so on, or one
+        size for each NF such as 1c+0.5c.
 
         | Describe Test | NDRPDR | CSC | 2 | 1 | 64B | 1c | 1 |
         """

@@ -33,7 +33,7 @@ DEFAULTS = {
 
 _NAMED_BY_TAGS = {
     "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
-    "NF_SIZES": (r"NF(0\.5|1|2)C", "{}c"),
+    "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C", "{}c"),
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
 }

@@ -25,7 +25,8 @@ from resources.libraries.python.keywords.choices import (
     suite_choice,
 )
 from resources.libraries.python.model.bounds import refuse_endless
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.selection import parse_kinds
 from resources.libraries.python.planning.estimate import estimate_s
 from resources.libraries.python.planning.rows import Refused, Rows, make_rows

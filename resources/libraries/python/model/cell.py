@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 
 
 class ServiceType(StrEnum):
@@ -35,19 +36,6 @@ class TestType(StrEnum):
     NDRPDR = "NDRPDR"
     MRR = "MRR"
     LATENCY = "LATENCY"
-
-
-class NfSize(StrEnum):
-    """Data-plane cores of one NF, as the draft writes them."""
-
-    HALF = "0.5c"
-    ONE = "1c"
-    TWO = "2c"
-
-    @property
-    def cores(self) -> float:
-        """Physical data cores (CSIT's nf_dtc)."""
-        return float(self.value[:-1])
 
 
 ALL_INSTANCES = 0

@@ -13,10 +13,11 @@ from resources.libraries.python.model.bounds import (
     MOST_NAMES,
     MOST_WORKLOADS,
 )
-from resources.libraries.python.model.cell import Frame, NfSize, misfit
+from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.sweep import Protocol
 
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]

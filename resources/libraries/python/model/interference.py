@@ -15,10 +15,11 @@ from resources.libraries.python.model.bounds import (
     MOST_REPETITIONS,
     MOST_TOGETHER,
 )
-from resources.libraries.python.model.cell import Frame, NfSize, misfit
+from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.chains import VnfName
 from resources.libraries.python.model.function import Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 
 
 class NfType(StrEnum):

@@ -37,6 +37,14 @@ class NfKind(StrEnum):
     """VPP that routes IPv4, in a container or as a plain process each."""
     QEMU_VPP = "qemu_vpp"
     """A virtual machine in which VPP routes IPv4."""
+    QEMU_FIREWALL = "qemu_firewall"
+    QEMU_NAT = "qemu_nat"
+    QEMU_GATEWAY = "qemu_gateway"
+    QEMU_TCPDUMP = "qemu_tcpdump"
+    QEMU_NETSNIFF = "qemu_netsniff"
+    QEMU_PKTSTAT = "qemu_pktstat"
+    QEMU_NGREP = "qemu_ngrep"
+    """Virtual machines whose Linux kernel routes and that run what `in_guest` says."""
     SIM = "sim"
 
     @property
@@ -52,7 +60,12 @@ class NfKind(StrEnum):
     @property
     def is_vm(self) -> bool:
         """Whether it is a virtual machine."""
-        return self in {NfKind.QEMU, NfKind.QEMU_VPP}
+        return self in {NfKind.QEMU, NfKind.QEMU_VPP} or self.in_guest is not None
+
+    @property
+    def in_guest(self) -> "NfKind | None":
+        """What a virtual machine runs, by the kind that does the same in a network namespace; None for other kinds."""
+        return _IN_GUESTS.get(self)
 
     @property
     def is_monitor(self) -> bool:
@@ -80,6 +93,17 @@ def are_vms(kinds: Collection[NfKind | None]) -> bool:
     return bool(kinds) and all(kind is not None and kind.is_vm for kind in kinds)
 
 
+_IN_GUESTS = {
+    NfKind.QEMU_FIREWALL: NfKind.LINUX_FIREWALL,
+    NfKind.QEMU_NAT: NfKind.LINUX_NAT,
+    NfKind.QEMU_GATEWAY: NfKind.LINUX_GATEWAY,
+    NfKind.QEMU_TCPDUMP: NfKind.TCPDUMP,
+    NfKind.QEMU_NETSNIFF: NfKind.NETSNIFF,
+    NfKind.QEMU_PKTSTAT: NfKind.PKTSTAT,
+    NfKind.QEMU_NGREP: NfKind.NGREP,
+}
+LINUX_GUESTS = (NfKind.QEMU, *_IN_GUESTS)
+"""What a testbed with Linux guests can run in them; the first only routes."""
 _MONITORS = frozenset({NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP, NfKind.SURICATA})
 _WATCHING = _MONITORS | {NfKind.PROCESS, NfKind.SIM}
 _WITH_PROGRAM = _WATCHING - {NfKind.SIM} | {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY, NfKind.OPENVPN}

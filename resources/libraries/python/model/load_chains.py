@@ -18,12 +18,12 @@ from resources.libraries.python.model.bounds import (
     MOST_NAMES,
     MOST_WORKLOADS,
 )
-from resources.libraries.python.model.cell import NfSize
 from resources.libraries.python.model.chains import ChainStudySpec, Fault, Mode, VnfName, VnfSpec, Workload
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.function import Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.sweep import Protocol
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]

@@ -9,7 +9,7 @@ from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import (
@@ -251,15 +251,22 @@ class DutNode(Frozen):
         }
         return tuple(key for key, simulated in parts.items() if simulated)
 
+    @property
+    def guests(self) -> tuple[NfKind, ...]:
+        """What an NF of a VSC can be; the first is the default. Linux guests run applications on request."""
+        if self.vms is NfKind.QEMU:
+            return LINUX_GUESTS
+        return () if self.vms is None else (self.vms,)
+
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
         """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it.
 
         Among containers of a snake there may be virtual machines, where they are asked for by name.
         """
         if service_type is ServiceType.VSC:
-            return self.vms if asked in (None, self.vms) else None
+            return self.vms if asked is None else asked if asked in self.guests else None
         if service_type is ServiceType.CSC and asked is not None and asked.is_vm:
-            return asked if asked is self.vms else None
+            return asked if asked in self.guests else None
         return self.containers[0] if asked is None else asked if asked in self.containers else None
 
     @property

@@ -7,10 +7,11 @@ from pydantic import Field
 
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.trial import Direction
 
 

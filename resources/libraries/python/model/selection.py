@@ -10,16 +10,17 @@ from pydantic import Field
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import refuse_endless
-from resources.libraries.python.model.cell import Cell, Frame, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.ranges import expand
 
 DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""
 
 
-Choice = TypeVar("Choice", ServiceType, NfSize, NfKind)
+Choice = TypeVar("Choice", ServiceType, NfKind)
 
 
 class Selection(Frozen):
@@ -69,7 +70,7 @@ def parse_selection(
     Args:
         service_types: Such as `CSC,CSP`.
         cells: Rows x columns, such as `1x1,1x2,2x1`, `{1,2,4}x{1-10}` or `1-3x2`.
-        nf_sizes: Such as `1c,0.5c`; `1c+0.5c` gives each NF of a two-NF service its own size.
+        nf_sizes: Such as `1c,0.5c,3c`; `1c+0.5c` gives each NF of a two-NF service its own size.
         vswitch: Physical data cores of the vSwitch, such as `1,2,4` (or `1c,2c,4c`).
         frames: Names of frame sizes, such as `64B,IMIX`.
         nf_kinds: Such as `linux_router,testpmd`; `linux_router+testpmd` gives each NF of a two-NF service its own kind;
@@ -115,7 +116,10 @@ def parse_sizes(word: str) -> tuple[NfSize, ...]:
     Raises:
         ConfigError: There is no such size.
     """
-    return tuple(_one_of(size, NfSize, "NF size") for size in word.split("+"))
+    try:
+        return tuple(NfSize(size.lower()) for size in word.split("+"))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _words(text: str) -> list[str]:

@@ -149,7 +149,7 @@ def unequal(cell: Cell, cores: CoreMap) -> tuple[str, ...]:
     for dut in range(1, len(cores.elsewhere) + 2):
         for name, size in sized_nfs(cell, dut):
             if threads := len(cores.cpus(name)):
-                by_size.setdefault(size.value, {}).setdefault(threads, []).append(name)
+                by_size.setdefault(size, {}).setdefault(threads, []).append(name)
     return tuple(
         f"NFs of {size} have different numbers of data threads: "
         + ", ".join(f"{count} on {' '.join(named)}" for count, named in sorted(counts.items(), reverse=True))
@@ -165,7 +165,7 @@ def _queues_of_nf(cell: Cell, instance: int, node: int, queues: RxQueues | None)
 
 def _title(cell: Cell, instance: int, node: int) -> str:
     """The size of an NF, and whether instances share it."""
-    return f"{cell.size_of(node, instance).value}{' shared' if node in cell.shared_nodes else ''}"
+    return f"{cell.size_of(node, instance)}{' shared' if node in cell.shared_nodes else ''}"
 
 
 def _words(spread: Spread) -> str:

@@ -3,7 +3,8 @@
 Rules (draft-mkonstan-nf-service-density-01, Compute Resource Allocation; CSIT's CpuUtils): the first physical core of
 the NUMA node is the system's, the next the vSwitch's main thread, then the vSwitch's data cores, then main threads of
 NFs, two to a core, then data cores of NFs. A data core brings all its sibling threads: with SMT 1c is two data threads.
-0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of a 2c NF.
+0.5c is one sibling of a core, so it needs SMT. Unlike CSIT's allocator the check counts every core of
+an NF of 2c and more.
 
 Where cores have unequal numbers of threads (a sibling is offline, or there are P and E cores), data threads get the
 cores with the most threads and main threads and the generator those with the fewest, each in order of their CPUs. So a
@@ -15,9 +16,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, NfSize
+from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
 
@@ -45,7 +47,7 @@ class Demand:
 def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
     """Count the physical cores of a cell."""
     counts = cell.sizes()
-    whole = sum(int(size.cores) * count for size, count in counts if size is not NfSize.HALF)
+    whole = sum(size.whole_cores * count for size, count in counts)
     return Demand(
         system=sharing.system_cores,
         generator=generator_cores,
@@ -57,7 +59,7 @@ def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
 
 def impossible(cell: Cell, layout: CpuLayout, numa_node: int) -> str | None:
     """Say why no number of cores would do; None when it is only a matter of their number."""
-    if any(size is NfSize.HALF for size, _ in cell.sizes()) and not any(map(_is_pair, layout.cores(numa_node))):
+    if any(size.is_half for size, _ in cell.sizes()) and not any(map(_is_pair, layout.cores(numa_node))):
         state = f"no core of NUMA {numa_node} has two threads online" if layout.smt else "SMT is off"
         return f"NF size 0.5c needs SMT (half a core is one of two sibling threads), and {state}"
     return None
@@ -100,7 +102,7 @@ def _is_pair(core: Core) -> bool:
 
 def _pairs(cell: Cell) -> int:
     """Cores that NFs of half a core share, two to a core."""
-    return ceil(sum(count for size, count in cell.sizes() if size is NfSize.HALF) / 2)
+    return ceil(sum(count for size, count in cell.sizes() if size.is_half) / 2)
 
 
 def allocate(
@@ -252,13 +254,13 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
     row = iter(sorted(cores, key=_is_pair, reverse=True))
     shared_cores = ceil(sizes.count(NfSize.HALF) / 2)
     equal = len({len(core) for core in cores}) < 2
-    order = sorted(range(len(sizes)), key=lambda each: not equal and sizes[each] is not NfSize.HALF)
+    order = sorted(range(len(sizes)), key=lambda each: not equal and not sizes[each].is_half)
     shared: list[Core] = []
     halves = 0
     placed: dict[int, list[int]] = {}
     for each in order:
-        if sizes[each] is not NfSize.HALF:
-            placed[each] = [cpu for _ in range(int(sizes[each].cores)) for cpu in next(row)]
+        if not sizes[each].is_half:
+            placed[each] = [cpu for _ in range(sizes[each].whole_cores) for cpu in next(row)]
             continue
         if halves < shared_cores:
             shared.append(next(row))

@@ -13,8 +13,7 @@ SHARED_MEMORY = frozenset({Medium.MEMIF, Medium.VHOST_USER})
 _MEDIA = {
     "vpp": {
         NfKind.VPP: Medium.MEMIF,
-        NfKind.QEMU: Medium.VHOST_USER,
-        NfKind.QEMU_VPP: Medium.VHOST_USER,
+        **dict.fromkeys((kind for kind in NfKind if kind.is_vm), Medium.VHOST_USER),
     },
     OVS_WITH_DPDK: {NfKind.TESTPMD: Medium.VHOST_USER},
 }

@@ -147,7 +147,7 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, l
                 return _huge(TESTPMD_POOL_MB, NAMESPACE_MB + TESTPMD_OVERHEAD_MB)
             # Started without huge pages, which ports of the kernel do not need.
             needs = Need(NAMESPACE_MB + TESTPMD_OVERHEAD_MB + TESTPMD_POOL_MB)
-        case NfKind.QEMU | NfKind.QEMU_VPP:
+        case _ if kind is not None and kind.is_vm:
             vm = topology.dut.vm
             emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
             own_mb = limits.memory_mib or vm.memory_mb

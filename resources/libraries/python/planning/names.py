@@ -124,7 +124,7 @@ def known_kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 
 def applications_of(kinds: Sequence[NfKind]) -> tuple[str, ...]:
     """What NFs of these kinds run, in the words of suite ids."""
-    return tuple(_APPLICATION_WORDS[kind] for kind in kinds)
+    return tuple(_APPLICATION_WORDS[kind.in_guest or kind] for kind in kinds)
 
 
 def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:

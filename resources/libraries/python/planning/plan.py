@@ -41,7 +41,7 @@ def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 
 
 def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> dict[str, str]:
-    """Names of drivers by role, of all that a testbed offers only those kinds of containers that a cell has.
+    """Names of drivers by role, of all that a testbed offers only those kinds of NFs that a cell has.
 
     So figures of a firewall and of a router are not taken for those of one system.
 
@@ -51,6 +51,9 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
         drivers: Of the world.
     """
     own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
+    guests = dict.fromkeys(kind for kind in cell.asked_kinds() if kind in topology.dut.guests)
+    if "vms" in drivers and guests:
+        own["vms"] = ", ".join(guests)
     return {**drivers, **own}
 
 
@@ -70,9 +73,9 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         return f"testbed {name} has a vSwitch that shares memory with NFs, and no cable without an NF is like that"
     for kind in cell.asked_kinds():
         if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
-            has = (dut.vms,) if cell.service_type is ServiceType.VSC else dut.containers
+            has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
-            return f"{lacks}; it has {', '.join(filter(None, has))}"
+            return f"{lacks}; it has {', '.join(has)}"
     if reason := _no_such_tap(topology, cell):
         return reason
     for node in cell.shared_nodes:

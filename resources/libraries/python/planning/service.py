@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from resources.libraries.python.model.cell import Cell, NfSize, Tap
+from resources.libraries.python.model.cell import Cell, Tap
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.planning.edges import Edges
 from resources.libraries.python.planning.names import (
     GENERATOR,
@@ -104,13 +105,13 @@ class Service:
 
     def translates_to(self, instance: int, node: int) -> str | None:
         """The network that a node translates an instance's source addresses to; None where it leaves them."""
-        if self.kind(instance, node) is not NfKind.LINUX_NAT:
+        if not _translates(self.kind(instance, node)):
             return None
         return f"{_FIRST_TRANSLATED + (node - 1) % _TRANSLATED_NETWORKS}.{instance}.0.0/16"
 
     def translated_before(self, instance: int, node: int) -> tuple[str, ...]:
         """Networks that nodes before a node translate an instance's source addresses to."""
-        if NfKind.LINUX_NAT not in self.kinds:
+        if not any(map(_translates, self.kinds)):
             return ()
         networks = (self.translates_to(instance, before) for before in range(1, node))
         return tuple(dict.fromkeys(network for network in networks if network is not None))
@@ -190,3 +191,8 @@ class Service:
         """Address on the L3 link after `hop` NFs (from 0); end 1 is its left end, 2 its right end."""
         number = (instance - 1) * (self.nodes + 1) + hop
         return str(IPv4Address(_LINK_NETWORK + 4 * number + end))
+
+
+def _translates(kind: NfKind) -> bool:
+    """Whether NFs of a kind translate addresses, in a guest or not."""
+    return NfKind.LINUX_NAT in (kind, kind.in_guest)

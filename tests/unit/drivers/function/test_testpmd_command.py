@@ -6,11 +6,12 @@ import pytest
 
 from resources.libraries.python.drivers.function.testpmd.command import Memif, command
 from resources.libraries.python.drivers.function.testpmd.output import not_ready, receiving_lcores, version
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan
 

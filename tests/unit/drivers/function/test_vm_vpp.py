@@ -8,11 +8,12 @@ import pytest
 
 from resources.libraries.python.drivers.function.vm.archive import cpio, file
 from resources.libraries.python.drivers.function.vm.arguments import Hardware, Nic, arguments
+from resources.libraries.python.drivers.function.vm.extended import carried
 from resources.libraries.python.drivers.function.vm.image import Description, Image
+from resources.libraries.python.drivers.function.vm.libraries import parse
 from resources.libraries.python.drivers.function.vm_vpp.cards import interfaces_inside, placement, vcpu_cpus
-from resources.libraries.python.drivers.function.vm_vpp.image import FOLDER, carried, initramfs, render_init
+from resources.libraries.python.drivers.function.vm_vpp.image import FOLDER, initramfs, render_init
 from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
-from resources.libraries.python.drivers.function.vm_vpp.libraries import parse
 from resources.libraries.python.drivers.function.vm_vpp.requirements import missing
 from resources.libraries.python.drivers.function.vpp.commands import routing
 from resources.libraries.python.drivers.vpp.configuration import making
@@ -111,7 +112,7 @@ def test_the_first_program_is_sound_and_looks_for_what_qemu_was_given() -> None:
 
 def test_libraries_are_read_from_what_the_loader_says() -> None:
     assert [path.name for path in parse(SHOWN)] == ["libvnet.so.26.10", "libc.so.6", "ld-linux-x86-64.so.2"]
-    with pytest.raises(Unsupported, match=r"VPP needs libraries that are not here: libnl-3\.so\.200"):
+    with pytest.raises(Unsupported, match=r"programs of a guest need libraries that are not here: libnl-3\.so\.200"):
         parse(f"{SHOWN}\tlibnl-3.so.200 => not found\n")
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.node.preparation import Preparation, changes, prepare
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.topology import Topology
 from tests.unit.drivers.node.node_facts import facts, two_nodes
 

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.capacity import capacity_pps
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
+from tests.unit.nf_sizes import nf_sizes
 
 PUBLISHED = Path(__file__).parent / "csit1904_density_ndr_64b.csv"
 SIZES = {"0.5": NfSize.HALF, "1.0": NfSize.ONE}
@@ -20,7 +22,7 @@ cells = st.builds(
     service_type=st.sampled_from(ServiceType),
     nf_chains=st.integers(1, 12),
     nf_nodes=st.integers(1, 12),
-    nf_sizes=st.tuples(st.sampled_from(NfSize)),
+    nf_sizes=st.tuples(nf_sizes),
     vs_dtc=st.sampled_from([1, 2, 4]),
 )
 
@@ -74,8 +76,12 @@ def test_more_instances_cost_a_little(service_type: ServiceType) -> None:
 def test_more_cores_never_cost(cell: Cell) -> None:
     rates = [capacity_pps(cell.model_copy(update={"vs_dtc": cores}), FRAME) for cores in (1, 2, 4)]
     assert rates[0] <= rates[1] <= rates[2] <= 4 * rates[0]
-    rates = [capacity_pps(cell.model_copy(update={"nf_sizes": (size,)}), FRAME) for size in NfSize]
-    assert rates[0] <= rates[1] <= rates[2]
+    rates = [
+        capacity_pps(cell.model_copy(update={"nf_sizes": (size,)}), FRAME)
+        for size in (NfSize.HALF, *map(NfSize.of, range(1, 7)))
+    ]
+    assert rates == sorted(rates)
+    assert rates[6] <= 6 * rates[1]
 
 
 def test_vswitch_cores_scale_a_bit_less_than_linearly() -> None:

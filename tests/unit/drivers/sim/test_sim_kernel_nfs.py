@@ -8,9 +8,10 @@ from resources.libraries.python.drivers.sampler.sim import SimSampler
 from resources.libraries.python.drivers.sim.capacity import capacity_pps, limiting_node, nfs_pps
 from resources.libraries.python.drivers.sim.simulation import parse_simulation
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.sweep import CpuUse
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan

@@ -125,14 +125,14 @@ def pin(thread: int, cpu: int) -> None:
         raise Unsupported(f"data thread {name(thread)} cannot be pinned to CPU {cpu}: {error.strerror}") from error
 
 
-def make_realtime(thread: int) -> None:
-    """Let a thread go before every ordinary one on its CPU (SCHED_FIFO, lowest priority).
+def make_realtime(thread: int, priority: int = 1) -> None:
+    """Let a thread go before every ordinary one on its CPU (SCHED_FIFO, by default with the lowest priority).
 
     Raises:
         Unsupported: The kernel refuses.
     """
     try:
-        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(priority))
     except OSError as error:
         raise Unsupported(f"data thread {name(thread)} cannot run at SCHED_FIFO: {error.strerror}") from error
 

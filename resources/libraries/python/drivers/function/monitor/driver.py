@@ -69,7 +69,7 @@ class Monitors:
         """
         if lacks := tuple(missing(self._functions[0].kind, self._program)):
             raise Unsupported("; ".join(map(str, lacks)))
-        self._version = _version(self._program)
+        self._version = version_of(self._program.name, self._program.tells)
         for function in self._functions:
             argv = self._program.argv(_watched(function), self._prepared(function))
             self._companions.start(function.name, [path_of(argv[0]) or argv[0], *argv[1:]], prints=True)
@@ -166,24 +166,28 @@ def _watched(function: NfPlan | TapPlan) -> str:
     return function.left.name if isinstance(function, NfPlan) else function.interface
 
 
-def _version(program: Program) -> str:
-    """Its name with the version that it tells.
+def version_of(name: str, argument: str) -> str:
+    """A program's name with the version that it tells.
+
+    Args:
+        name: Of the program.
+        argument: With which it tells its version.
 
     Raises:
         CsitError: It cannot be run.
     """
     try:
         done = subprocess.run(
-            [path_of(program.name) or program.name, program.tells],
+            [path_of(name) or name, argument],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_READY_S,
             check=False,
         )
     except OSError as error:
-        raise CsitError(f"{program.name} cannot be run: {error.strerror}") from error
+        raise CsitError(f"{name} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise NotReady(f"the version of {program.name}", _READY_S, "still running") from error
+        raise NotReady(f"the version of {name}", _READY_S, "still running") from error
     text = (done.stdout + done.stderr).decode(errors="replace")
-    told = re.search(rf"\b{re.escape(program.name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
-    return f"{program.name} {told[1]}" if told else program.name
+    told = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
+    return f"{name} {told[1]}" if told else name

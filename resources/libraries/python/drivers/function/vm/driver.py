@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.host.ownership import DIRECTORY, Machine
 from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan
 from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.memory import HUGE_PAGES_MB
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class VirtualMachines:
-    """Fulfils `roles.function.NetworkFunctions`: a guest per NF, behind the ports of the NF's namespace.
+    """Fulfils `NetworkFunctions` and `Processing` of the roles: a guest per NF, behind the ports of the NF's namespace.
 
     The fabric's ports stay as they are, with their data threads and counters: what a port receives goes to the guest's
     tap, what the guest sends leaves through the port. So a packet that enters a guest counts as received at one port,
@@ -228,6 +228,13 @@ class VirtualMachines:
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters by interface. A port that shares memory with the vSwitch has those that the guest tells, if any."""
         return {**self._inside.counters(), **self._fabric.counters(self._owners)}
+
+    def processed(self) -> Mapping[str, Processed]:
+        """What guests have done, by name of the NF: as they tell, and of others the packets that they sent."""
+        sent, counters = dict.fromkeys(self._owners, 0), self.counters()
+        for interface, row in counters.items():
+            sent[self._ports[interface].owner] += row.tx_packets
+        return {name: Processed(packets) for name, packets in sent.items()} | dict(self._inside.processed())
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """Ids of the processes of QEMU, by name of the NF."""

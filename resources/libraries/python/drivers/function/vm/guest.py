@@ -94,13 +94,16 @@ class Guest:
             threads.pin(thread, cpu)
         self._monitor.ask("cont")
 
-    def make_realtime(self, *, emulator: bool) -> None:
+    def make_realtime(self, *, emulator: bool, rests: bool = True) -> None:
         """Let the guest's data threads go before every ordinary one, as those of ports do.
 
         Not before the guest is ready: it works hard while it boots, and others on its CPU may be booting too.
 
         Args:
             emulator: Whether QEMU's main thread copies packets and so is a data thread.
+            rests: Whether the guest rests as soon as it has no packet. One with programs may compute for long: then
+                QEMU's main thread, which brings timers and packets, goes before the vCPUs. With equal priorities it
+                would never run, and a guest that waits for it never rest.
 
         Raises:
             Unsupported: The kernel refuses.
@@ -109,7 +112,9 @@ class Guest:
             return
         # A guest that runs away would have its CPU for itself for ever; one with packets to forward rests now and then.
         resource.prlimit(self._process.pid, resource.RLIMIT_RTTIME, (_RUNAWAY_US, _RUNAWAY_US))
-        for thread in (*self._vcpus, *((self._process.pid,) if emulator else ())):
+        if emulator:
+            threads.make_realtime(self._process.pid, 1 if rests else 2)
+        for thread in self._vcpus:
             threads.make_realtime(thread)
 
     def favour(self, vcpus: Sequence[int], *, emulator: bool) -> None:

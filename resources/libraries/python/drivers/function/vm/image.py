@@ -7,6 +7,7 @@ same kernel; removing the folder brings the newest. An image appears under its n
 import hashlib
 import logging
 import shutil
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -23,7 +24,13 @@ _MODULES = ("virtio_pci", "virtio_net")
 """What a guest needs; where a kernel has them built in there is no file of that name."""
 _USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_generic")
 """What one needs whose network cards a program drives; it is told what to do over a port and files of QEMU's."""
-_NEAR = ("virtio", "failover", "uio", "fw_cfg")
+_APPLICATION_MODULES = (
+    *("crc32c_generic", "virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg", "nf_tables", "nft_counter"),
+    *("nft_objref", "nft_ct", "nft_chain_nat", "nft_nat"),
+)
+"""What one needs that runs an application: nothing loads a module on demand. Kernels differ in what they have built in.
+"""
+_NEAR = ("virtio", "failover", "uio", "fw_cfg", "nf_", "nft_", "nfnetlink", "crc32c")
 """In the names of modules that can matter: a kernel has thousands."""
 _FOLDERS = ("bin", "dev", "modules", "proc", "sys")
 _log = logging.getLogger(__name__)
@@ -39,6 +46,8 @@ class Description(Frozen):
     """In the order in which the guest loads them."""
     user_space_modules: tuple[str, ...]
     """The same of a guest whose network cards a program drives."""
+    application_modules: tuple[str, ...] = ()
+    """The same of a guest that runs an application."""
     digests: dict[str, str]
     """SHA-256 of its files by name."""
 
@@ -99,12 +108,12 @@ def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
     version = kernel.name.removeprefix("vmlinuz-")
     found = {module_name(path): path for path in root.glob("**/modules/*/kernel/**/*.ko*") if path.is_file()}
     near = {name: read_module(path) for name, path in found.items() if any(word in name for word in _NEAR)}
-    order, other = load_order(_MODULES, near), load_order(_USER_SPACE_MODULES, near)
+    order, *others = (load_order(row, near) for row in (_MODULES, _USER_SPACE_MODULES, _APPLICATION_MODULES))
     busybox = _only(root, "**/bin/busybox").read_bytes()
     entries = [
         *(folder(path) for path in _FOLDERS),
         file("bin/busybox", busybox, executable=True),
-        *(file(f"modules/{name}.ko", near[name]) for name in dict.fromkeys((*order, *other))),
+        *(file(f"modules/{name}.ko", near[name]) for name in dict.fromkeys(chain(order, *others))),
         file("init", render_init(order).encode(), executable=True),
     ]
     (made / "initramfs.cpio").write_bytes(cpio(entries))
@@ -113,7 +122,8 @@ def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
         kernel_version=version,
         packages=versions,
         modules=tuple(order),
-        user_space_modules=tuple(other),
+        user_space_modules=tuple(others[0]),
+        application_modules=tuple(others[1]),
         digests={name: file_digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
     )
     (made / "image.json").write_text(description.model_dump_json(indent=2), encoding="utf-8")
@@ -129,4 +139,5 @@ def _only(root: Path, pattern: str) -> Path:
 
 def recipe() -> str:
     """Changes with whatever goes into an image besides the packages."""
-    return hashlib.sha256(repr((render_init([]), _MODULES, _USER_SPACE_MODULES, _FOLDERS)).encode()).hexdigest()[:12]
+    ingredients = (render_init([]), _MODULES, _USER_SPACE_MODULES, _APPLICATION_MODULES, _FOLDERS)
+    return hashlib.sha256(repr(ingredients).encode()).hexdigest()[:12]

@@ -7,7 +7,7 @@ from typing import Protocol
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import command_line
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.plan import NfPlan, Plan, Port
 
 
@@ -49,6 +49,9 @@ class Inside(Protocol):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Of interfaces that only the guests see."""
+
+    def processed(self) -> Mapping[str, Processed]:
+        """What NFs have done that do not just forward, by name."""
 
     def facts(self) -> Mapping[str, str]:
         """About what runs in them."""
@@ -96,9 +99,21 @@ class Router:
         return ()
 
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
-        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time."""
-        for guest in guests.values():
-            guest.make_realtime(emulator=emulator)
+        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time.
+
+        Not where vCPUs of a guest share a CPU: one that waits for another in real time would keep it from running.
+        """
+        for name, guest in guests.items():
+            cpus = self.cpus(name)
+            if len(set(cpus)) < len(cpus):
+                guest.favour(range(len(cpus)), emulator=emulator)
+            else:
+                guest.make_realtime(emulator=emulator, rests=self.rests(name))
+
+    def rests(self, name: str) -> bool:
+        """Whether a guest does nothing while there is no packet."""
+        del name
+        return True
 
     def receives(self, port: Port) -> Sequence[int]:
         """The vCPUs of the port's data threads."""
@@ -106,6 +121,10 @@ class Router:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """None: nobody outside of the guest knows them."""
+        return {}
+
+    def processed(self) -> Mapping[str, Processed]:
+        """None: they forward."""
         return {}
 
     def facts(self) -> Mapping[str, str]:

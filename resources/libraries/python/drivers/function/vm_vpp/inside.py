@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.vpp.installation import plugin_folder
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, Port
 from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
@@ -134,6 +134,10 @@ class VppInside:
             except CsitError as error:
                 _log.warning("%s", error)
         return found
+
+    def processed(self) -> Mapping[str, Processed]:
+        """None: they forward."""
+        return {}
 
     def facts(self) -> Mapping[str, str]:
         """Version and how they run, and of each what it did between the last two readings of the counters."""

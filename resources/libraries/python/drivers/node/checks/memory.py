@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator
 from resources.libraries.python.drivers.node.checks.finding import Finding, ok, problem, wish
 from resources.libraries.python.drivers.node.facts import Facts
 from resources.libraries.python.model.attachment import attachment_of
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import Need, need

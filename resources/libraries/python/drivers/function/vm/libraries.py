@@ -23,7 +23,7 @@ def libraries(programs: Sequence[Path]) -> tuple[Path, ...]:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
     except FileNotFoundError as error:
-        raise Unsupported("there is no ldd here, which finds what VPP needs inside of a guest") from error
+        raise Unsupported("there is no ldd here, which finds what programs need inside of a guest") from error
     if done.returncode:
         raise CommandFailed(argv, done.returncode, done.stderr)
     return parse(done.stdout)
@@ -36,5 +36,5 @@ def parse(shown: str) -> tuple[Path, ...]:
         Unsupported: A library is nowhere.
     """
     if lost := _LOST.findall(shown):
-        raise Unsupported(f"VPP needs libraries that are not here: {', '.join(dict.fromkeys(lost))}")
+        raise Unsupported(f"programs of a guest need libraries that are not here: {', '.join(dict.fromkeys(lost))}")
     return tuple(Path(path) for path in dict.fromkeys(_FOUND.findall(shown)))

@@ -1,0 +1,70 @@
+"""What guests with applications begin with: the image of all guests, and this machine's programs on top of it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.function.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.function.vm.archive import file, folder
+from resources.libraries.python.drivers.function.vm.extended import extended
+from resources.libraries.python.drivers.function.vm.image import Image
+from resources.libraries.python.drivers.function.vm.init import PROBE, READY
+from resources.libraries.python.drivers.function.vm.libraries import libraries
+from resources.libraries.python.drivers.function.vm_application.applications import NFT, PERL
+from resources.libraries.python.rendering import render
+
+PORT = "csit.application"
+"""The port for questions."""
+END = "CSIT-ANSWERED"
+"""Begins the last line of an answer; after it comes 0, or another status where there is none."""
+RULES, PROGRAM = "opt/csit/rules", "opt/csit/program"
+"""What QEMU calls the files with rules and with the program's command line."""
+_COUNTS = Path("/csit/packet-counts.pl")
+_USERS = "root:x:0:0::/:\ntcpdump:x:100:100::/:\n"
+"""tcpdump gives up the rights of root for those of a user of its own."""
+
+
+def initramfs(base: Image, programs: Mapping[str, Path], cache: Path) -> Path:
+    """An archive with the guests' image and programs, made once for each set of them.
+
+    Args:
+        base: Of all guests.
+        programs: Where this machine has them, by name.
+        cache: Where archives are kept.
+
+    Raises:
+        Unsupported: Libraries of a program cannot be found.
+        CsitError: It cannot be made.
+    """
+    needed = libraries(list(programs.values()))
+    init = render_init(base.description.application_modules, programs, needed)
+    entries = [
+        folder(str(_COUNTS.parent).lstrip("/")),
+        file(str(_COUNTS).lstrip("/"), render("guest-packet-counts.pl", {}).encode()),
+        folder("etc"),
+        file("etc/passwd", _USERS.encode()),
+        file("init", init.encode(), executable=True),
+    ]
+    return extended(base, "+".join(programs), [*programs.values(), *needed], entries, cache)
+
+
+def render_init(modules: Sequence[str], programs: Mapping[str, Path], needed: Sequence[Path]) -> str:
+    """The guest's first program.
+
+    Args:
+        modules: Names of kernel modules, in the order of loading.
+        programs: Where they are, by name; what is not there is not asked for.
+        needed: Their libraries.
+    """
+    values = {
+        "modules": list(modules),
+        "ready": READY,
+        "probe": PROBE,
+        "libraries": list(dict.fromkeys(str(path.parent) for path in needed)),
+        "nft": programs.get(NFT, NFT),
+        "perl": programs.get(PERL, PERL),
+        "counts": _COUNTS,
+        "table": TABLE,
+        "port": PORT,
+        "end": END,
+    }
+    return render("guest-application-init.sh.j2", values)

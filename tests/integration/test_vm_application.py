@@ -1,0 +1,170 @@
+"""Applications in real guests: packets are filtered and counted inside, and all CPU time is charged to the NFs."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.function.vm.requirements import missing
+from resources.libraries.python.drivers.function.vm.vhost import VHOST
+from resources.libraries.python.drivers.function.vm_application.inside import Applications
+from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.installed import path_of
+from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.sampler.accounts import TaskAccount
+from resources.libraries.python.drivers.sampler.guest_accounts import VcpuAccount
+from resources.libraries.python.drivers.sampler.tasks import tasks_on
+from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.settings import Vm
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
+from tests.integration.robot_runs import PROJECT
+from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
+
+LACKING = [str(each) for each in missing()]
+LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))]
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+REFUSED_SENDER = "198.18.0.1"
+"""In the rules of every firewall."""
+
+
+def plan_of(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Plan:
+    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, nf_sizes=(size,))
+    return make_plan(TOPOLOGY, cell, discover())
+
+
+@contextmanager
+def deployed(
+    plan: Plan,
+    machine: MachineLock,  # noqa: F811
+) -> Iterator[tuple[Fabric, VirtualMachines, Applications]]:
+    fabric = Fabric(plan, machine)
+    inside = Applications(plan.functions, plan, TOPOLOGY.dut, lambda name: fabric.counters([name]))
+    guests = VirtualMachines(plan.functions, plan, fabric, machine, Vm(boot_within_s=180.0), inside=inside)
+    try:
+        fabric.start()
+        LinuxBridge(plan, fabric).start()
+        guests.start()
+        yield fabric, guests, inside
+    finally:
+        guests.stop()
+        fabric.stop()
+
+
+def arrive(fabric: Fabric, flow: Flow) -> None:
+    """Send frames and wait until all have come back."""
+    start = fabric.counters([GENERATOR])
+    wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
+    fabric.run_inside(GENERATOR, partial(send, flow, FRAMES))
+    wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 30.0)
+
+
+def send_from(flow: Flow, sender: str, count: int) -> None:
+    """Send frames of a flow under another source address."""
+    packet = bytearray(frame(flow))
+    packet[26:30] = socket.inet_aton(sender)
+    packet[24:26] = bytes(2)
+    total = sum(struct.unpack("!10H", packet[14:34]))
+    total = (total & 0xFFFF) + (total >> 16)
+    packet[24:26] = struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((flow.tx_interface, 0))
+        for _ in range(count):
+            port.send(bytes(packet))
+
+
+def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of(NfKind.QEMU_FIREWALL)
+    with deployed(plan, machine) as (fabric, guests, inside):
+        tasks = tasks_on(plan, fabric)["nf-1-1"]
+        assert len(tasks.vcpus()) == len(plan.cores.cpus("nf-1-1"))
+        account, vcpus = TaskAccount(tasks), VcpuAccount(tasks.vcpus())
+        before, before_inside = account.read(), vcpus.read()
+        for flow in plan.flows:
+            arrive(fabric, flow)
+        assert inside.looked_up("nf-1-1") == 2 * FRAMES
+        after, after_inside = account.read(), vcpus.read()
+        account.close()
+        vcpus.close()
+        # A counter of percent is in percent times seconds.
+        of_vcpus = after_inside["guest_cpu_percent"] - before_inside["guest_cpu_percent"]
+        of_all = after["cpu_percent"] - before["cpu_percent"]
+        assert of_vcpus > 0
+        assert of_all > 0.9 * of_vcpus - 2 * 100 / os.sysconf("SC_CLK_TCK")
+        assert after["helper_percent"] > before["helper_percent"], "the threads of its ports receive for it"
+
+        came = fabric.counters(["nf-1-1"])["csn1x1i1"]
+        fabric.run_inside(GENERATOR, partial(send_from, plan.flows[0], REFUSED_SENDER, FRAMES))
+
+        def entered() -> str:
+            now = fabric.counters(["nf-1-1"])["csn1x1i1"].rx_packets - came.rx_packets
+            return "" if now == FRAMES else f"{now} entered"
+
+        wait_until("refused frames", entered, 10.0)
+        time.sleep(0.5)  # what should not come out has no moment in which it has not
+        now = guests.counters()
+        assert (now["csn1x1i2"].tx_packets, inside.looked_up("nf-1-1")) == (FRAMES, 2 * FRAMES), "all were dropped"
+        assert guests.problems() == ()
+        said = guests.facts()[NfKind.QEMU_FIREWALL]
+        assert said.startswith("nftables v")
+        assert said.endswith("100 rules for every packet of either direction, in the guest")
+
+
+@pytest.mark.parametrize("kind", [NfKind.QEMU_TCPDUMP, NfKind.QEMU_PKTSTAT])
+def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:  # noqa: F811
+    plan = plan_of(kind)
+    with deployed(plan, machine) as (fabric, guests, _):
+        for flow in plan.flows:
+            arrive(fabric, flow)
+        # What passes is seen on the way in by one direction, on the way out by the other; each packet once.
+        assert guests.processed()["nf-1-1"].packets == 2 * FRAMES
+        assert guests.processed()["nf-1-1"].dropped == 0
+        arrive(fabric, plan.flows[0])
+        assert guests.processed()["nf-1-1"].packets == 3 * FRAMES
+        assert guests.problems() == ()
+
+
+def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU, NfKind.QEMU_TCPDUMP)
+    with deployed(plan, machine) as (fabric, guests, inside):
+        arrive(fabric, plan.flows[0])
+        done = guests.processed()
+        assert {name: row.packets for name, row in done.items()} == {f"nf-1-{node}": FRAMES for node in (1, 2, 3)}
+        assert inside.looked_up("nf-1-1") == FRAMES
+        assert guests.problems() == ()
+
+
+def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of(NfKind.QEMU_FIREWALL, size=NfSize.of(3))
+    with deployed(plan, machine) as (fabric, guests, inside):
+        assert len(tasks_on(plan, fabric)["nf-1-1"].vcpus()) == len(plan.cores.cpus("nf-1-1")) >= 3
+        for number, flow in enumerate(plan.flows, 1):
+            arrive(fabric, flow)
+            assert inside.looked_up("nf-1-1") == number * FRAMES
+        assert guests.problems() == ()
+
+
+@pytest.mark.skipif(not VHOST.exists(), reason=f"this kernel has no {VHOST}")
+def test_the_threads_of_vhost_are_charged_to_the_guest(machine: MachineLock) -> None:  # noqa: F811
+    plan = plan_of(NfKind.QEMU_FIREWALL)
+    with deployed(plan, machine) as (fabric, guests, _):
+        if guests.facts()["vhost"] != "on":
+            pytest.skip(f"vhost is {guests.facts()['vhost']}")
+        tasks = tasks_on(plan, fabric)["nf-1-1"]
+        names = [(Path("/proc") / str(thread) / "comm").read_text(encoding="utf-8") for thread in tasks.threads()]
+        assert any(name.startswith("vhost-") for name in names)
