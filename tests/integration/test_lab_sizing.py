@@ -163,7 +163,7 @@ echo indicator $(($(cat "$(dirname "$0")/beside/factor") * CSIT_LOAD))""",
     )
     with deployed(lab, tmp_path, 2) as service:
         before = service.use()
-        assert service.offer(7) == 21
+        assert service.offer(7).indicator == 21
         after = service.use()
         assert all((after[name].network_bytes or 0) > (before[name].network_bytes or 0) for name in before)
         assert set(after) == {"back-end-1", "back-end-2", "front-1"}

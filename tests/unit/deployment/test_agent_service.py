@@ -24,7 +24,7 @@ from resources.libraries.python.model.sizing import DeploymentSpec, Share, Size
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 from resources.libraries.python.search.profiles import profile
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
@@ -83,9 +83,9 @@ class NotingService(NotingPart):
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(1.5, None, 7)}
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         self._machine.note(f"offer {load:g}")
-        return load / 2
+        return Answer(load / 2, {"detected": 1.0})
 
     def facts(self) -> Mapping[str, str]:
         return {"edge": "1.0"}
@@ -205,7 +205,7 @@ def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
     with pytest.raises(CsitError, match="there is something deployed already: instances"):
         ask(service, calls.SITE, SITED)
     assert ask(service, calls.USE, None) == {"edge-1": InstanceUse(1.5, None, 7)}
-    assert ask(service, calls.OFFER, 30.0) == 15.0
+    assert ask(service, calls.OFFER, 30.0) == Answer(15.0, {"detected": 1.0})
     assert ask(service, calls.FACTS, SITED.role) == {"edge": "1.0"}
     service.close()
     assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]

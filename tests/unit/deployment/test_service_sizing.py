@@ -14,7 +14,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, RunStopp
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 
 PROJECT = Path(__file__).parents[3]
 
@@ -29,9 +29,9 @@ class FakeService:
         if self._broken:
             raise CommandFailed(["install script of edge-1"], 3, self._broken)
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         self._time.advance(1.0)
-        return min(load, 200.0)
+        return Answer(min(load, 200.0))
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(self._time.now() / 2, 1 << 20, None)}

@@ -19,7 +19,7 @@ from resources.libraries.python.model.load_sizing import load_specifications
 from resources.libraries.python.model.sizing import Flavor, Size, Sized, Sizing, Use
 from resources.libraries.python.recording.sizing_journal import SizingJournal, digest
 from resources.libraries.python.recording.sizing_tables import TraceRow
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 from tests.unit.planning.sizing_specs import service
 
 SPECS = Path(__file__).parents[2] / "characterization" / "specs"
@@ -178,10 +178,10 @@ class Faulty:
     def start(self) -> None:
         self._do("start")
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         self._do("offer")
         self.time.advance(10)
-        return load
+        return Answer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
         self._do("use")
@@ -230,11 +230,11 @@ class Ramp:
         self.seconds = seconds
         self.cpu_s = 0.0
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         for second in range(2 * self.seconds):
             self.cpu_s += 0.5 if second < self.seconds else 0.0
             self.time.advance(1)
-        return load
+        return Answer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"a-1": InstanceUse(self.cpu_s, 32 * MB, None)}

@@ -140,4 +140,4 @@ class _Deployed:
         problems = self._service.problems()
         if problems:
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
-        return Once(watched.indicator, watched.use)
+        return Once(watched.answer.indicator, watched.use, watched.answer.figures)

@@ -1,7 +1,7 @@
 """A service of several components, deployed in one size, and the workload that is offered to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.model.sizing import Size
@@ -19,6 +19,16 @@ class InstanceUse:
     """Sent and received since it began, L2."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a generator script reported of one load."""
+
+    indicator: float
+    """The performance indicator, in the workload's unit."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """More, by name."""
+
+
 class Service(Protocol):
     """Instances of all components, each limited to its flavor."""
 
@@ -31,8 +41,8 @@ class Service(Protocol):
             NotReady: A script did not end in time.
         """
 
-    def offer(self, load: float) -> float:
-        """Run the generator script once at this load; return the performance indicator that it reports.
+    def offer(self, load: float) -> Answer:
+        """Run the generator script once at this load; return what it reports.
 
         Raises:
             CommandFailed: The script failed.

@@ -8,22 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.instances import scripts
-from resources.libraries.python.drivers.instances.scripts import environment, indicator
+from resources.libraries.python.drivers.instances.scripts import answer, environment
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.roles.service import Answer
 
 SCRIPT = Path("/specs/load.py")
 
 
 @given(number=st.floats(min_value=0, allow_nan=False, allow_infinity=False), before=st.text(max_size=40))
 def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, before: str) -> None:
-    assert indicator(f"{before}\nindicator {number!r}\n\n", SCRIPT) == number
-    assert indicator(f"{before}\n{json.dumps({'indicator': number, 'failed': 3})}", SCRIPT) == number
+    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT) == Answer(number)
+    last = json.dumps({"indicator": number, "failed": 3, "who": "me", "sure": True, "ratio": float("nan")})
+    assert answer(f"{before}\n{last}", SCRIPT) == Answer(number, {"failed": 3.0})
 
 
 @pytest.mark.parametrize("said", ["", "\n \n"])
 def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
     with pytest.raises(CsitError, match=r"generator script /specs/load.py reported nothing; the last line has to be"):
-        indicator(said, SCRIPT)
+        answer(said, SCRIPT)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +48,14 @@ def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
 )
 def test_rubbish_is_quoted(said: str) -> None:
     with pytest.raises(CsitError, match=r"reported no indicator: '.+'; the last line has to be") as caught:
-        indicator(said, SCRIPT)
+        answer(said, SCRIPT)
     assert said.splitlines()[-1] in str(caught.value)
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_an_indicator_or_one_sentence(said: str) -> None:
     try:
-        assert indicator(said, SCRIPT) >= 0
+        assert answer(said, SCRIPT).indicator >= 0
     except CsitError as error:
         assert str(SCRIPT) in str(error)
 

@@ -22,12 +22,12 @@ from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 
 A = TypeVar("A")
 R = TypeVar("R")
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Another number where a call was changed or went away."""
 _BEAT_S = 2.0
 
@@ -181,7 +181,7 @@ WATCHED: Call[Watcher, Seen] = _call("watched", Watcher, Seen, 120.0)
 WATCHER_FACTS: Call[Watcher, Mapping[str, str]] = _call("watcher_facts", Watcher, Mapping[str, str])
 SITE: Call[Sited, None] = _call("site", Sited, _Nothing, 120.0)
 """Nothing is made, as by `prepare`; but it has files to carry."""
-OFFER: Call[float, float] = _call("offer", float, float, 120.0)
+OFFER: Call[float, Answer] = _call("offer", float, Answer, 120.0)
 """On top of the time that the generator script has."""
 USE: Call[None, Mapping[str, InstanceUse]] = _call("use", _Nothing, Mapping[str, InstanceUse])
 LEFTOVERS: Call[Plan | None, tuple[str, ...]] = _call("leftovers", Plan | None, tuple[str, ...], 60.0)

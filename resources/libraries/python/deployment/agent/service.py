@@ -21,6 +21,7 @@ from resources.libraries.python.deployment.machine import Machine
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.roles.service import Answer
 
 _PAUSE_S = 0.5
 
@@ -172,7 +173,7 @@ class Service:
         part = machine.instances if sited.role is Role.INSTANCES else machine.load
         self._deployed.sized = part(sited.brought, sited.size, sited.cable)
 
-    def _offer(self, load: float) -> float:
+    def _offer(self, load: float) -> Answer:
         return self._deployed.service().load.offer(load)
 
     def _opened(self) -> Machine:

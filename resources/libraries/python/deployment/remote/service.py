@@ -10,7 +10,7 @@ from resources.libraries.python.deployment.remote.parts import RemotePart
 from resources.libraries.python.deployment.remote.together import Together
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import Size
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 
 
 class RemoteInstances(RemotePart):
@@ -24,7 +24,7 @@ class RemoteInstances(RemotePart):
 class RemoteLoad(RemotePart):
     """Who offers the load, on a node."""
 
-    def offer(self, load: float, within_s: float) -> float:
+    def offer(self, load: float, within_s: float) -> Answer:
         """Run the generator script once.
 
         Args:
@@ -100,7 +100,7 @@ class RemoteService:
         """Bring both up, side by side; the cable gets its carrier when both ends are up."""
         self._both.start()
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         """Run the generator script once."""
         return self._load.offer(load, self._within_s)
 

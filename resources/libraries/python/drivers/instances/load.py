@@ -13,6 +13,7 @@ from resources.libraries.python.drivers.instances.told import of_all
 from resources.libraries.python.model.load_sizing import Specifications
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.planning.service_cable import LOADER
+from resources.libraries.python.roles.service import Answer
 
 
 class Load:
@@ -48,7 +49,7 @@ class Load:
         """
         self._runner.make()
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         """Run the generator script once; see `roles.service.Service`."""
         workload = self._asked.workload
         told = {
@@ -56,6 +57,7 @@ class Load:
             "CSIT_DURATION_S": f"{workload.duration_s:g}",
             "CSIT_UNIT": workload.unit,
             "CSIT_ADDRESS": str(LOADER_ADDRESS),
+            **self._asked.options,
             **of_all(self._addresses),
         }
         within_s = workload.duration_s + workload.within_s
@@ -63,7 +65,7 @@ class Load:
             said = self._runner.run("generator script", self._asked.generator, told, within_s)
         finally:
             end(self._runner.folders, 0)
-        return scripts.indicator(said, self._asked.generator)
+        return scripts.answer(said, self._asked.generator)
 
     def stop(self) -> None:
         """Remove group and folder. Safe to call after a failure.
@@ -87,7 +89,7 @@ class CabledLoad:
         self._network.start()
         self._load.start()
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         """Run the generator script once, when packets pass the cable; see `roles.service.Service`."""
         self._network.wait_for_cable()
         return self._load.offer(load)

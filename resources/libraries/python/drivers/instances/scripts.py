@@ -11,6 +11,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host import namespaces
 from resources.libraries.python.drivers.host.entering import entering
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.roles.service import Answer
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
@@ -18,6 +19,8 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """Of this process's environment. Scripts are other people's: no variable with a secret reaches them."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 _LONGEST_FACT = 200
+_INDICATOR = "indicator"
+_MOST_FIGURES = 20
 _PAUSE_S = 0.01
 
 
@@ -114,30 +117,33 @@ def facts(said: str) -> dict[str, str]:
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
-def indicator(said: str, script: Path) -> float:
-    """The performance indicator that a generator script reported: in its last line, as a word or as JSON.
+def answer(said: str, script: Path) -> Answer:
+    """What a generator script reported: in its last line, as a word or as JSON.
 
-    `indicator 347.2`, or an object such as `{"indicator": 347.2}`.
+    `indicator 347.2`, or an object such as `{"indicator": 347.2, "detected": 0.98}`, whose other numbers are figures.
 
     Raises:
-        CsitError: There is none, or it is no number from 0 on.
+        CsitError: There is no indicator, or it is no number from 0 on.
     """
     form = 'the last line has to be `indicator <number>` or {"indicator": <number>}'
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if not lines:
         raise CsitError(f"generator script {script} reported nothing; {form}")
-    value = _value(lines[-1])
-    if value is None or not math.isfinite(value) or value < 0:
+    numbers = _numbers(lines[-1])
+    indicator = numbers.pop(_INDICATOR, None)
+    if indicator is None or indicator < 0:
         raise CsitError(f"generator script {script} reported no indicator: '{lines[-1][:200]}'; {form}")
-    return value
+    return Answer(indicator, dict(list(numbers.items())[:_MOST_FIGURES]))
 
 
-def _value(line: str) -> float | None:
+def _numbers(line: str) -> dict[str, float]:
+    """All finite numbers of a line by their names."""
     try:
         if line.startswith("{"):
-            value = json.loads(line).get("indicator")
-            return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        word, number = line.split()
-        return float(number) if word == "indicator" else None
+            rows = {name: float(value) for name, value in json.loads(line).items() if type(value) in {int, float}}
+        else:
+            word, number = line.split()
+            rows = {word: float(number)}
     except (ValueError, OverflowError):
-        return None
+        return {}
+    return {name: value for name, value in rows.items() if math.isfinite(value)}

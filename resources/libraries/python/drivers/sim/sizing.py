@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.sim.service_model import SimulatedServic
 from resources.libraries.python.model.sizing import DeploymentSpec, Size
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.sizes import name_of
-from resources.libraries.python.roles.service import InstanceUse
+from resources.libraries.python.roles.service import Answer, InstanceUse
 
 _STEP_S = 1.0
 
@@ -126,7 +126,7 @@ class SimService:
         """Nothing starts; virtual time passes."""
         self._time.advance(self._simulated.deploy_s * len(self._instances))
 
-    def offer(self, load: float) -> float:
+    def offer(self, load: float) -> Answer:
         """Calls per second that succeeded, the mean over the duration."""
         control, rng = self._simulated.control, self._rng
         limit = self._limit * rng.gauss(1.0, self._simulated.drift)
@@ -147,7 +147,7 @@ class SimService:
             self._time.advance(step_s)
             left_s -= step_s
         self._calls = 0.0
-        return fmean(done)
+        return Answer(fmean(done))
 
     def use(self) -> Mapping[str, InstanceUse]:
         """See Service."""
