@@ -59,8 +59,8 @@ def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
     workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 3}
-    path = suite(tmp_path, deployment, workload)
-    done = run_robot(tmp_path / "out", *LOCAL, "-i", "SIP", sources=[path])
+    path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-dereg.json": workload})
+    done = run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service", sources=[path])
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before[0])
     assert groups() == before[1]
