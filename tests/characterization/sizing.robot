@@ -40,6 +40,11 @@ SIP Service
     [Tags]    SIP
     sip-service/deployment.json    sip-service/reg-dereg.json    real
 
+SIP Service With Invite Calls
+    [Documentation]    The same with calls of REGISTER and INVITE, which reach the called side through the service.
+    [Tags]    SIP    INVITE
+    sip-service/deployment.json    sip-service/reg-invite.json    real
+
 HTTP Proxy
     [Documentation]    Given sizes, with one proxy or two.
     [Tags]    HTTP

@@ -1,4 +1,4 @@
-"""Intrusion detection, sized: Suricata's statistics count every packet and every hit of the rule, passive and inline."""
+"""Intrusion detection, sized: Suricata's statistics count all packets and hits of the rule, passive and inline."""
 
 import json
 import shutil
