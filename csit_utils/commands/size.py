@@ -10,7 +10,7 @@ import typer
 from csit_utils.commands.tables import Form, Line, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.deployment.worlds import layout_of, memory_of
-from resources.libraries.python.errors import PlanError
+from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.load_sizing import load_specifications
@@ -31,6 +31,9 @@ def size(
     topology: Annotated[
         Path | None, typer.Option("-t", "--topology", help="Testbed file: says which sizes fit there.")
     ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("-o", "--option", help="Value of an option of the files, such as engine=snort.")
+    ] = None,
     heat: Annotated[Path | None, typer.Option(help="Write a template of OpenStack Heat per size here.")] = None,
     deploy: Annotated[
         float, typer.Option(min=0, help="Seconds for bringing up an instance and removing it.")
@@ -43,7 +46,7 @@ def size(
 
     Example: ./csit size deployment.json workload.json --heat templates
     """
-    asked = load_specifications(deployment, workload)
+    asked = load_specifications(deployment, workload, _chosen(option or []))
     spec, load = asked.deployment, asked.workload
     price = cost(spec, load, deploy)
     known = planned(spec)
@@ -61,6 +64,18 @@ def size(
             typer.echo(sentence)
     if heat:
         typer.echo(f"templates: {len(templates)} in {heat}", err=as_json)
+
+
+def _chosen(options: list[str]) -> dict[str, str]:
+    """Values by name.
+
+    Raises:
+        ConfigError: Not `NAME=VALUE`.
+    """
+    for option in options:
+        if "=" not in option:
+            raise ConfigError(f"--option {option}: not of the form NAME=VALUE")
+    return {name: value for name, _, value in (option.partition("=") for option in options)}
 
 
 def _why_not(spec: DeploymentSpec, each: Size, testbed: Topology | None) -> str | None:

@@ -40,6 +40,5 @@ def _tables(record: Characterization) -> dict[str, str]:
     found = (*tables_of(record), *chain_tables(record), *interference_tables(record))
     tables = {f"{name}.csv": csv_text(rows) for name, rows in found}
     if record.sizing is not None:
-        rows = sizing_tables.sizing_rows(record.sizing)
-        tables["sizing.csv"] = sizing_tables.csv_text(sizing_tables.SIZING_COLUMNS, rows)
+        tables["sizing.csv"] = sizing_tables.sizing_table(record.sizing)
     return tables

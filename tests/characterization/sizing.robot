@@ -3,9 +3,9 @@ Documentation       Which deployment size of a service carries how much: instanc
 ...                 and memory, under a load that grows until the service falls behind.
 ...
 ...                 Service and workload are described in `specs/`, with the scripts that deploy and load them.
-...                 Clearwater and Snort are simulated; the SIP service and the HTTP proxy are real, and need their
-...                 programs on the machine, or on the nodes of a lab. `-v RESUME:results/20260101-120000` goes on with
-...                 a run that was cut short.
+...                 Clearwater and the service `snort` are simulated; the SIP service, the HTTP proxy and intrusion
+...                 detection are real, and need their programs on the machine, or on the nodes of a lab.
+...                 `-v RESUME:results/20260101-120000` goes on with a run that was cut short.
 Resource            ../../resources/libraries/robot/sizing.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed
@@ -40,6 +40,11 @@ SIP Service
     [Tags]    SIP
     sip-service/deployment.json    sip-service/reg-dereg.json    real
 
+SIP Service With Invite Calls
+    [Documentation]    The same with calls of REGISTER and INVITE, which reach the called side through the service.
+    [Tags]    SIP    INVITE
+    sip-service/deployment.json    sip-service/reg-invite.json    real
+
 HTTP Proxy
     [Documentation]    Given sizes, with one proxy or two.
     [Tags]    HTTP
@@ -54,3 +59,63 @@ HTTP Proxy With Core Pinning
     [Documentation]    The same size, each instance on CPUs of its own.
     [Tags]    HTTP    PINNING
     http-proxy/pinned.json    http-proxy/requests.json    real
+
+Suricata IDS Malicious 0
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_0
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=0
+
+Suricata IDS Malicious 25
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_25
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=25
+
+Suricata IDS Malicious 50
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_50
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=50
+
+Suricata IDS Malicious 75
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_75
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=75
+
+Suricata IDS Malicious 100
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_100
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=100
+
+Suricata IPS Malicious 0
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_0
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=0
+
+Suricata IPS Malicious 25
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_25
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=25
+
+Suricata IPS Malicious 50
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_50
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=50
+
+Suricata IPS Malicious 75
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_75
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=75
+
+Suricata IPS Malicious 100
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_100
+    ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=100
+
+Snort IDS Malicious 0
+    [Tags]    INTRUSION    MALICIOUS_0
+    ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=0
+
+Snort IDS Malicious 25
+    [Tags]    INTRUSION    MALICIOUS_25
+    ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=25
+
+Snort IDS Malicious 50
+    [Tags]    INTRUSION    MALICIOUS_50
+    ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=50
+
+Snort IDS Malicious 75
+    [Tags]    INTRUSION    MALICIOUS_75
+    ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=75
+
+Snort IDS Malicious 100
+    [Tags]    INTRUSION    MALICIOUS_100
+    ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=100

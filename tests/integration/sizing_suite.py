@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,13 @@ def sizing_of(record: Characterization) -> Sizing:
     return record.sizing
 
 
-def suite(folder: Path, deployment: dict[str, Any], workload: dict[str, Any]) -> Path:
-    """The suite with specifications of the test's own; scripts are the service's."""
+def suite(folder: Path, service: str, specifications: Mapping[str, Any]) -> Path:
+    """The suite with specifications of the test's own, by name of the file; scripts are the service's."""
     specs = folder / "specs"
-    shutil.copytree(SPECS / "sip-service", specs)
-    (specs / "deployment.json").write_text(json.dumps(deployment))
-    (specs / "reg-dereg.json").write_text(json.dumps(workload))
+    shutil.copytree(SPECS / service, specs)
+    for name, row in specifications.items():
+        (specs / name).write_text(json.dumps(row))
     path = folder / "sizing.robot"
     text = SUITE.read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
-    path.write_text(text.replace("sip-service/", f"{specs}/"))
+    path.write_text(text.replace(f"    {service}/", f"    {specs}/"))
     return path

@@ -106,9 +106,10 @@ def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_w
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
     workload |= {"range": {"min": 30, "max": 630}, "increase": 600, "duration_s": 2}
-    path, out = suite(tmp_path, deployment, workload), tmp_path / "out"
+    specs = {"deployment.json": deployment, "reg-dereg.json": workload}
+    path, out = suite(tmp_path, "sip-service", specs), tmp_path / "out"
     journal = out / "characterization" / "SIP_Service" / "sizing.jsonl"
-    options = ("-v", f"TOPOLOGY:{topology(lab, tmp_path)}", "-i", "SIP", "-d", str(out), str(path))
+    options = ("-v", f"TOPOLOGY:{topology(lab, tmp_path)}", "-t", "SIP Service", "-d", str(out), str(path))
     with subprocess.Popen([*COMMAND, "robot", *options], stdout=subprocess.PIPE, **OF_PROJECT) as run:
 
         def first_size() -> str:

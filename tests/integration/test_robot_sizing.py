@@ -43,7 +43,7 @@ def test_clearwater_takes_the_published_way_and_a_resumed_run_measures_nothing_a
 def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *SIM, "-i", "SIPORHTTP", sources=[SUITE])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 passed, 0 failed, 4 skipped" in done.stdout
+    assert "0 passed, 0 failed, 5 skipped" in done.stdout
     assert "is for the world real, sim is sim" in done.stdout
 
 
@@ -59,8 +59,8 @@ def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
     workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 3}
-    path = suite(tmp_path, deployment, workload)
-    done = run_robot(tmp_path / "out", *LOCAL, "-i", "SIP", sources=[path])
+    path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-dereg.json": workload})
+    done = run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service", sources=[path])
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before[0])
     assert groups() == before[1]
@@ -85,3 +85,28 @@ def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
     assert found.sizes[1].size.components[busiest].flavor == "medium"
     assert "kamailio" in record.facts["service"]["registrar"]
     assert record.facts["service"]["instances"].startswith("network namespaces with control groups")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()
+)
+def test_calls_with_invite_reach_the_called_side_through_the_service(tmp_path: Path) -> None:
+    deployment = json.loads((SPECS / "sip-service" / "deployment.json").read_text(encoding="utf-8"))
+    workload = json.loads((SPECS / "sip-service" / "reg-invite.json").read_text(encoding="utf-8"))
+    # The two loads are far below and far above what the smallest size carries.
+    smallest = {part["name"]: {"flavor": "small"} for part in deployment["components"]}
+    deployment |= {"mode": "custom", "sizes": [{"components": smallest}]}
+    workload |= {"range": {"min": 15, "max": 315}, "increase": 300, "duration_s": 4}
+    path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-invite.json": workload})
+    done = run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service With Invite Calls", sources=[path], seconds=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (size,) = sizing_of(records(tmp_path / "out")["SIP Service With Invite Calls"]).sizes
+    low, high = size.offered
+    assert (low.ratio > 0.9, high.ratio < 0.9) == (True, True)
+    # Every call that succeeded for the caller was answered, acknowledged and ended at the called side.
+    assert low.figures["answered"] == pytest.approx(low.mean, rel=0.15)
+    assert 0 < high.figures["answered"] < high.load
+    # Three requests are for the registrar, and three go through both to the called side; all but one are answered.
+    for instance in ("edge-1", "registrar-1"):
+        assert (low.use[instance].network_bps or 0) > 16 * low.mean * 8 * 300, instance

@@ -85,7 +85,7 @@ class NotingService(NotingPart):
 
     def offer(self, load: float) -> Answer:
         self._machine.note(f"offer {load:g}")
-        return Answer(load / 2, (load, 0.0))
+        return Answer(load / 2, {"detected": 1.0}, (load, 0.0))
 
     def facts(self) -> Mapping[str, str]:
         return {"edge": "1.0"}
@@ -205,7 +205,7 @@ def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
     with pytest.raises(CsitError, match="there is something deployed already: instances"):
         ask(service, calls.SITE, SITED)
     assert ask(service, calls.USE, None) == {"edge-1": InstanceUse(1.5, None, 7)}
-    assert ask(service, calls.OFFER, 30.0) == Answer(15.0, (30.0, 0.0))
+    assert ask(service, calls.OFFER, 30.0) == Answer(15.0, {"detected": 1.0}, (30.0, 0.0))
     assert ask(service, calls.FACTS, SITED.role) == {"edge": "1.0"}
     service.close()
     assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]

@@ -234,7 +234,7 @@ class Ramp:
         for second in range(2 * self.seconds):
             self.cpu_s += 0.5 if second < self.seconds else 0.0
             self.time.advance(1)
-        return Answer(load, (load,) * self.seconds)
+        return Answer(load, seconds=(load,) * self.seconds)
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"a-1": InstanceUse(self.cpu_s, 32 * MB, None)}

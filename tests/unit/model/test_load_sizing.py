@@ -9,6 +9,7 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load_sizing import load_specifications
+from resources.libraries.python.model.options import needed
 from resources.libraries.python.model.sizing import Mode
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -215,3 +216,66 @@ def test_loads_go_up_in_steps_to_the_highest_that_is_in_the_range() -> None:
     assert loads(range={"min": 200, "max": 310}, increase=50) == (200, 250, 300)
     assert loads(range={"min": 0.1, "max": 0.3}, increase=0.1) == pytest.approx((0.1, 0.2, 0.3))
     assert loads(range={"min": 5, "max": 5}, increase=50) == (5,)
+
+
+OPTIONS = {"mode": {"values": ["ids", "ips"], "needs": {"ips": ["ethtool"]}}, "workers": {"values": ["1", "2"]}}
+
+
+def with_options(text: str, options: object) -> str:
+    return json.dumps({**json.loads(text), "options": options})
+
+
+def test_options_have_the_first_value_until_one_is_chosen(tmp_path: Path) -> None:
+    paths = files(
+        tmp_path, with_options(DEPLOYMENT, OPTIONS), with_options(WORKLOAD, {"calls": {"values": ["a", "b"]}})
+    )
+    assert load_specifications(*paths).options == {
+        "CSIT_OPTION_MODE": "ids",
+        "CSIT_OPTION_WORKERS": "1",
+        "CSIT_OPTION_CALLS": "a",
+    }
+    asked = load_specifications(*paths, {"mode": "ips", "calls": "b"})
+    assert asked.options == {"CSIT_OPTION_MODE": "ips", "CSIT_OPTION_WORKERS": "1", "CSIT_OPTION_CALLS": "b"}
+    # The choice is a part of the specification, and so of the record and of a journal's key.
+    assert asked.deployment.options["mode"].value == "ips"
+    assert needed(asked.deployment.options) == ("ethtool",)
+    assert needed(load_specifications(*paths).deployment.options) == ()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"mode": "tap"}, "/deployment.json: options.mode: 'tap' is none of ids, ips"),
+        ({"calls": "c"}, "/workload.json: options.calls: 'c' is none of a, b"),
+        (
+            {"speed": "9"},
+            "/deployment.json: no option 'speed', also not in /workload.json; there are mode, workers, calls",
+        ),
+    ],
+)
+def test_what_is_no_option_or_no_value_of_one_is_told(tmp_path: Path, chosen: dict[str, str], message: str) -> None:
+    paths = files(
+        tmp_path, with_options(DEPLOYMENT, OPTIONS), with_options(WORKLOAD, {"calls": {"values": ["a", "b"]}})
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_specifications(*paths, chosen)
+    assert str(caught.value).replace(str(tmp_path), "") == message
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"mode": {"values": []}}, "options.mode.values: "),
+        ({"mode": {"values": ["a b"]}}, "options.mode.values.0: "),
+        ({"mode": {"values": ["a"], "value": "b"}}, "options.mode.value: 'b' is none of a"),
+        ({"mode": {"values": ["a"], "needs": {"b": ["x"]}}}, "options.mode.needs: 'b' is none of a"),
+        ({"Mode": {"values": ["a"]}}, "options.Mode"),
+    ],
+)
+def test_wrong_options_are_told_with_their_place(tmp_path: Path, options: object, place: str) -> None:
+    assert place in said(tmp_path, with_options(DEPLOYMENT, options))
+
+
+def test_an_option_of_both_files_is_refused(tmp_path: Path) -> None:
+    text = said(tmp_path, with_options(DEPLOYMENT, OPTIONS), with_options(WORKLOAD, OPTIONS))
+    assert text == "/workload.json: options: 'mode' is an option of /deployment.json, too"

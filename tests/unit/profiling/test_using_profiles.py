@@ -126,6 +126,11 @@ def test_a_small_gain_with_all_vcpus_used_is_no_verdict_against_the_software() -
     assert [step.scales for step in steps([MIDDLE, full])] == [True]
 
 
+def test_a_small_gain_with_more_vcpus_used_than_the_smaller_flavor_has_is_no_verdict_either() -> None:
+    more = Flavor("more", 3, known_profile("more", 1.95, used=2.6, vcpus=3))
+    assert [step.scales for step in steps([MIDDLE, more])] == [True]
+
+
 def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
     (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
     assert (step.gain, step.scales) == (None, None)

@@ -16,12 +16,10 @@ from resources.libraries.python.planning.sizes import exhaustive, name_of
 from resources.libraries.python.recording.heat import heat_template, write_heat
 from resources.libraries.python.recording.sizing_journal import SizingJournal, digest
 from resources.libraries.python.recording.sizing_tables import (
-    SIZING_COLUMNS,
     TRACE_COLUMNS,
     TraceFiles,
     TraceRow,
-    csv_text,
-    sizing_rows,
+    sizing_table,
 )
 from tests.unit.planning.sizing_specs import service
 
@@ -109,7 +107,7 @@ def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -
     sizing = Sizing(
         deployment=SPEC, workload=WORKLOAD, sizes=(sized(), failed), steps=(), best=None, stopped="failed", planned=None
     )
-    rows = list(csv.DictReader(csv_text(SIZING_COLUMNS, sizing_rows(sizing)).splitlines()))
+    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
     assert [row["load"] for row in rows] == ["200.0", "250.0", ""]
     assert rows[0] == {
         "size": "bn1s-sp1s-hs1s",
@@ -126,6 +124,21 @@ def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -
     }
     assert rows[1]["indicator_stdev"] == ""
     assert rows[2]["failed"] == "no, never"
+
+
+def test_figures_are_columns_of_their_own() -> None:
+    figures = (Offered(load=200, indicators=(200,), mean=200, stdev=None, figures={"detected": 0.98}),)
+    sizing = Sizing(
+        deployment=SPEC,
+        workload=WORKLOAD,
+        sizes=(sized("a").model_copy(update={"offered": figures}), sized("b")),
+        steps=(),
+        best=None,
+        stopped="all measured",
+        planned=None,
+    )
+    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
+    assert [row["figure_detected"] for row in rows] == ["0.98", "", ""]
 
 
 def test_traces_grow_while_a_size_is_measured_and_replace_those_of_an_earlier_run(tmp_path: Path) -> None:

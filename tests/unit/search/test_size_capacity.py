@@ -145,3 +145,8 @@ def test_swinging_repetitions_are_a_sign_of_overload() -> None:
     assert overload_from([*steady[:1], small]) is None  # 0.4 %: nobody would call that swinging
     assert overload_from([offered(100.0, 50.0, 99.0)]) is None  # nothing to compare with
     assert overload_from(ratios(1.0, 0.5)) is None  # nothing was repeated
+
+
+def test_figures_of_repetitions_are_averaged_where_they_were_said() -> None:
+    said = iter([Once(9, {}, {"detected": 1.0, "hits": 4}), Once(9, {}, {"detected": 0.5}), Once(9, {})])
+    assert offered_load(10, 3, lambda _: next(said)).figures == {"detected": 0.75, "hits": 4.0}

@@ -11,47 +11,63 @@ CLEARWATER = service(resources={}, mode="exhaustive", scaling="hybrid", most=4)
 
 
 def sized(
-    spec: DeploymentSpec, words: str, capacity: float | None, cpu: dict[str, float], *, top: bool = False
+    spec: DeploymentSpec,
+    words: str,
+    capacity: float | None,
+    cpu: dict[str, float],
+    *,
+    top: bool = False,
+    beyond: dict[str, float] | None = None,
 ) -> Sized:
-    """A size such as `1m 2s 2s`, and what its components used at the capacity."""
+    """A size such as `1m 2s 2s`, what its components used at the capacity, and at a load beyond it."""
     flavors = {"s": "small", "m": "medium", "l": "large"}
     shares = {
         row.name: Share(flavor=flavors[word[1]], instances=int(word[0]))
         for row, word in zip(spec.components, words.split(), strict=True)
     }
-    use = {f"{name}-1": Use(cpu=value, memory=None, network_bps=None) for name, value in cpu.items()}
+    carried = capacity or 50
+    offered = [_offered(carried, carried, cpu)]
+    if not top:
+        offered.append(_offered(carried + 10, 1, beyond or cpu))
     size = Size(components=shares)
     return Sized(
         size=size,
         name=words,
         vcpus=spec.vcpus(size),
         memory_mb=spec.memory_mb(size),
-        offered=(Offered(load=capacity or 50, indicators=(1.0,), mean=capacity or 1, stdev=None, use=use),),
+        offered=tuple(offered),
         capacity=capacity,
         at_top=top,
         bottleneck=max(cpu, key=lambda name: cpu[name]),
     )
 
 
+def _offered(load: float, mean: float, cpu: dict[str, float]) -> Offered:
+    use = {f"{name}-1": Use(cpu=value, memory=None, network_bps=None) for name, value in cpu.items()}
+    return Offered(load=load, indicators=(mean,), mean=mean, stdev=None, use=use)
+
+
 def test_an_ids_with_one_thread_does_not_scale_past_one_vcpu() -> None:
     sizes = [
         sized(IDS, "1s", 230, {"ids": 0.98}),
-        sized(IDS, "1m", 240, {"ids": 0.5}),
+        sized(IDS, "1m", 240, {"ids": 0.47}, beyond={"ids": 0.495}),
         sized(IDS, "1l", 240, {"ids": 0.25}),
     ]
     assert notes(IDS, LOAD, sizes) == (
-        "ids does not scale past 1 vCPU: 1m carries 240 calls/s, 1s 230, and of 2 vCPUs 1.00 are used.",
+        "ids does not scale past 1 vCPU: 1m carries 240 calls/s, 1s 230, "
+        "where an instance uses at most 0.99 of 2 vCPUs.",
     )
 
 
-def test_an_ids_with_several_threads_does_not_scale_past_two() -> None:
+def test_an_ids_that_uses_more_cpus_at_the_same_capacity_gains_nothing() -> None:
     sizes = [
         sized(IDS, "1s", 300, {"ids": 0.98}),
         sized(IDS, "1m", 600, {"ids": 0.97}),
         sized(IDS, "1l", 600, {"ids": 0.625}),
     ]
     assert notes(IDS, LOAD, sizes) == (
-        "ids does not scale past 2 vCPUs: 1l carries 600 calls/s, 1m 600, and of 4 vCPUs 2.50 are used.",
+        "ids gains nothing from 4 vCPUs instead of 2: 1l carries 600 calls/s, 1m 600, "
+        "where an instance uses at most 2.50 of 4 vCPUs.",
     )
 
 
@@ -60,7 +76,13 @@ def test_no_verdict_where_another_component_is_the_limit() -> None:
     after = {"bono": 0.5, "sprout": 0.5, "homestead": 0.95}
     sizes = [sized(CLEARWATER, "1s 1s 1s", 350, busy), sized(CLEARWATER, "1s 1m 1s", 370, after)]
     assert not notes(CLEARWATER, LOAD, sizes)
-    # Bono grows, which was not busy: nobody expects a gain.
+    # Busy in overload only: the capacity lies between two loads, and homestead ends it.
+    later = sized(CLEARWATER, "1s 1m 1s", 350, {**busy, "sprout": 0.5, "homestead": 0.4}, beyond={**after})
+    assert not notes(CLEARWATER, LOAD, [sizes[0], later])
+    # Homestead is not busy, and busier than sprout: the bottleneck has moved.
+    moved = sized(CLEARWATER, "1s 1m 1s", 350, {**busy, "sprout": 0.5, "homestead": 0.7})
+    assert not notes(CLEARWATER, LOAD, [sizes[0], moved])
+    # Bono grows, which was not busy: no gain is to be expected.
     other = [
         sized(CLEARWATER, "1s 1s 1s", 350, busy),
         sized(CLEARWATER, "1m 1s 1s", 350, {**busy, "sprout": 0.7, "homestead": 0.7}),
@@ -68,11 +90,26 @@ def test_no_verdict_where_another_component_is_the_limit() -> None:
     assert not notes(CLEARWATER, LOAD, other)
 
 
+def test_no_verdict_where_another_component_is_not_watched() -> None:
+    alone = {"bono": 0.3, "sprout": 0.5, "homestead": 0.4}
+    sizes = [sized(CLEARWATER, "1s 1s 1s", 350, {**alone, "sprout": 0.98}), sized(CLEARWATER, "1s 1m 1s", 350, alone)]
+    assert "sprout does not scale past 1 vCPU" in notes(CLEARWATER, LOAD, sizes)[0]
+    del alone["homestead"]
+    assert not notes(CLEARWATER, LOAD, [sizes[0], sized(CLEARWATER, "1s 1m 1s", 350, alone)])
+
+
 def test_no_verdict_where_cpus_are_used_up_or_the_range_was_too_short() -> None:
     used = [sized(IDS, "1s", 230, {"ids": 0.98}), sized(IDS, "1m", 230, {"ids": 0.95})]
     assert not notes(IDS, LOAD, used)
     short = [sized(IDS, "1s", 2000, {"ids": 0.9}, top=True), sized(IDS, "1m", 2000, {"ids": 0.4}, top=True)]
     assert not notes(IDS, LOAD, short)
+    assert not notes(IDS, LOAD, [short[0], sized(IDS, "1m", 1950, {"ids": 0.45})])
+
+
+def test_no_verdict_where_the_cpu_is_not_what_limits() -> None:
+    # Half of a CPU is no limit, be it half of one or a quarter of two: it waits for something.
+    waiting = [sized(IDS, "1s", 230, {"ids": 0.5}), sized(IDS, "1m", 230, {"ids": 0.25})]
+    assert not notes(IDS, LOAD, waiting)
 
 
 def test_scaling_out_is_compared_with_the_same_vcpus_in_fewer_instances() -> None:

@@ -8,7 +8,7 @@ from statistics import fmean
 from resources.libraries.python.model.sizing import Flavor, Trace, Use
 from resources.libraries.python.recording.sizing_tables import TraceRow
 from resources.libraries.python.roles.passing import Passing
-from resources.libraries.python.roles.service import InstanceUse, Service
+from resources.libraries.python.roles.service import Answer, InstanceUse, Service
 
 INTERVAL_S = 1.0
 _MB = 2**20
@@ -19,7 +19,7 @@ _Sample = tuple[float, Mapping[str, InstanceUse]]
 class Watched:
     """One offering of a load."""
 
-    indicator: float
+    answer: Answer
     use: dict[str, Use]
     rows: dict[str, list[TraceRow]]
     """By instance."""
@@ -61,7 +61,7 @@ class LoadMonitor:
         inside = [row for row in samples if row[0] < until]
         inside += samples[len(inside) : len(inside) + 1]
         return Watched(
-            answer.indicator,
+            answer,
             {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
             {name: self._rows(name, samples, load, repetition) for name in self._flavors},
             self._trace(samples, answer.seconds),

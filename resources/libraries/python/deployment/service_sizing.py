@@ -1,7 +1,8 @@
 """A sizing test: the two specifications, the world that deploys the service, and what comes of it for the record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sizing import run_sizing
@@ -14,7 +15,7 @@ from resources.libraries.python.planning.sizing_cost import Cost, cost
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.heat import write_heat
 from resources.libraries.python.recording.sizing_journal import SizingJournal, digest
-from resources.libraries.python.recording.sizing_tables import SIZING_COLUMNS, TraceFiles, csv_text, sizing_rows
+from resources.libraries.python.recording.sizing_tables import TraceFiles, sizing_table
 from resources.libraries.python.roles.service import Orchestrator, Service
 from resources.libraries.python.search.sizing import Reached
 
@@ -25,13 +26,20 @@ OVERSUBSCRIBED = "oversubscribed"
 class ServiceSizing:
     """One sizing in one world."""
 
-    def __init__(self, topology: Topology, world: World, environment: Environment, files: tuple[Path, Path]) -> None:
-        """Load the specifications of deployment and workload.
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        environment: Environment,
+        files: tuple[Path, Path],
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Load the specifications of deployment and workload, with the chosen values of their options.
 
         Raises:
             ConfigError: They are wrong, or a script is missing.
         """
-        self.asked: Specifications = load_specifications(*files)
+        self.asked: Specifications = load_specifications(*files, options)
         self._folder = files[0].parent
         self._world = world
         self._system = f"{topology.world} {topology.metadata.name}"
@@ -88,7 +96,7 @@ class ServiceSizing:
         finally:
             self._note(orchestrator.services)
         self.draft.sizing = sizing
-        (folder / "sizing.csv").write_text(csv_text(SIZING_COLUMNS, sizing_rows(sizing)), encoding="utf-8")
+        (folder / "sizing.csv").write_text(sizing_table(sizing), encoding="utf-8")
         self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
         if sizing.stopped == "failed":
             reasons = [f"{row.name}: {row.failed}" for row in sizing.sizes if row.failed]

@@ -13,6 +13,7 @@ from resources.libraries.python.drivers.instances.load_network import LoadNetwor
 from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load_sizing import Specifications
+from resources.libraries.python.model.options import needed
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import Size
 
@@ -120,6 +121,6 @@ def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -
         Unsupported: Programs of the generator script are missing, or there are no control groups.
     """
     asked, controllers = specifications(brought), cgroups.discover()
-    programs.check("the workload", asked.workload.needs)
+    programs.check("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
     load = Load(asked, size, machine, controllers)
     return SizedHere(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)

@@ -138,4 +138,4 @@ class _Deployed:
         problems = self._service.problems()
         if problems:
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
-        return Once(watched.indicator, watched.use, watched.trace)
+        return Once(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)

@@ -33,14 +33,15 @@ class SizingLibrary(CharacterizingLibrary):
         self._journal: SizingJournal
 
     @keyword
-    def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any") -> None:
+    def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any", **options: str) -> None:
         """Load both specifications and tell what the sizing will cost. Nothing is deployed yet.
 
         Paths are relative to the present folder, or to ``tests/characterization/specs``. In another world than
         ``only_in`` the test is skipped: a service that is only simulated cannot be deployed, and the other way round.
-        ``real`` is every world but ``sim``.
+        ``real`` is every world but ``sim``. Other named arguments choose values of the specifications' options.
 
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
+        | Describe Sizing | ids/deployment.json | ids/udp-64b.json | real | engine=suricata-ips | malicious=25 |
         """
         topology, world, environment = self._testbed.opened()
         simulated = topology.world is World.SIM
@@ -49,7 +50,7 @@ class SizingLibrary(CharacterizingLibrary):
                 f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
             )
         self._keeper.check()
-        sizing = ServiceSizing(topology, world, environment, (found(deployment), found(workload)))
+        sizing = ServiceSizing(topology, world, environment, (found(deployment), found(workload)), options)
         self._journal = self._resumed(SizingJournal, sizing.digest(), sizing.asked.deployment.vnf_name)
         sizing.draft.rerun = rerun_of(variable, topology, {})
         cost = sizing.cost()

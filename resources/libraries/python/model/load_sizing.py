@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json
+from resources.libraries.python.model.options import Option, variables
 from resources.libraries.python.model.sizing import DeploymentSpec
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -25,14 +27,35 @@ class Specifications:
     folders: tuple[Path, Path]
     """In which the two files lie, and with them what their scripts use."""
 
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What scripts are told of the chosen options of both files, by variable."""
+        return variables({**self.deployment.options, **self.workload.options})
 
-def load_specifications(deployment: Path, workload: Path) -> Specifications:
+
+def load_specifications(
+    deployment: Path, workload: Path, chosen: Mapping[str, str] = MappingProxyType({})
+) -> Specifications:
     """Read both files and look for their scripts, which are relative to the file that names them.
 
+    Args:
+        deployment: Of the service.
+        workload: What is offered to it.
+        chosen: Values of options, by name; of others the files' own values hold.
+
     Raises:
-        ConfigError: A file does not fit, or a script is missing or cannot be executed.
+        ConfigError: A file does not fit, a script is missing or cannot be executed, or an option does not have a value.
     """
     spec, load = load_json(deployment, DeploymentSpec), load_json(workload, WorkloadSpec)
+    for name in spec.options:
+        if name in load.options:
+            raise ConfigError(f"{workload}: options: '{name}' is an option of {deployment}, too")
+    for name in chosen:
+        if name not in spec.options and name not in load.options:
+            known = ", ".join([*spec.options, *load.options]) or "none"
+            raise ConfigError(f"{deployment}: no option '{name}', also not in {workload}; there are {known}")
+    spec = spec.model_copy(update={"options": _choose(deployment, spec.options, chosen)})
+    load = load.model_copy(update={"options": _choose(workload, load.options, chosen)})
     service = _script(deployment, "install", spec.install)
     return Specifications(
         spec,
@@ -47,6 +70,16 @@ def load_specifications(deployment: Path, workload: Path) -> Specifications:
         _script(workload, "generator", load.generator),
         (deployment.parent.resolve(), workload.parent.resolve()),
     )
+
+
+def _choose(file: Path, options: Mapping[str, Option], chosen: Mapping[str, str]) -> dict[str, Option]:
+    found = dict(options)
+    for name in options.keys() & chosen.keys():
+        value, values = chosen[name], options[name].values
+        if value not in values:
+            raise ConfigError(f"{file}: options.{name}: '{value}' is none of {', '.join(values)}")
+        found[name] = options[name].model_copy(update={"value": value})
+    return found
 
 
 def _script(file: Path, key: str, name: str) -> Path:

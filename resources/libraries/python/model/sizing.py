@@ -11,8 +11,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.options import Options, Program
 from resources.libraries.python.model.sizing_checks import check_deployment
-from resources.libraries.python.model.workload import Positive, Program, WorkloadSpec
+from resources.libraries.python.model.workload import Positive, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
 
@@ -117,6 +118,8 @@ class DeploymentSpec(Frozen):
     """Script that is run in every instance before it goes; all of its processes end in any case."""
     needs: tuple[Program, ...] = ()
     """What these scripts start."""
+    options: Options = Field(default_factory=dict)
+    """Choices that these scripts understand."""
     mode: Mode
     scaling: Scaling = Scaling.UP
     watch: Watched = Watched.CPU
@@ -199,6 +202,8 @@ class Offered(Frozen):
     mean: float
     stdev: float | None
     """Sample standard deviation; None for one repetition. It grows beyond the capacity where a service sheds load."""
+    figures: dict[str, float] = Field(default_factory=dict)
+    """More that the script said, such as the share of attacks that were detected; means over the repetitions."""
     use: dict[str, Use] = Field(default_factory=dict)
     """By instance, `<component>-<number>`; means over the repetitions."""
     trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)

@@ -6,11 +6,10 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
+from resources.libraries.python.model.options import Options, Program
 from resources.libraries.python.model.sizing_checks import check_workload
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Program = Annotated[str, Field(pattern=r"^\S+$")]
-"""By name, or by absolute path."""
 
 
 class Range(Frozen):
@@ -46,6 +45,8 @@ class WorkloadSpec(Frozen):
     """Script that offers a load and prints the performance indicator; relative to the file."""
     needs: tuple[Program, ...] = ()
     """What the script starts: looked for on the machine that it runs on, before anything is deployed."""
+    options: Options = Field(default_factory=dict)
+    """Choices that the script understands."""
     duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 300.0
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
     """Capacity is the highest offered load whose indicator is at least this share of it."""

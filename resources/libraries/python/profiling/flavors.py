@@ -43,7 +43,7 @@ class Step:
     used: float | None
     """CPUs that the larger one uses at its break-point."""
     scales: bool | None
-    """False where it gains less than asked although it does not use all of its vCPUs; None where that is unknown."""
+    """False where it gains less than asked and uses no more vCPUs than the smaller one has; None where unknown."""
 
 
 def answers(flavors: Sequence[Flavor], bounds: Bounds, rate: float | None = None) -> tuple[Answer, ...]:
@@ -68,7 +68,8 @@ def steps(flavors: Sequence[Flavor], least_gain: float = LEAST_GAIN) -> tuple[St
     """What each step to a larger flavor brings; the capacity is the break-point.
 
     The rule is that of NFV-VITAL's comparison of flavors (Cao et al.): a larger flavor that carries hardly more, and
-    leaves some of its vCPUs unused, shows that the software does not scale.
+    leaves some of its vCPUs unused, shows that the software does not scale. Software that uses some of the added vCPUs
+    does scale past the smaller flavor, be it to no effect.
     """
     rows = sorted(flavors, key=lambda each: each.vcpus)
     return tuple(_step(one, other, least_gain) for one, other in pairwise(rows) if other.vcpus > one.vcpus)
@@ -93,5 +94,5 @@ def _step(smaller: Flavor, larger: Flavor, least_gain: float) -> Step:
         # What never saturates is not known to stop anywhere.
         return Step(smaller, larger, None, after.cpus_used if after else None, None)
     gain = after.rate / before.rate - 1
-    wasted = after.cpus_used < _ALL_USED * larger.vcpus
+    wasted = after.cpus_used < min(_ALL_USED * larger.vcpus, smaller.vcpus / _ALL_USED)
     return Step(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))

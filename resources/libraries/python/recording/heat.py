@@ -117,6 +117,7 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
         "CSIT_FLAVOR_VCPUS": f"{spec.flavors[share.flavor].vcpus:g}",
         "CSIT_MEMORY_MB": str(spec.flavors[share.flavor].memory_mb),
         "CSIT_FOLDER": folder,
+        **asked.options,
     }
     rows: dict[str, list[str]] = {}
     for name in instance_names(spec, size):

@@ -45,11 +45,17 @@ SIZING_COLUMNS = (
 )
 
 
-def sizing_rows(sizing: Sizing) -> list[tuple[Cell, ...]]:
-    """A row for each load on each size, in the order in which they were measured, below SIZING_COLUMNS.
+def sizing_table(sizing: Sizing) -> str:
+    """A row for each load on each size, in the order in which they were measured, as CSV.
 
-    A size of which no load could be measured has one row, with an empty load.
+    Columns are SIZING_COLUMNS, and what the generator script said beside the indicator as `figure_<name>`. A size of
+    which no load could be measured has one row, with an empty load.
     """
+    names = dict.fromkeys(name for size in sizing.sizes for load in size.offered for name in load.figures)
+    return csv_text((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), _sizing_rows(sizing, tuple(names)))
+
+
+def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for size in sizing.sizes:
         head, tail = (
@@ -61,9 +67,12 @@ def sizing_rows(sizing: Sizing) -> list[tuple[Cell, ...]]:
                 size.failed,
             ),
         )
-        rows += [(*head, row.load, row.mean, row.stdev, row.ratio, *tail) for row in size.offered]
+        rows += [
+            (*head, row.load, row.mean, row.stdev, row.ratio, *tail, *map(row.figures.get, figures))
+            for row in size.offered
+        ]
         if not size.offered:
-            rows.append((*head, None, None, None, None, *tail))
+            rows.append((*head, None, None, None, None, *tail, *(None for _ in figures)))
     return rows
 
 

@@ -1,7 +1,7 @@
 """A service of several components, deployed in one size, and the workload that is offered to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.model.sizing import Size
@@ -25,6 +25,8 @@ class Answer:
 
     indicator: float
     """The performance indicator, in the workload's unit."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """More, by name."""
     seconds: tuple[float, ...] = ()
     """The indicator of each second, in order; empty where the script reports the mean only."""
 

@@ -1,7 +1,7 @@
 """One deployment size under a row of loads: repetitions, where the row ends, the capacity, the busiest component."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from scipy import stats
@@ -23,6 +23,8 @@ class Once:
     """What the generator script said."""
     use: Mapping[str, Use]
     """By instance."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """More that it said, by name."""
     trace: Trace | None = None
 
 
@@ -35,6 +37,10 @@ def offered_load(load: float, repeat: int, offer: Callable[[float], Once]) -> Of
         indicators=said,
         mean=fmean(said),
         stdev=stdev(said) if repeat > 1 else None,
+        figures={
+            name: fmean(run.figures[name] for run in runs if name in run.figures)
+            for name in dict.fromkeys(name for run in runs for name in run.figures)
+        },
         use={name: _mean_use([run.use[name] for run in runs if name in run.use]) for name in runs[0].use},
         trace=runs[0].trace,
     )

@@ -1,16 +1,11 @@
 """What sizes say of each other: a component that does not scale, what scaling out costs, the smallest that will do."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 
-from resources.libraries.python.model.sizing import DeploymentSpec, Sized, Watched
+from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
-from resources.libraries.python.search.capacity import at_capacity, carried_again, utilization
-
-LEAST_GAIN = 0.10
-"""A larger flavor that brings less than this brings nothing."""
-IDLE = 0.8
-"""A component that uses less than this share of its CPUs has some left."""
+from resources.libraries.python.search.capacity import carried_again
+from resources.libraries.python.search.flavor_scaling import not_scaling
 
 
 def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> tuple[str, ...]:
@@ -22,46 +17,6 @@ def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) 
         *_enough(workload, whole),
         *_carried_again(workload, whole),
     )
-
-
-def not_scaling(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
-    """Components to which a larger flavor brings nothing: at most one sentence each, for the smallest such flavor.
-
-    Two sizes that differ in one component's flavor are compared, where that component is busiest in the smaller one. It
-    does not scale if the capacity grows by less than 10 %, it leaves CPUs idle in the larger size, and no other
-    component is busy there, which would be the limit instead.
-    """
-    for component in spec.components:
-        steps = [(a, b) for a, b in _pairs(sizes) if _only_flavor_grows(spec, a, b, component.name) and not a.at_top]
-        for a, b in sorted(steps, key=lambda pair: (pair[0].vcpus, pair[1].vcpus)):
-            if a.bottleneck != component.name or not a.capacity or not b.capacity or b.at_top:
-                continue
-            gain = b.capacity / a.capacity - 1
-            point = at_capacity(b.offered, b.capacity)
-            use = utilization(point, Watched.CPU) if point else {}
-            if gain >= LEAST_GAIN or component.name not in use or max(use.values()) >= IDLE:
-                continue
-            low, high = (spec.flavors[row.size.components[component.name].flavor].vcpus for row in (a, b))
-            yield (
-                f"{component.name} does not scale past {_vcpus(low)}: {b.name} carries {b.capacity:g} {workload.unit}, "
-                f"{a.name} {a.capacity:g}, and of {_vcpus(high)} {use[component.name] * high:.2f} are used."
-            )
-            break
-
-
-def _vcpus(count: float) -> str:
-    return f"{count:g} vCPU{'' if count == 1 else 's'}"
-
-
-def _pairs(sizes: Sequence[Sized]) -> Iterator[tuple[Sized, Sized]]:
-    """All pairs, the one with fewer vCPUs first."""
-    yield from combinations(sorted(sizes, key=lambda row: row.vcpus), 2)
-
-
-def _only_flavor_grows(spec: DeploymentSpec, a: Sized, b: Sized, component: str) -> bool:
-    here, there = a.size.components[component], b.size.components[component]
-    others = all(share == b.size.components[name] for name, share in a.size.components.items() if name != component)
-    return others and here.instances == there.instances and _cpus(spec, a, component) < _cpus(spec, b, component)
 
 
 def _cpus(spec: DeploymentSpec, sized: Sized, component: str) -> float:

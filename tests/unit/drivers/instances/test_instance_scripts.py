@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.instances import scripts
 from resources.libraries.python.drivers.instances.scripts import answer, environment
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.roles.service import Answer
 
 SCRIPT = Path("/specs/load.py")
 
 
 @given(number=st.floats(min_value=0, allow_nan=False, allow_infinity=False), before=st.text(max_size=40))
 def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, before: str) -> None:
-    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT).indicator == number
-    assert answer(f"{before}\n{json.dumps({'indicator': number, 'failed': 3})}", SCRIPT).indicator == number
+    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT) == Answer(number)
+    last = json.dumps({"indicator": number, "failed": 3, "who": "me", "sure": True, "ratio": float("nan")})
+    assert answer(f"{before}\n{last}", SCRIPT) == Answer(number, {"failed": 3.0})
 
 
 @pytest.mark.parametrize("said", ["", "\n \n"])

@@ -145,5 +145,6 @@ class Instances:
             "CSIT_FLAVOR": self._size.components[component].flavor,
             "CSIT_FLAVOR_VCPUS": f"{flavor.vcpus:g}",
             "CSIT_MEMORY_MB": str(flavor.memory_mb),
+            **self._asked.options,
             **of_all(self._addresses),
         }

@@ -57,6 +57,7 @@ class Load:
             "CSIT_DURATION_S": f"{workload.duration_s:g}",
             "CSIT_UNIT": workload.unit,
             "CSIT_ADDRESS": str(LOADER_ADDRESS),
+            **self._asked.options,
             **of_all(self._addresses),
         }
         within_s = workload.duration_s + workload.within_s

@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.instances.instances import Instances
 from resources.libraries.python.drivers.instances.load import Load
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load_sizing import Specifications
+from resources.libraries.python.model.options import needed
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.sizing import Size
 from resources.libraries.python.planning.instances import Placement, place
@@ -43,7 +44,7 @@ class LocalOrchestrator:
         self._machine = machine
         self._controllers = cgroups.discover()
         self._layout, self._memory_mb, self._oversubscribe = layout, memory_mb, oversubscribe
-        programs.check("the service", asked.deployment.needs)
+        programs.check("the service", (*asked.deployment.needs, *needed(asked.deployment.options)))
 
     def service(self, size: Size) -> "LocalService":
         """A service that is not yet started, loaded from this machine.
@@ -52,7 +53,8 @@ class LocalOrchestrator:
             PlanError: The machine is too small for it.
             Unsupported: It has not the programs of the generator script.
         """
-        programs.check("the workload", self._asked.workload.needs)
+        workload = self._asked.workload
+        programs.check("the workload", (*workload.needs, *needed(workload.options)))
         placement = self._place(size)
         # It keeps off CPUs that instances are pinned to.
         apart = placement.left if placement.cpus and placement.left else None

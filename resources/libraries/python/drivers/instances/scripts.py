@@ -19,6 +19,9 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """Of this process's environment. Scripts are other people's: no variable with a secret reaches them."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 _LONGEST_FACT = 200
+_INDICATOR = "indicator"
+_SECONDS = "seconds"
+_MOST_FIGURES = 20
 _PAUSE_S = 0.01
 _MOST_SECONDS = 100_000
 """Of a load: a day has fewer."""
@@ -118,56 +121,68 @@ def facts(said: str) -> dict[str, str]:
 
 
 def answer(said: str, script: Path) -> Answer:
-    """The performance indicator that a generator script reported: in its last line, as a word or as JSON.
+    """What a generator script reported: in its last line, as a word or as JSON.
 
-    `indicator 347.2`, or an object such as `{"indicator": 347.2, "seconds": [351, 343.4]}`. The values of each second
-    may also be lines of their own before it, `second 351`, in order.
+    `indicator 347.2`, or an object such as `{"indicator": 347.2, "detected": 0.98, "seconds": [351, 343.4]}`, whose
+    other numbers are figures. The values of each second may also be lines before it, `second 351`, in order.
 
     Raises:
-        CsitError: There is none, it is no number from 0 on, or a list of seconds has something else in it.
+        CsitError: There is no indicator, it is no number from 0 on, or a list of seconds has something else in it.
     """
     form = 'the last line has to be `indicator <number>` or {"indicator": <number>}'
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if not lines:
         raise CsitError(f"generator script {script} reported nothing; {form}")
-    told, listed = _told(lines[-1])
-    value = _number(told)
-    if value is None:
+    row = _row(lines[-1])
+    indicator = _number(row.get(_INDICATOR))
+    if indicator is None:
         raise CsitError(f"generator script {script} reported no indicator: '{lines[-1][:200]}'; {form}")
+    listed = row.get(_SECONDS)
     if listed is None:
         words = [line.split() for line in lines[:-1]]
-        listed = [row[1] for row in words if len(row) == 2 and row[0] == "second" and _number(row[1]) is not None]
+        values = [_word(row[1]) for row in words if len(row) == 2 and row[0] == "second"]
+        listed = [value for value in values if _number(value) is not None]
     seconds = [_number(each) for each in listed] if isinstance(listed, list) else [None]
     known = tuple(each for each in seconds if each is not None)
     if len(known) < len(seconds) or len(known) > _MOST_SECONDS:
         raise CsitError(
             f'generator script {script}: "seconds" has to be a list of at most {_MOST_SECONDS} numbers from 0 on'
         )
-    return Answer(value, known)
+    figures = {name: value for name, each in row.items() if (value := _finite(each)) is not None and name != _INDICATOR}
+    return Answer(indicator, dict(list(figures.items())[:_MOST_FIGURES]), known)
 
 
-def _told(line: str) -> tuple[object, object]:
-    """What stands in the places of indicator and seconds; None where there is nothing."""
+def _row(line: str) -> Mapping[str, object]:
+    """What a last line says, by name; empty where it says nothing."""
     try:
         if line.startswith("{"):
             row = json.loads(line)
-            told, seconds = row.get("indicator"), row.get("seconds")
-            # Numbers in quotes are no numbers in JSON.
-            if isinstance(seconds, list):
-                seconds = [None if isinstance(each, str) else each for each in seconds]
-            return None if isinstance(told, str) else told, seconds
+            return row if isinstance(row, dict) else {}
         word, number = line.split()
     except (ValueError, RecursionError):
-        return None, None
-    return (number if word == "indicator" else None), None
+        return {}
+    return {word: _word(number)}
 
 
-def _number(told: object) -> float | None:
-    """A finite number from 0 on; None for anything else."""
-    if isinstance(told, bool) or not isinstance(told, int | float | str):
+def _word(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _finite(value: object) -> float | None:
+    """A finite number; None for anything else, in JSON also for a number in quotes."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        value = float(told)
-    except (ValueError, OverflowError):
+        found = float(value)
+    except OverflowError:
         return None
-    return value if math.isfinite(value) and value >= 0 else None
+    return found if math.isfinite(found) else None
+
+
+def _number(value: object) -> float | None:
+    """A finite number from 0 on; None for anything else."""
+    found = _finite(value)
+    return found if found is not None and found >= 0 else None

@@ -147,7 +147,7 @@ class SimService:
             self._time.advance(step_s)
             left_s -= step_s
         self._calls = 0.0
-        return Answer(fmean(done), tuple(done))
+        return Answer(fmean(done), seconds=tuple(done))
 
     def use(self) -> Mapping[str, InstanceUse]:
         """See Service."""

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Offers calls of the scenario beside it to the edge proxies; prints the rate of calls that succeeded.
+"""Offers calls of a scenario beside it to the edge proxies; prints the rate of calls that succeeded.
+
+The option `calls` names the scenario. One with INVITE has a called side, which answers beside the callers; the figure
+`answered` is the rate of calls that were complete there.
 
 The indicator is the SCR: successful calls per second, over the offered time without its first second, in which calls
 are under way and none can have ended.
 """
 
 import csv
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -20,6 +25,8 @@ LEAST_OFFERED = 0.95
 """Of the asked rate: below it the indicator would tell of the generator and not of the service."""
 BEGUN_WITHIN_S = 10.0
 DRAINED_WITHIN_S = 2.0
+ANSWER_PORT = 5600
+ANSWERED = "statistics-answered.csv"
 Row = tuple[float, int, int]
 """Seconds since the start, calls that were begun, calls that succeeded."""
 
@@ -42,12 +49,29 @@ def rows(path: Path) -> list[Row]:
     ]
 
 
-def start(edge: str, number: int, rate: float, address: str, folder: Path) -> subprocess.Popen[bytes]:
+def scenario(name: str) -> Path:
+    """The file of a scenario."""
+    return Path(__file__).with_name(f"{name}.xml")
+
+
+def start_called(address: str, folder: Path) -> subprocess.Popen[bytes]:
+    """The called side of all calls."""
+    return subprocess.Popen(
+        [
+            "sipp", "-sf", str(scenario("answer")), "-i", address, "-p", str(ANSWER_PORT), "-nostdin",
+            "-l", "1000000", "-skip_rlimit", "-trace_stat", "-stf", str(folder / ANSWERED), "-fd", "1",
+        ],
+        cwd=folder, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def start(calls: Path, edge: str, number: int, rate: float, folder: Path) -> subprocess.Popen[bytes]:
     """One generator that offers its part of the rate to one edge."""
     return subprocess.Popen(
         [
-            "sipp", f"{edge}:5060", "-sf", str(Path(__file__).with_name("reg-dereg.xml")),
-            "-inf", str(folder / "subscribers.csv"), "-i", address, "-p", str(5060 + number),
+            "sipp", f"{edge}:5060", "-sf", str(calls),
+            "-key", "answer_port", str(ANSWER_PORT), "-inf", str(folder / "subscribers.csv"),
+            "-i", os.environ["CSIT_ADDRESS"], "-p", str(5060 + number),
             # Calls that are still open are no reason to begin fewer.
             "-r", f"{rate:g}", "-l", "1000000", "-skip_rlimit", "-nostdin",
             "-trace_stat", "-stf", str(folder / f"statistics-{number}.csv"), "-fd", "1",
@@ -69,7 +93,16 @@ def until(duration_s: float, statistics: Path, process: subprocess.Popen[bytes])
     sys.exit(f"the generator wrote no statistics of {duration_s:g} s in {duration_s + BEGUN_WITHIN_S:g} s")
 
 
-def rates(table: list[Row]) -> list[float]:
+def rates(table: Sequence[Row]) -> tuple[float, float]:
+    """Calls per second that were begun, and that succeeded, without the first second; nothing of less."""
+    first = next((row for row in table if row[0] >= 0.95), None)
+    if first is None or table[-1][0] <= first[0]:
+        return 0.0, 0.0
+    span_s = table[-1][0] - first[0]
+    return (table[-1][1] - first[1]) / span_s, (table[-1][2] - first[2]) / span_s
+
+
+def succeeded_each_second(table: Sequence[Row]) -> list[float]:
     """Calls that succeeded per second, of each row of the statistics."""
     return [
         (after[2] - before[2]) / (after[0] - before[0])
@@ -92,6 +125,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def main() -> None:
     """Offer, read, report."""
     load, duration_s = float(os.environ["CSIT_LOAD"]), float(os.environ["CSIT_DURATION_S"])
+    calls = scenario(os.environ["CSIT_OPTION_CALLS"])
     edges, folder = os.environ["CSIT_ADDRESSES_EDGE"].split(), Path(os.environ["CSIT_FOLDER"])
     if duration_s < 2:
         sys.exit(f"calls need at least 2 s, duration_s is {duration_s:g}")
@@ -106,24 +140,24 @@ def main() -> None:
     succeeded, begun = 0.0, 0.0
     each_second: list[float] = []
     with ExitStack() as processes:
+        if "[answer_port]" in calls.read_text(encoding="utf-8"):
+            processes.callback(end, start_called(os.environ["CSIT_ADDRESS"], folder))
         started = []
         for number, edge in enumerate(edges):
-            process = start(edge, number, load / len(edges), os.environ["CSIT_ADDRESS"], folder)
+            process = start(calls, edge, number, load / len(edges), folder)
             processes.callback(end, process)
             started.append(process)
         for number, process in enumerate(started):
             table = until(duration_s, folder / f"statistics-{number}.csv", process)
-            first = next(row for row in table if row[0] >= 0.95)
-            span_s = table[-1][0] - first[0]
-            begun += (table[-1][1] - first[1]) / span_s
-            succeeded += (table[-1][2] - first[2]) / span_s
-            each_second = [sum(pair) for pair in zip_longest(each_second, rates(table), fillvalue=0.0)]
+            new, done = rates(table)
+            begun, succeeded = begun + new, succeeded + done
+            each_second = [sum(pair) for pair in zip_longest(each_second, succeeded_each_second(table), fillvalue=0.0)]
+        answered = rates(rows(folder / ANSWERED))[1]
     if begun < LEAST_OFFERED * load:
         sys.exit(f"{begun:.1f} of {load:g} calls/s were offered: the generator is at its limit")
-    for value in each_second:
-        print(f"second {value:.2f}")
-    print(f"offered {begun:.1f} calls/s")
-    print(f"indicator {succeeded:.2f}")
+    figures = {"offered": round(begun, 2)} | ({"answered": round(answered, 2)} if answered else {})
+    seconds = [round(value, 2) for value in each_second]
+    print(json.dumps({"indicator": round(succeeded, 2), **figures, "seconds": seconds}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,159 @@
+"""Scripts of the intrusion detection service: what they read from statistics, and what they report of a load."""
+
+import json
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.specs.scripts import SPECS, load
+
+COUNTERS = load("ids/counters.py")
+UDP = load("ids/udp-64b.py")
+NONE = {"inspected": 0.0, "missed": 0.0, "hits": 0.0, "blocked": 0.0}
+
+
+def statistic(udp: int, alerts: int, drops: int = 0, blocked: int | None = None) -> str:
+    """A line of eve.json as Suricata 7 writes it, without what is not read."""
+    stats = {
+        "uptime": 3,
+        "capture": {"kernel_packets": udp + drops, "kernel_drops": drops},
+        "decoder": {"pkts": udp + 2, "udp": udp},
+        "detect": {"engines": [{"id": 0, "rules_loaded": 1000}], "alert": alerts},
+    } | ({} if blocked is None else {"ips": {"accepted": udp - blocked, "blocked": blocked}})
+    row = {"timestamp": "2026-01-01T00:00:00.000000+0000", "event_type": "stats", "stats": stats}
+    return json.dumps(row, separators=(",", ":")) + "\n"
+
+
+SNORT = """
+Packet I/O Totals:
+   Received:         1010
+   Analyzed:         1000 ( 99.010%)
+    Dropped:           10 (  0.980%)
+   Filtered:            0 (  0.000%)
+Breakdown by protocol (includes rebuilt packets):
+        Eth:         1000 (100.000%)
+        UDP:          {udp} ( 99.600%)
+       UDP6:            0 (  0.000%)
+Action Stats:
+     Alerts:          {alerts} ( 24.900%)
+     Logged:            0 (  0.000%)
+Verdicts:
+      Allow:         1000 ( 99.010%)
+"""
+
+
+def test_the_last_whole_statistic_of_suricata_counts() -> None:
+    text = statistic(10, 1) + statistic(200, 50, drops=7, blocked=50)
+    found = {"inspected": 200, "missed": 7, "hits": 50, "blocked": 50}
+    assert COUNTERS.of_suricata(text) == found
+    assert COUNTERS.of_suricata(text + statistic(999, 99)[:-9]) == found  # it is being written
+    assert COUNTERS.of_suricata(text[30:]) == found  # the end of a long file
+    assert COUNTERS.of_suricata(statistic(1, 0)) == {"inspected": 1, "missed": 0, "hits": 0, "blocked": 0}
+    assert COUNTERS.of_suricata("") is None
+    assert COUNTERS.of_suricata('{"event_type":"flow","flow":{}}\n') is None
+
+
+def test_the_last_whole_report_of_snort_counts() -> None:
+    first, last = SNORT.format(udp=400, alerts=100), SNORT.format(udp=996, alerts=249)
+    found = {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
+    assert COUNTERS.of_snort(first + last) == found
+    assert COUNTERS.of_snort(first + last + "Packet I/O Totals:\n   Received:  5") == found
+    assert COUNTERS.of_snort("Commencing packet processing (pid=7)") is None
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_a_statistic_by_accident(text: str) -> None:
+    assert COUNTERS.of_snort(text) is None
+    with suppress(ValueError):  # one line that is no JSON, which Suricata does not write
+        assert COUNTERS.of_suricata(text) is None
+
+
+def test_counters_are_told_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monkeypatch.setattr(COUNTERS, "PORT", free.getsockname()[1])
+    answers = iter([None, NONE])
+    server = threading.Thread(target=COUNTERS.serve, args=(lambda: next(answers), "127.0.0.1"), daemon=True)
+    server.start()
+
+    def ask() -> object:
+        for _ in range(500):
+            with suppress(ConnectionRefusedError):
+                return COUNTERS.ask("127.0.0.1")
+            server.join(0.01)
+        return None
+
+    with pytest.raises(ValueError, match="has no statistics yet"):
+        ask()
+    assert ask() == NONE
+
+
+@pytest.mark.parametrize(("percent", "senders"), [(0, 0), (25, 1), (50, 2), (75, 3), (100, 4)])
+def test_the_share_is_that_of_whole_senders(percent: int, senders: int) -> None:
+    assert UDP.malicious_senders(percent) == senders
+
+
+@pytest.mark.parametrize("percent", [-25, 10, 125])
+def test_another_share_is_refused(percent: int) -> None:
+    with pytest.raises(ValueError, match="not a whole number of them"):
+        UDP.malicious_senders(percent)
+
+
+def test_every_share_of_the_workload_is_one_of_whole_senders() -> None:
+    workload = json.loads((SPECS / "ids" / "udp-64b.json").read_text(encoding="utf-8"))
+    shares = [int(value) for value in workload["options"]["malicious"]["values"]]
+    assert [UDP.malicious_senders(share) for share in shares] == [0, 1, 2, 3, 4]
+
+
+def test_only_the_malicious_payload_has_the_content_of_the_rule() -> None:
+    rule = Path(SPECS, "ids", "malicious.rules").read_text(encoding="utf-8")
+    content = rule.split('content:"')[1].split('"')[0].encode()
+    assert content in UDP.PAYLOADS[True]
+    assert content not in UDP.PAYLOADS[False]
+    # Ethernet, IPv4, UDP, FCS.
+    assert {14 + 20 + 8 + len(payload) + 4 for payload in UDP.PAYLOADS.values()} == {64}
+
+
+def test_a_report_has_the_rate_and_what_was_detected() -> None:
+    sent = [UDP.Sent(1000, 2.0) for _ in range(4)]
+    before = {"inspected": 100.0, "missed": 5.0, "hits": 40.0, "blocked": 0.0}
+    after = {"inspected": 3700.0, "missed": 405.0, "hits": 940.0, "blocked": 900.0}
+    assert UDP.report(2.0, sent, 1, before, after) == {
+        "indicator": 1.8,
+        "offered": 2.0,
+        "malicious": 1000,
+        "missed": 400.0,
+        "hits": 900.0,
+        "blocked": 900.0,
+        "detected": 0.9,
+    }
+    assert "detected" not in UDP.report(2.0, sent, 0, NONE, NONE)
+    with pytest.raises(ValueError, match=r"2\.0 of 2\.5 kpps were offered: the generator is at its limit"):
+        UDP.report(2.5, sent, 0, NONE, NONE)
+
+
+def test_packets_go_out_at_the_rate_from_all_flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink:
+        sink.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(UDP, "DISCARD", sink.getsockname()[1])
+        sent = UDP.send(0, 1000, 0.2, UDP.PAYLOADS[True], ["127.0.0.1"])
+        assert 100 <= sent.packets <= 201
+        came = [sink.recvfrom(100) for _ in range(sent.packets)]
+    assert {payload for payload, _ in came} == {UDP.PAYLOADS[True]}
+    assert len({sender for _, sender in came}) == UDP.FLOWS
+
+
+def test_counters_are_settled_when_all_packets_are_accounted_for_or_nothing_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(UDP, "PAUSE_S", 0.0001)
+    monkeypatch.setattr(UDP, "STILL_S", 0.1)
+    rows = iter([{**NONE, "inspected": 5.0}, {**NONE, "inspected": 6.0, "missed": 3.0}, {**NONE, "inspected": 99.0}])
+    monkeypatch.setattr(UDP, "ask", lambda _: next(rows))
+    assert UDP.settled(["a"], NONE, 9) == {**NONE, "inspected": 6.0, "missed": 3.0}
+    monkeypatch.setattr(UDP, "ask", lambda _: {**NONE, "inspected": 4.0})
+    assert UDP.settled(["a", "b"], NONE, 9) == {**NONE, "inspected": 8.0}  # one packet is lost on its way
