@@ -9,13 +9,17 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
@@ -129,13 +133,27 @@ def mutate(folder: Path, modules: Sequence[str], tests: str, workers: int) -> li
 def _run_mutmut(folder: Path, workers: int) -> None:
     """Its progress is for a terminal; elsewhere what it says is told when it failed."""
     argv = [MUTMUT, "run", "--max-children", str(workers)]
-    if sys.stdout.isatty():
-        subprocess.run(argv, cwd=folder, check=True)
-        return
-    done = subprocess.run(argv, cwd=folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        print(done.stdout.rpartition("\r")[2], flush=True)
-        done.check_returncode()
+    quiet = None if sys.stdout.isatty() else subprocess.PIPE
+    with subprocess.Popen(argv, cwd=folder, stdout=quiet, stderr=quiet and subprocess.STDOUT, process_group=0) as run:
+        try:
+            said, _ = run.communicate()
+        except BaseException:  # boundary: whatever ends this, no test of a mutant stays
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
+    if run.returncode:
+        print((said or b"").decode().rpartition("\r")[2], flush=True)
+        raise subprocess.CalledProcessError(run.returncode, argv)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """As a plugin of pytest: quick tests of quick files first, by their time without a mutant; one failure ends it."""
+    stats = Path("mutmut-stats.json")
+    if stats.exists():
+        took = json.loads(stats.read_text(encoding="utf-8"))["duration_by_test"]
+        files: Counter[Path] = Counter()
+        for item in items:
+            files[item.path] += took.get(item.nodeid, 0.0)
+        items.sort(key=lambda item: (files[item.path], str(item.path), took.get(item.nodeid, 0.0)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -151,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     os.nice(_NICE)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     resource.setrlimit(resource.RLIMIT_AS, (settings.memory_gib << 30,) * 2)
     found: list[Score] = []
     for room, modules in rooms.items():
