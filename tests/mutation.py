@@ -38,8 +38,8 @@ class Settings:
     """Percent of its mutants that the tests of a module have to notice."""
     memory_gib: int
     """Address space of a process: a mutant may ask for memory without end."""
-    tests: Mapping[str, str]
-    """Folder of tests by folder of modules: no other modules are changed, no other tests run."""
+    tests: Mapping[str, Sequence[str]]
+    """Files and folders of tests by folder of modules: no other modules are changed, no other tests run."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def chosen(paths: Sequence[str], rooms: Iterable[str], root: Path = ROOT) -> dic
     return found
 
 
-def configured(text: str, modules: Sequence[str], tests: str) -> str:
+def configured(text: str, modules: Sequence[str], tests: Sequence[str]) -> str:
     """pyproject.toml with these modules and tests in the settings of mutmut.
 
     Raises:
@@ -96,7 +96,7 @@ def configured(text: str, modules: Sequence[str], tests: str) -> str:
     head = "[tool.mutmut]\n"
     if text.count(head) != 1:
         raise ValueError("pyproject.toml has no section [tool.mutmut]")
-    choice = f"only_mutate = {json.dumps(modules)}\npytest_add_cli_args_test_selection = {json.dumps([tests])}\n"
+    choice = f"only_mutate = {json.dumps(modules)}\npytest_add_cli_args_test_selection = {json.dumps(tests)}\n"
     return text.replace(head, head + choice)
 
 
@@ -111,7 +111,7 @@ def scores(folder: Path, modules: Iterable[str]) -> Iterator[Score]:
         )
 
 
-def mutate(folder: Path, modules: Sequence[str], tests: str, workers: int) -> list[Score]:
+def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: int) -> list[Score]:
     """Run mutmut in a folder of its own, which has links to the project: only copies are changed.
 
     Raises:
