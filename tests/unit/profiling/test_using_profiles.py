@@ -148,18 +148,18 @@ def test_a_small_gain_with_all_vcpus_used_is_no_verdict_against_the_software() -
     assert [step.scales for step in steps([MIDDLE, full])] == [True]
 
 
-def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
-    grown = Flavor("grown", 3, known_profile("grown", 2.28, used=2.4, vcpus=3))
-    (step,) = steps([MIDDLE, grown])
-    assert step.gain == pytest.approx(0.2)
-    assert step.scales is True
-    assert steps([MIDDLE, grown], least_gain=0.25)[0].scales is False
-
-
 def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
     (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
     assert (step.gain, step.scales) == (None, None)
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
+
+
+def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
+    grown = Flavor("grown", 3, known_profile("grown", 2.28, used=2.0, vcpus=3))
+    (step,) = steps([MIDDLE, grown])
+    assert step.gain == pytest.approx(0.2)
+    assert step.scales is True
+    assert steps([MIDDLE, grown], least_gain=0.25)[0].scales is False
 
 
 def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:

@@ -123,17 +123,6 @@ def test_the_traces_of_the_capacity_count_or_of_the_lowest_load() -> None:
     assert at_capacity([], None) is None
 
 
-def test_swinging_repetitions_are_a_sign_of_overload() -> None:
-    steady = [offered(load, load, load * 0.998, load * 1.001, load * 0.999) for load in (100.0, 200.0, 300.0)]
-    swings = offered(400.0, 390.0, 330.0, 370.0, 300.0)
-    assert overload_from([*steady, swings]) == 400
-    assert overload_from(steady) is None
-    small = offered(400.0, 400.0, 398.0, 402.0, 400.0)
-    assert overload_from([*steady[:1], small]) is None  # 0.4 %: nobody would call that swinging
-    assert overload_from([offered(100.0, 50.0, 99.0)]) is None  # nothing to compare with
-    assert overload_from(ratios(1.0, 0.5)) is None  # nothing was repeated
-
-
 def swinging(seed: int, *deviations: float) -> list[Offered]:
     """Loads of 100, 200, ... in ten repetitions each, whose shares deviate normally by this much."""
     random = Random(seed)
@@ -152,3 +141,14 @@ def test_a_steady_service_is_said_to_swing_in_one_of_a_hundred_cases() -> None:
 def test_repetitions_that_swing_three_times_as_much_are_found_at_their_load() -> None:
     found = [overload_from(swinging(seed, 0.02, 0.02, 0.02, 0.02, 0.06, 0.06)) for seed in range(200)]
     assert found.count(500) >= 0.85 * len(found)
+
+
+def test_swinging_repetitions_are_a_sign_of_overload() -> None:
+    steady = [offered(load, load, load * 0.998, load * 1.001, load * 0.999) for load in (100.0, 200.0, 300.0)]
+    swings = offered(400.0, 390.0, 330.0, 370.0, 300.0)
+    assert overload_from([*steady, swings]) == 400
+    assert overload_from(steady) is None
+    small = offered(400.0, 400.0, 398.0, 402.0, 400.0)
+    assert overload_from([*steady[:1], small]) is None  # 0.4 %: nobody would call that swinging
+    assert overload_from([offered(100.0, 50.0, 99.0)]) is None  # nothing to compare with
+    assert overload_from(ratios(1.0, 0.5)) is None  # nothing was repeated
