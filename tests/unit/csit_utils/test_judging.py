@@ -6,9 +6,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from csit_utils.analysis.cells import Cell, Figure, figures
-from csit_utils.analysis.change import Side
+from csit_utils.analysis.change import Method, Side
 from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.dataset.rows import TestRow
@@ -81,11 +82,30 @@ def test_a_number_of_a_characterization_lies_where_it_says(
 
 
 def test_runs_without_any_variation_differ_beyond_chance_or_not_at_all() -> None:
-    figure = Figure(row(RATE), RATE, RATE, 0.0)
-    same, other = (
-        Side(series(), (figure,) * 3, mean, 0.0, low_pps=mean, high_pps=mean, resolution_pps=0.0)
-        for mean in (RATE, 1.001 * RATE)
-    )
+    same, other = (made(3, mean, 0.0, mean, mean) for mean in (RATE, 1.001 * RATE))
     assert judge_sides(same, same).probability == 1.0
     assert judge_sides(same, other).probability == 0.0
-    assert judge_sides(same, other).change == pytest.approx(0.001)
+    assert judge_sides(same, other)[1:4] == pytest.approx((0.001,) * 3)
+
+
+def made(runs: int, mean: float, deviation: float | None, low: float, high: float) -> Side:
+    return Side(series(), (Figure(row(RATE), mean, high, 0.0),) * runs, mean, deviation, low, high, resolution_pps=0.0)
+
+
+def test_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
+    found = judge_sides(made(1, 100, None, 90, 110), made(1, 120, None, 115, 130))
+    assert (found.method, found.probability) == (Method.BOUNDS, None)
+    assert (found.change, found.low, found.high) == pytest.approx((0.2, 115 / 110 - 1, 130 / 90 - 1))
+    from_nothing = judge_sides(made(1, 0, None, 0, 0), made(1, 120, None, 115, 130))
+    assert (from_nothing.change, from_nothing.low, from_nothing.high) == (inf, inf, inf)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 8])
+@pytest.mark.parametrize("single_first", [True, False])
+def test_one_run_is_held_against_the_prediction_interval_of_several(*, runs: int, single_first: bool) -> None:
+    one, several = made(1, 104, None, 104, 104), made(runs, 100, 2.0, 97, 103)
+    found = judge_sides(one, several) if single_first else judge_sides(several, one)
+    assert found.method is Method.ONE_RUN
+    beyond = stats.t.cdf(-4 / (2.0 * (1 + 1 / runs) ** 0.5), runs - 1)
+    assert found.probability == pytest.approx(2 * beyond)
+    assert judge_sides(several, several).method is Method.RUNS
