@@ -16,6 +16,8 @@ from resources.libraries.python.deployment.deployment import Deployment
 from resources.libraries.python.drivers.function.monitor.patterns import patterns
 from resources.libraries.python.drivers.function.monitor.suricata import ALERTS
 from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.cgroup_folders import processes_of
+from resources.libraries.python.drivers.host.cgroups import discover
 from resources.libraries.python.drivers.host.waiting import wait_until
 from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.counters import Processed
@@ -89,7 +91,10 @@ def test_it_sees_copies_within_limits() -> None:
         result = deployment.measure(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
-        assert cast(Confined, deployment.parts.functions).throttling()["tap-1-1"].throttled >= 0
+        assert set(processes("suricata")) <= set(processes_of(discover().folders("csit-tap-1-1")))
+        held = cast(Confined, deployment.parts.functions).throttling()["tap-1-1"]
+        assert held.periods > 0, "the kernel counts none where no quota is set"
+        assert deployment.facts()["functions"]["limits of tap-1-1"] == "0.5 CPUs, 256 MiB"
 
 
 def test_one_that_is_killed_is_named() -> None:

@@ -1,11 +1,13 @@
 """Property tests: the same examples in every run, so that a failure is of the change and not of the day.
 
 `./csit test -e unit -- --hypothesis-profile=search` looks for new ones. How long an example takes says nothing of the
-code on a machine that does other things, too.
+code on a machine that does other things, too. Mutation testing wants to know whether a test fails, not by which least
+example.
 """
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
+settings.register_profile("mutation", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("same")

@@ -1,98 +1,21 @@
 """Sweeps of services whose functions are known: those that Troia et al. print, and plain ones."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
+from csit_utils.bench.printed_router import (
+    ADVA,
+    BONSAI,
+    Function,
+    Testbed,
+    printed_function,
+    printed_sweep,
+    sweep_of,
+)
 from resources.libraries.python.model.profile import Metric
-from resources.libraries.python.model.sweep import SweepPoint
-from resources.libraries.python.profiling.curves import BY_NAME
-from resources.libraries.python.profiling.observed import Array
 
-PACKET_BITS = 1460 * 8
-Function = Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A function as it is printed in tables IV to VI, in the words of the catalogue."""
-
-    function: str
-    coefficients: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Testbed:
-    """What the paper has of its virtual router on one of its testbeds."""
-
-    __test__ = False
-
-    break_point: float
-    last_rate: float
-    metrics: Mapping[Metric, tuple[Printed, Printed]]
-    """Below the break-point, from it on."""
-
-
-ADVA = Testbed(
-    2.5,
-    3.5,
-    {
-        # The coefficients of delay are printed in another order than that of the formula, a + exp(b (r - c)).
-        Metric.LOSS: (
-            Printed("exponential", {"a": 8.503e-17, "b": 14.95}),
-            Printed("excess", {"d": 1.722, "g": 0.754}),
-        ),
-        Metric.DELAY: (
-            Printed("exponential over a base", {"a": 0.272, "b": 12.697, "c": 2.484}),
-            Printed("linear", {"a": 1.286, "b": 2.214}),
-        ),
-        Metric.THROUGHPUT: (
-            Printed("linear", {"a": 0.988, "b": 0.014}),
-            Printed("linear", {"a": -0.245, "b": 3.046}),
-        ),
-    },
-)
-BONSAI = Testbed(
-    0.87,
-    1.3,
-    {
-        Metric.LOSS: (
-            Printed("exponential", {"a": 0.042, "b": 6.999}),
-            Printed("excess", {"d": 0.569, "g": 0.143}),
-        ),
-        Metric.DELAY: (
-            Printed("exponential over a base", {"a": 7.15e-26, "b": 8.999, "c": 0.595}),
-            Printed("linear", {"a": 70.971, "b": -51.028}),
-        ),
-        Metric.THROUGHPUT: (
-            Printed("linear", {"a": 0.943, "b": 0.020}),
-            Printed("linear", {"a": -0.167, "b": 0.828}),
-        ),
-    },
-)
-
-
-def printed_function(testbed: Testbed, metric: Metric) -> Function:
-    """Both regions as one function."""
-    below, above = testbed.metrics[metric]
-
-    def value(rates: Array) -> Array:
-        return np.where(
-            rates < testbed.break_point,
-            BY_NAME[below.function].value(below.coefficients, rates),
-            BY_NAME[above.function].value(above.coefficients, rates),
-        )
-
-    return value
-
-
-def printed_sweep(testbed: Testbed, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
-    """The paper's router at evenly spaced rates, its CPU full from the break-point on."""
-    rates = np.linspace(testbed.last_rate / loads, testbed.last_rate, loads)
-    functions = {metric: printed_function(testbed, metric) for metric in Metric}
-    cpu = {"router": (lambda r: np.minimum(1.0, 0.03 + 0.97 * r / testbed.break_point),)}
-    return sweep_of(rates, functions, cpu, noise, seed)
+__all__ = ["ADVA", "BONSAI", "Testbed", "growing_to", "plain_router", "printed_function", "printed_sweep", "sweep_of"]
 
 
 def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[Metric, Function]:
@@ -107,35 +30,3 @@ def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapp
 def growing_to(full: float, at: float) -> Function:
     """CPUs used in proportion to the rate, up to `full` at the rate `at`."""
     return lambda r: np.minimum(full, full * r / at)
-
-
-def sweep_of(
-    rates: Array,
-    functions: Mapping[Metric, Function],
-    cpu: Mapping[str, tuple[Function, ...]],
-    noise: float = 0.0,
-    seed: int = 0,
-) -> tuple[SweepPoint, ...]:
-    """Points; noise is relative to each value."""
-    random = np.random.default_rng(seed)
-
-    def seen(function: Function) -> Array:
-        return np.asarray(function(rates) * (1 + noise * random.standard_normal(len(rates))))
-
-    throughput, delay, loss = (seen(functions[metric]) for metric in Metric)
-    used = {vnf: [np.minimum(1.0, seen(thread)) for thread in threads] for vnf, threads in cpu.items()}
-    return tuple(
-        SweepPoint(
-            rate_pps=rate * 1e9 / PACKET_BITS,
-            samples=30,
-            input_pps=rate * 1e9 / PACKET_BITS,
-            sender_pps=rate * 1e9 / PACKET_BITS,
-            output_pps=throughput[index] * 1e9 / PACKET_BITS,
-            input_bps=rate * 1e9,
-            output_bps=throughput[index] * 1e9,
-            loss_ratio=loss[index] / 100,
-            delay_s=delay[index] / 1e3,
-            cpu={vnf: tuple(float(thread[index]) for thread in threads) for vnf, threads in used.items()},
-        )
-        for index, rate in enumerate(map(float, rates))
-    )

@@ -79,13 +79,31 @@ def test_the_reason_says_whether_all_cpus_are_used() -> None:
 def test_the_busiest_data_thread_is_named_where_cpus_stay_unused() -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = np.minimum(1.0, rates / KNEE)
-    points = [
-        Observed(float(r), {}, {"v": (float(u), 0.6 * float(u), 0.4 * float(u))})
-        for r, u in zip(rates, used, strict=True)
-    ]
+    points = [Observed(float(r), {}, {"v": (0.4 * float(u), 0.8 * float(u))}) for r, u in zip(rates, used, strict=True)]
     point, _ = find_break_point(points, {"v": 3})
     assert point is not None
-    assert point.reason.endswith("its busiest data thread runs 100 % of the time")
+    assert point.reason.endswith("its busiest data thread runs 80 % of the time")
+
+
+@pytest.mark.parametrize(("beyond", "steps"), [(0.0, 0), (0.05, 0), (0.5, 1), (0.9, 1)])
+@pytest.mark.parametrize("place", [8, 20, 32])
+def test_a_knee_just_above_a_load_is_at_that_load_and_any_other_at_the_next_one(
+    beyond: float, steps: int, place: int
+) -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    knee = rates[place] + beyond * (rates[1] - rates[0])
+    point, _ = find_break_point(observed({"v": np.minimum(1, rates / knee)}, rates), {"v": 1})
+    assert point is not None
+    assert point.rate == pytest.approx(rates[place + steps])
+    assert point.cpus_used == pytest.approx(min(1, point.rate / knee))
+
+
+def test_cpus_that_are_full_at_the_last_two_loads_only_saturate_there() -> None:
+    """Too few points for a knee: all CPUs in use are sign enough, whatever their number."""
+    rates = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+    point, _ = find_break_point(observed({"v": np.array([0.3, 0.5, 0.9, 1.3, 2.0, 2.0])}, rates), {"v": 2})
+    assert point is not None
+    assert (point.rate, point.cpus_used) == (2.5, 2.0)
 
 
 def test_the_vnf_that_saturates_first_is_named() -> None:
@@ -113,6 +131,9 @@ def test_an_unknown_cpu_gives_none_and_says_so() -> None:
     point, notes = find_break_point(observed({"v": rates}, rates)[:3], {"v": 4})
     assert point is None
     assert notes == ("the CPU of v is known at 3 loads only: it gives no break-point",)
+    assert find_break_point(observed({"v": rates}, rates)[:2], {"v": 4})[1][0].startswith(
+        "the CPU of v is known at 2 loads"
+    )
     repeated = [observed({"v": rates}, rates)[0]] * 20
     assert find_break_point(repeated, {"v": 4})[1] == ("the CPU of v is known at 1 load only: it gives no break-point",)
 

@@ -1,5 +1,7 @@
 """A VNF that shares its CPUs saturates where it has work all the time, however little it runs."""
 
+import numpy as np
+
 from resources.libraries.python.profiling.observed import Observed
 from resources.libraries.python.profiling.saturation import find_break_point
 
@@ -40,3 +42,26 @@ def test_without_a_load_that_keeps_it_busy_there_is_none() -> None:
 def test_what_every_load_saturates_has_no_break_point() -> None:
     point, _ = find_break_point(observed((0.99,) * len(RATES)), {"router": 1})
     assert point is None
+
+
+def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
+    twice = [
+        Observed(each.rate, {}, {"router": 2 * each.cpu["router"]}, {"router": 2 * each.busy["router"]})
+        for each in observed()
+    ]
+    point, _ = find_break_point(twice, {"router": 2})
+    assert point is not None
+    assert (point.rate, point.cpus_used, point.cpus_there) == (0.115, 2 * 0.274, 2)
+    assert point.reason.startswith("router has work all the time (1.96 of 2)")
+
+
+def test_a_vnf_that_hardly_ever_waits_has_its_cpus_for_itself() -> None:
+    """It waits for 3 % of the time on each of two CPUs, and saturates by what it uses of them."""
+    rates = np.linspace(0.1, 3.5, 35)
+    points = [
+        Observed(float(rate), {}, {"router": (used, used)}, {"router": (used + 0.03, used + 0.03)})
+        for rate, used in zip(rates, np.minimum(0.97, rates / 2.4).tolist(), strict=True)
+    ]
+    point, _ = find_break_point(points, {"router": 2})
+    assert point is not None
+    assert point.reason == "router uses all of its CPUs (1.94 of 2)"

@@ -65,8 +65,10 @@ def test_a_metric_without_a_function_limits_as_unknown() -> None:
     found = highest_rate(profile.model_copy(update={"metrics": halved}), Bounds(loss_percent=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
     assert (found.limited_by, found.known) == (Metric.LOSS, False)
-    nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds(loss_percent=1.0))
-    assert (nothing.rate, nothing.known) == (None, False)
+    nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds(delay_ms=1.0))
+    assert (nothing.rate, nothing.limited_by, nothing.known) == (None, Metric.DELAY, False)
+    unbounded = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds())
+    assert (unbounded.rate, unbounded.limited_by) == (None, Metric.THROUGHPUT)
 
 
 def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
@@ -74,6 +76,26 @@ def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
     found = highest_rate(Profile(name="v", break_point=None, metrics=metrics), Bounds(delay_ms=1.0))
     assert found.rate == LAST
     assert found.from_rate == pytest.approx(1.0, abs=0.03)
+
+
+def test_rates_within_a_bound_begin_and_end_where_a_delay_is_long_at_both_ends() -> None:
+    delay = MetricProfile(
+        metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", last=2.0, a=0.0, b=1.0), sat=line(1, 10)
+    )
+    found = highest_rate(known_profile("v", 2.0).model_copy(update={"metrics": (delay,)}), Bounds(delay_ms=1.0))
+    assert found.rate == pytest.approx(2.0, rel=1e-5)
+    assert found.from_rate == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_delay_that_is_just_the_bound_is_within_it() -> None:
+    assert highest_rate(known_profile("v", 2.0, delay_ms=0.5), Bounds(delay_ms=0.5)).rate == pytest.approx(2.0)
+
+
+def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
+    behind = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.7)
+    full = function("constant", "a", first=2.0, a=5.0)
+    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=behind, sat=full),)
+    assert value_at(known_profile("v", 2.0).model_copy(update={"metrics": metrics}), Metric.DELAY, 1.9) is None
 
 
 @given(st.floats(0.2, 3.9), st.floats(0, 50), st.floats(0, 50))
@@ -135,6 +157,14 @@ def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
     (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
     assert (step.gain, step.scales) == (None, None)
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
+
+
+def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
+    grown = Flavor("grown", 3, known_profile("grown", 2.28, used=2.0, vcpus=3))
+    (step,) = steps([MIDDLE, grown])
+    assert step.gain == pytest.approx(0.2)
+    assert step.scales is True
+    assert steps([MIDDLE, grown], least_gain=0.25)[0].scales is False
 
 
 def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:

@@ -1,6 +1,7 @@
 """Loads on one size: what is averaged, where they end, what the capacity is, who is busiest, when it swings."""
 
 from collections.abc import Sequence
+from random import Random
 from statistics import fmean, stdev
 
 import pytest
@@ -134,6 +135,26 @@ def test_the_traces_of_the_capacity_count_or_of_the_lowest_load() -> None:
     assert at_capacity(rows, 200) is rows[1]
     assert at_capacity(rows, None) is rows[0]
     assert at_capacity([], None) is None
+
+
+def swinging(seed: int, *deviations: float) -> list[Offered]:
+    """Loads of 100, 200, ... in ten repetitions each, whose shares deviate normally by this much."""
+    random = Random(seed)
+    return [
+        offered(load, *(load * random.gauss(0.9, deviation) for _ in range(10)))
+        for load, deviation in zip(range(100, 10**4, 100), deviations, strict=False)
+    ]
+
+
+def test_a_steady_service_is_said_to_swing_in_one_of_a_hundred_cases() -> None:
+    """The level of the test: the second load is tested once, and both have the same deviation."""
+    alarms = sum(overload_from(swinging(seed, 0.05, 0.05)) is not None for seed in range(2000))
+    assert 0.005 <= alarms / 2000 <= 0.02
+
+
+def test_repetitions_that_swing_three_times_as_much_are_found_at_their_load() -> None:
+    found = [overload_from(swinging(seed, 0.02, 0.02, 0.02, 0.02, 0.06, 0.06)) for seed in range(200)]
+    assert found.count(500) >= 0.85 * len(found)
 
 
 def test_swinging_repetitions_are_a_sign_of_overload() -> None:

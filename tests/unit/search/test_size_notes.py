@@ -1,5 +1,7 @@
 """What sizes say of each other: no scaling where there is none, what scaling out costs; no verdict without ground."""
 
+import pytest
+
 from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Use
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.search.sizing_notes import notes
@@ -110,6 +112,20 @@ def test_no_verdict_where_the_cpu_is_not_what_limits() -> None:
     # Half of a CPU is no limit, be it half of one or a quarter of two: it waits for something.
     waiting = [sized(IDS, "1s", 230, {"ids": 0.5}), sized(IDS, "1m", 230, {"ids": 0.25})]
     assert not notes(IDS, LOAD, waiting)
+
+
+@pytest.mark.parametrize(("used", "verdicts"), [(0.75, 1), (0.85, 0)])
+def test_a_component_as_busy_as_those_of_the_paper_at_their_capacity_may_be_the_limit(
+    used: float, verdicts: int
+) -> None:
+    """Cao et al. saw CPUs of 75 to 85 % at the capacity: only what is less busy than all of that range is idle."""
+    sizes = [sized(IDS, "1s", 230, {"ids": 0.98}), sized(IDS, "1m", 240, {"ids": used})]
+    assert len(notes(IDS, LOAD, sizes)) == verdicts
+
+
+def test_a_flavor_that_brings_a_fifth_more_scales_though_cpus_stay_unused() -> None:
+    grows = [sized(IDS, "1s", 250, {"ids": 0.98}), sized(IDS, "1m", 300, {"ids": 0.6})]
+    assert not notes(IDS, LOAD, grows)
 
 
 def test_scaling_out_is_compared_with_the_same_vcpus_in_fewer_instances() -> None:

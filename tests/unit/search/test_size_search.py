@@ -15,7 +15,7 @@ from resources.libraries.python.model.sizing import DeploymentSpec, Size, Sized,
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.sizes import exhaustive, instance_names, name_of, next_size, planned
 from resources.libraries.python.search.capacity import Once
-from resources.libraries.python.search.sizing import SizingSearch, Space
+from resources.libraries.python.search.sizing import SizingSearch, Space, best_of
 from tests.unit.planning.sizing_specs import service, services
 
 CARRIES = {"bono": 800.0, "sprout": 360.0, "homestead": 400.0}
@@ -149,6 +149,26 @@ def test_exhaustive_search_measures_all_and_takes_the_best_with_the_fewest_vcpus
     assert (len(found.sizes), found.planned, found.stopped) == (11, 11, "all measured")
     assert found.best == "bn1s-sp1m-hs1m"
     assert found.steps[0] == ("bn1s-sp1s-hs1s, size 1 of 11, 3 vCPUs: capacity 400 calls/s, sprout is busiest.")
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, 400.0, 600.0]), st.integers(1, 8)), max_size=8))
+def test_the_best_size_has_the_highest_capacity_and_of_those_the_fewest_vcpus(
+    rows: list[tuple[float | None, int]],
+) -> None:
+    sizes = [
+        Sized(
+            size=Size(components={}), name=str(place), vcpus=vcpus, memory_mb=1024, offered=(), capacity=capacity,
+            at_top=False, bottleneck=None,
+        )
+        for place, (capacity, vcpus) in enumerate(rows)
+    ]  # fmt: skip
+    best = best_of(sizes)
+    known = [(capacity, vcpus) for capacity, vcpus in rows if capacity is not None]
+    if not known:
+        assert best is None
+    else:
+        highest = max(capacity for capacity, _ in known)
+        assert rows[int(best or -1)] == (highest, min(vcpus for capacity, vcpus in known if capacity == highest))
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,0 +1,187 @@
+"""Mutation testing of the pure modules: change their code in one place at a time, count the changes that tests notice.
+
+Run by `./csit test -e mutation [-- FILE-OR-FOLDER ...]`; settings are in pyproject.toml. A change that no test notices
+(a survivor) is printed as a diff: it lacks a test, or is equivalent to the original. mutmut changes the bodies of
+functions; constants of modules it leaves alone.
+"""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MUTMUT = str(Path(sys.executable).with_name("mutmut"))
+NEEDED = ("resources", "csit_utils", "tests", "topologies", "docs", "jenkins")
+_NOT_COUNTED = (34, 37)
+"""Exit codes by which mutmut tells mutants that were left out."""
+_UNNOTICED = {0: "survived", 33: "no test runs it", None: "not tested"}
+_NICE = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """[tool.mutation] of pyproject.toml."""
+
+    least_score: float
+    """Percent of its mutants that the tests of a module have to notice."""
+    memory_gib: int
+    """Address space of a process: a mutant may ask for memory without end."""
+    tests: Mapping[str, Sequence[str]]
+    """Files and folders of tests by folder of modules: no other modules are changed, no other tests run."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of the mutants of a module."""
+
+    module: str
+    mutants: int
+    unnoticed: Mapping[str, str]
+    """By name of the mutant: what became of it."""
+
+    @property
+    def percent(self) -> float:
+        """Share of the mutants that a test noticed; of none, all."""
+        return 100 * (1 - len(self.unnoticed) / self.mutants) if self.mutants else 100.0
+
+
+def read_settings(text: str) -> Settings:
+    """Settings from the text of pyproject.toml."""
+    return Settings(**tomllib.loads(text)["tool"]["mutation"])
+
+
+def chosen(paths: Sequence[str], rooms: Iterable[str], root: Path = ROOT) -> dict[str, list[str]]:
+    """The modules to change, by folder; without paths those of all folders.
+
+    Args:
+        paths: Files and folders, relative to the project or to the current folder.
+        rooms: Folders whose modules may be changed.
+        root: Of the project.
+
+    Raises:
+        ValueError: A path is in none of the folders, or there is nothing at it.
+    """
+    found: dict[str, list[str]] = {}
+    for path in paths or tuple(rooms):
+        whole = (root / path).resolve()
+        room = next((room for room in rooms if whole == root / room or root / room in whole.parents), None)
+        if room is None:
+            raise ValueError(f"{path} is in none of the folders of pure modules: {', '.join(rooms)}")
+        files = sorted(whole.rglob("*.py")) if whole.is_dir() else [whole]
+        if not files or not all(file.is_file() for file in files):
+            raise ValueError(f"{path}: no such Python module")
+        row = found.setdefault(room, [])
+        row += [name for file in files if (name := file.relative_to(root).as_posix()) not in row]
+    return found
+
+
+def configured(text: str, modules: Sequence[str], tests: Sequence[str]) -> str:
+    """pyproject.toml with these modules and tests in the settings of mutmut.
+
+    Raises:
+        ValueError: There are no settings of mutmut.
+    """
+    head = "[tool.mutmut]\n"
+    if text.count(head) != 1:
+        raise ValueError("pyproject.toml has no section [tool.mutmut]")
+    choice = f"only_mutate = {json.dumps(modules)}\npytest_add_cli_args_test_selection = {json.dumps(tests)}\n"
+    return text.replace(head, head + choice)
+
+
+def scores(folder: Path, modules: Iterable[str]) -> Iterator[Score]:
+    """What mutmut wrote down of each module; those without a function have no mutants."""
+    for module in modules:
+        file = folder / "mutants" / f"{module}.meta"
+        codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"] if file.exists() else {}
+        counted = {name: code for name, code in codes.items() if code not in _NOT_COUNTED}
+        yield Score(
+            module, len(counted), {name: _UNNOTICED[code] for name, code in counted.items() if code in _UNNOTICED}
+        )
+
+
+def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: int) -> list[Score]:
+    """Run mutmut in a folder of its own, which has links to the project: only copies are changed.
+
+    Raises:
+        subprocess.CalledProcessError: mutmut failed; what it said is printed.
+    """
+    for name in NEEDED:
+        (folder / name).symlink_to(ROOT / name)
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (folder / "pyproject.toml").write_text(configured(text, modules, tests), encoding="utf-8")
+    _run_mutmut(folder, workers)
+    found = list(scores(folder, modules))
+    for score in found:
+        for name, fate in score.unnoticed.items():
+            shown = subprocess.run([MUTMUT, "show", name], cwd=folder, check=True, capture_output=True, text=True)
+            print(f"\n{fate}: {name}", *shown.stdout.splitlines()[1:], sep="\n", flush=True)
+    return found
+
+
+def _run_mutmut(folder: Path, workers: int) -> None:
+    """Its progress is for a terminal; elsewhere what it says is told when it failed."""
+    argv = [MUTMUT, "run", "--max-children", str(workers)]
+    quiet = None if sys.stdout.isatty() else subprocess.PIPE
+    with subprocess.Popen(argv, cwd=folder, stdout=quiet, stderr=quiet and subprocess.STDOUT, process_group=0) as run:
+        try:
+            said, _ = run.communicate()
+        except BaseException:  # boundary: whatever ends this, no test of a mutant stays
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
+    if run.returncode:
+        print((said or b"").decode().rpartition("\r")[2], flush=True)
+        raise subprocess.CalledProcessError(run.returncode, argv)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """As a plugin of pytest: quick tests of quick files first, by their time without a mutant; one failure ends it."""
+    stats = Path("mutmut-stats.json")
+    if stats.exists():
+        took = json.loads(stats.read_text(encoding="utf-8"))["duration_by_test"]
+        files: Counter[Path] = Counter()
+        for item in items:
+            files[item.path] += took.get(item.nodeid, 0.0)
+        items.sort(key=lambda item: (files[item.path], str(item.path), took.get(item.nodeid, 0.0)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Mutate what is asked for, print the score of each module; 1 where one is below the least, 2 for a wrong path."""
+    settings = read_settings((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", help=f"modules or folders; by default {', '.join(settings.tests)}")
+    parser.add_argument("--workers", type=int, choices=range(1, (os.cpu_count() or 1) + 1), default=1)
+    parser.add_argument("--least", type=float, default=settings.least_score, help="percent; by default %(default)g")
+    asked = parser.parse_args(arguments)
+    try:
+        rooms = chosen(asked.paths, settings.tests)
+    except ValueError as error:
+        parser.error(str(error))
+    os.nice(_NICE)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    resource.setrlimit(resource.RLIMIT_AS, (settings.memory_gib << 30,) * 2)
+    found: list[Score] = []
+    for room, modules in rooms.items():
+        with tempfile.TemporaryDirectory(prefix="csit-mutation-") as folder:
+            found += mutate(Path(folder), modules, settings.tests[room], asked.workers)
+    print()
+    for score in found:
+        low = "  below the least score" if score.percent < asked.least else ""
+        noticed = score.mutants - len(score.unnoticed)
+        print(f"{score.percent:5.1f} %  {noticed:4} of {score.mutants:4} mutants noticed  {score.module}{low}")
+    return int(any(score.percent < asked.least for score in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

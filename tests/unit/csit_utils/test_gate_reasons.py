@@ -1,0 +1,73 @@
+"""What a gate says of each cell: judged or not, and the reason that names the cell it is about."""
+
+from dataclasses import replace
+
+import pytest
+
+from csit_utils.analysis.comparison import compare
+from csit_utils.analysis.gate import Decision, decide
+from csit_utils.dataset.rows import TestRow
+from tests.unit.csit_utils.histories import nights, row
+
+RATE = 5e6
+ONE, TWO = ("CSC", 1, 1), ("CSC", 2, 1)
+
+
+def gate(baseline: list[TestRow], candidate: list[TestRow], tolerance: float = 0.0) -> Decision:
+    return decide(compare(baseline, candidate), candidate, tolerance)
+
+
+def reasons(found: Decision) -> dict[str, str]:
+    return {each.name: each.reason for each in found.unjudged}
+
+
+def test_a_cell_that_got_faster_is_judged_and_kept() -> None:
+    found = gate(nights(6, lambda _: RATE), nights(6, lambda _: 1.1 * RATE))
+    assert (found.judged, len(found.kept), found.fallen, found.unjudged) == (2, 2, (), ())
+
+
+def test_the_largest_fall_comes_first() -> None:
+    baseline = [*nights(6, lambda _: RATE), *nights(6, lambda _: RATE, cell=TWO)]
+    candidate = [*nights(6, lambda _: 0.95 * RATE), *nights(6, lambda _: 0.8 * RATE, cell=TWO)]
+    changes = [each.change for each in gate(baseline, candidate).fallen]
+    assert changes == sorted(changes)
+    assert changes[0] == pytest.approx(-0.2, abs=0.02)
+    assert [each.nf_chains for each in gate(baseline, candidate, tolerance=0.1).fallen] == [2, 2]
+
+
+def test_unlike_figures_are_not_judged_for_the_reason_that_makes_them_unlike() -> None:
+    found = gate(nights(3, lambda _: RATE), nights(3, lambda _: 0.5 * RATE, world="sim", simulated=True))
+    assert found.judged == 0
+    assert len(found.unjudged) == 2
+    assert all("simulated" in reason and "overlap" not in reason for reason in reasons(found).values())
+
+
+def test_a_cell_that_cannot_be_told_is_named_with_its_reason() -> None:
+    found = gate([row(RATE)], [replace(row(0.999 * RATE), run="other")])
+    assert sorted(name.split()[-1] for name in reasons(found)) == ["NDR", "PDR"]
+    why = "one run on either side, too few cells to tell how runs vary, and their bounds overlap"
+    assert set(reasons(found).values()) == {why}
+
+
+def test_a_cell_without_a_baseline_says_so() -> None:
+    found = gate(nights(3, lambda _: RATE), [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)])
+    assert set(reasons(found).values()) == {"the baseline has no figure"}
+    assert all(" 2R1C " in name for name in reasons(found))
+
+
+def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
+    baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
+    candidate = [row(None), row(RATE, cell=("CSP", 1, 1))]
+    found = reasons(gate(baseline, candidate))
+    for place, why in {
+        "CSC 1R1C": "the candidate's test ended with FAIL: no traffic at hop 2",
+        "CSC 2R1C": "the candidate has no figure",
+        "CSP 1R1C": "the baseline has no figure",
+    }.items():
+        assert {reason for name, reason in found.items() if place in name} == {why}, place
+
+
+def test_a_test_that_passed_without_the_figure_is_no_failure() -> None:
+    passed = row(RATE, pdr_lower_pps=None, pdr_upper_pps=None, ndr_lower_pps=None, ndr_upper_pps=None)
+    found = reasons(gate(nights(3, lambda _: RATE), [passed]))
+    assert set(found.values()) == {"the candidate has no figure"}

@@ -1,0 +1,52 @@
+"""The table of errors of profiles: within its bounds for our profiles, beyond them for sweeps of another router."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from csit_utils.bench import studies_profiles
+from csit_utils.bench.printed_router import Printed, Testbed, printed_sweep
+from csit_utils.bench.study_lines import Line
+from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.model.sweep import SweepPoint
+
+
+def beyond(lines: Sequence[Line]) -> set[str]:
+    return {line.what for line in lines if line.value > line.bound}
+
+
+def test_profiles_recover_the_printed_tables_within_the_promised_bounds() -> None:
+    lines = studies_profiles.table(1)
+    assert len(lines) == 2 * (4 + len(Metric))
+    assert {line.unit for line in lines} == {"steps", "%"}
+    assert not beyond(lines)
+
+
+@pytest.mark.parametrize(
+    ("other", "found"),
+    [
+        ("break-point", {"profile: break-point"}),
+        ("slope", {"profile: coefficients, 95th percentile", "profile: predicted delay"}),
+        ("family", {"profile: regions with a function of another family", "profile: predicted delay"}),
+    ],
+)
+def test_sweeps_of_another_router_are_beyond_the_bounds(
+    monkeypatch: pytest.MonkeyPatch, other: str, found: set[str]
+) -> None:
+    def changed(testbed: Testbed) -> Testbed:
+        below, above = testbed.metrics[Metric.DELAY]
+        match other:
+            case "break-point":
+                return replace(testbed, break_point=0.9 * testbed.break_point)
+            case "slope":
+                above = Printed(above.function, {**above.coefficients, "a": 3 * above.coefficients["a"]})
+            case _:
+                above = Printed("power", {"a": 5.0, "b": 3.0})
+        return replace(testbed, metrics={**testbed.metrics, Metric.DELAY: (below, above)})
+
+    def sweep(testbed: Testbed, noise: float, seed: int, loads: int) -> tuple[SweepPoint, ...]:
+        return printed_sweep(changed(testbed), noise, seed, loads)
+
+    monkeypatch.setattr(studies_profiles, "printed_sweep", sweep)
+    assert found <= beyond(studies_profiles.table(1))

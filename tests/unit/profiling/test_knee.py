@@ -1,0 +1,66 @@
+"""Knees of rows of points: found where a line bends, none where noise or a smooth curve only looks like one."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from resources.libraries.python.profiling.knee import find_knee, reaches
+from resources.libraries.python.profiling.observed import Array
+
+LAST = 3.5
+SMOOTH: dict[str, Callable[[Array], Array]] = {
+    "level from the first point on": lambda r: np.full_like(r, 0.6),
+    "a parabola that is level at the last point": lambda r: 1 - (1 - r / LAST) ** 2,
+    "an exponential that comes close to its limit": lambda r: 1 - np.exp(-r / 1.2),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(("points", "noise"), [(30, 0.05), (30, 0.15)])
+def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str, points: int, noise: float) -> None:
+    rates = np.linspace(LAST / points, LAST, points)
+    seen = [
+        SMOOTH[name](rates) * (1 + noise * np.random.default_rng(seed).standard_normal(points)) for seed in range(40)
+    ]
+    assert sum(find_knee(rates, row) is not None for row in seen) <= 2
+
+
+def noisy(values: Array, size: float, seed: int = 0) -> Array:
+    return values + size * np.random.default_rng(seed).standard_normal(len(values))
+
+
+@pytest.mark.parametrize(("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4)])
+def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    used = noisy(np.minimum(rates / 2.4, 1) + 0.03 * np.maximum(rates - 2.4, 0), 0.005)
+    plain, moved = find_knee(rates, used), find_knee(x_shift + x_unit * rates, y_unit * used)
+    assert plain is not None
+    assert moved is not None
+    assert moved.at == pytest.approx(x_shift + x_unit * plain.at)
+    assert moved.level == pytest.approx(y_unit * plain.level)
+    assert plain.at == pytest.approx(2.4, abs=0.1)
+    assert plain.level == pytest.approx(1.0, abs=0.02)
+
+
+def test_slow_growth_upon_a_high_base_goes_on_if_it_hardly_slows_down() -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    used = noisy(10 + 0.1 * np.minimum(rates, 2) + 0.08 * np.maximum(rates - 2, 0), 1e-4)
+    assert find_knee(rates, used) is None
+
+
+def test_the_end_of_a_fall_is_no_knee() -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    falls_then_grows = noisy(np.abs(rates - 1.5), 1e-3)
+    assert find_knee(rates, falls_then_grows) is None
+    falls_then_stays = noisy(np.maximum(1.5 - rates, 0.2), 1e-3)
+    assert find_knee(rates, falls_then_stays) is None
+
+
+def test_a_level_is_reached_at_two_loads_at_least() -> None:
+    rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert reaches(rates, np.array([0.2, 0.4, 0.6, 1.0, 1.0]), 1.0) == 4.0
+    assert reaches(rates, np.array([0.2, 0.4, 0.6, 0.8, 1.0]), 1.0) is None
+    assert reaches(rates, np.array([0.2, 1.0, 0.5, 1.0, 1.0]), 1.0) == 4.0, "a single high point does not count"
+    twice = np.array([1.0, 2.0, 3.0, 5.0, 5.0])
+    assert reaches(twice, np.array([0.2, 0.4, 0.6, 1.0, 1.0]), 1.0) is None, "both are of one load"

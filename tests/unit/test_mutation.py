@@ -1,0 +1,63 @@
+"""Mutation testing: which modules and tests it takes, and how it counts; what mutmut does is mutmut's."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.mutation import ROOT, chosen, configured, read_settings, scores
+
+TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+ROOMS = read_settings(TEXT).tests
+KNEE = "resources/libraries/python/profiling/knee.py"
+
+
+def test_all_folders_of_modules_and_tests_are_there() -> None:
+    for modules, tests in ROOMS.items():
+        assert (ROOT / modules).is_dir(), modules
+        assert all((ROOT / path).exists() for path in tests), tests
+
+
+def test_paths_are_sorted_into_their_folders_and_taken_once() -> None:
+    profiling, behaviour = "resources/libraries/python/profiling", "resources/libraries/python/behaviour"
+    found = chosen([KNEE, f"{behaviour}/cook.py", profiling], ROOMS)
+    assert set(found) == {profiling, behaviour}
+    assert found[behaviour] == [f"{behaviour}/cook.py"]
+    assert found[profiling].count(KNEE) == 1
+    assert len(found[profiling]) == len(list((ROOT / profiling).glob("*.py")))
+    assert chosen([str(ROOT / KNEE)], ROOMS) == {profiling: [KNEE]}
+    assert set(chosen([], ROOMS)) == set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "path", ["resources/libraries/python/drivers", "resources", "tests", "/etc", "../elsewhere.py"]
+)
+def test_modules_that_touch_a_machine_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=f"{path} is in none of the folders of pure modules: resources/libraries"):
+        chosen([path], ROOMS)
+
+
+def test_a_module_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"knees\.py: no such Python module"):
+        chosen([KNEE.replace("knee", "knees")], ROOMS)
+
+
+def test_the_choice_is_added_to_the_settings() -> None:
+    settings = tomllib.loads(configured(TEXT, [KNEE], ["tests/unit/profiling"]))["tool"]["mutmut"]
+    assert settings["only_mutate"] == [KNEE]
+    assert settings["pytest_add_cli_args_test_selection"] == ["tests/unit/profiling"]
+    assert settings.items() > tomllib.loads(TEXT)["tool"]["mutmut"].items()
+    with pytest.raises(ValueError, match="no section"):
+        configured("", [KNEE], ["tests/unit/profiling"])
+
+
+def test_a_score_counts_what_was_not_noticed_or_not_run(tmp_path: Path) -> None:
+    codes = {"killed": 1, "timeout": 36, "survived": 0, "no test": 33, "skipped": 34, "not run": None}
+    (tmp_path / "mutants").mkdir()
+    (tmp_path / "mutants" / "a.py.meta").write_text(json.dumps({"exit_code_by_key": codes}), encoding="utf-8")
+    one, none = scores(tmp_path, ["a.py", "empty.py"])
+    assert one.mutants == 5
+    assert one.percent == pytest.approx(40)
+    assert one.unnoticed == {"survived": "survived", "no test": "no test runs it", "not run": "not tested"}
+    assert (none.mutants, none.percent) == (0, 100)
