@@ -5,7 +5,7 @@ from typing import Any
 
 from csit_utils.bench.study_lines import Line
 
-_PARTS = ("chains",)
+_PARTS = ("chains", "interference", "profiles")
 """`studies_<part>` has the lines."""
 STUDIES = 100
 """Of each kind; twice as many without a fault."""

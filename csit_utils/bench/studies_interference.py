@@ -2,7 +2,7 @@
 
 Each study is of five network functions, one of each type of Zeng et al., whose sensitivities and pressures are drawn
 anew. The truth is the simulation's; placements are advised from pairs alone, so that companies of three and more are
-predicted by the product of pairs, which is not how they contend.
+predicted from pairs, by a rule that is not how the simulation makes them contend.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ SHARE_BOUND = 4.0
 """Points that a measured share of network I/O is off the truth, at worst."""
 SENSITIVITY_BOUND = 3.0
 """Points that the row mean of a network function is off the truth, at worst."""
-REGRET_BOUND = 8.0
-"""Percent of the best capacity that the advised placement lacks under the truth, on average: the product of pairs."""
+REGRET_BOUND = 4.0
+"""Percent of the best capacity that the advised placement lacks under the truth, on average."""
 
 SHARES = (0.0, 0.2, 0.4, 0.6)
 MOST_TOGETHER = 4

@@ -48,8 +48,8 @@ def place(
 
     The table has each network function beside each other one: throughput over throughput alone, with its 95 %
     confidence interval. Sensitivity is the mean of a row, low for one that suffers. The capacity of a placement is the
-    sum of the normalized throughputs; of three and more on a server that were not measured together, the product of
-    their pairs.
+    sum of the normalized throughputs; of three and more on a server that were not measured together, each adds as much
+    time to a packet of the others as in a pair.
 
     All of them on two servers: ./csit place results
 

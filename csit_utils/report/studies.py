@@ -20,7 +20,12 @@ def chain_headline(study: ChainStudy) -> str:
 
 
 def interference_headline(found: Interference) -> str:
-    """Who suffers most, who makes suffer most."""
+    """Most sensitive and most aggressive network function, and how much was measured where that is not all."""
+    measured, asked = found.coverage
+    return _most(found) if measured == asked else f"{measured} of {asked} measurements were made; {_most(found)}"
+
+
+def _most(found: Interference) -> str:
     sensitive, aggressive = lowest(found.sensitivity), lowest(found.aggressiveness)
     if sensitive is None or aggressive is None:
         return "no two network functions were measured beside each other"

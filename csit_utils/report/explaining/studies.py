@@ -88,7 +88,7 @@ STUDIES = (
         "Which network functions to put on the same server.",
         "Total capacity: the sum of normalized throughputs, at most the number of network functions.",
         "All placements are compared where there are few enough, otherwise a good one is looked for. Three and more on "
-        "a server that were not measured together are predicted by the product of their pairs.",
+        "a server that were not measured together are predicted: each adds as much time to a packet as in a pair.",
         "It knows interference only: no memory, no cores, no traffic between network functions. Close capacities are "
         "said to be within the confidence intervals.",
     ),

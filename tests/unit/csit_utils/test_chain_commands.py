@@ -221,7 +221,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     out, _ = printed(capsys, "interference", str(path), "--list")
     assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
     path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")
-    assert objects(capsys, "interference", str(path))[-1]["measurements"] == 2 * (1 + 2 + 3) * 5 * 2
+    assert objects(capsys, "interference", str(path))[-1]["measurements"] == 2 * (1 + 2 * (2 + 3)) * 5
 
 
 @pytest.mark.parametrize("command", ["chains", "interference", "suspects", "place"])

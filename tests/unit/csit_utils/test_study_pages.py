@@ -14,6 +14,7 @@ from csit_utils.report.pages import chain_study as chain_page
 from csit_utils.report.pages import environment, interference, overview
 from csit_utils.report.rendered import render
 from csit_utils.report.site import single_file
+from csit_utils.report.studies import interference_headline
 from csit_utils.report.transition_figures import graphs_figure
 from resources.libraries.python.behaviour.classes import Workflow
 from resources.libraries.python.model.behaviour import ChainStudy, Edge, Suspect
@@ -225,6 +226,15 @@ def test_every_question_mark_has_its_explanation(study: ChainStudy) -> None:
     html = str(made(chain_page.PAGE, chain_studied(study)).html) + str(made(interference.PAGE, interfered()).html)
     asked = set(re.findall(r'href="#explain-([a-z-]+)"', html))
     assert asked <= set(EXPLANATIONS) and len(asked) == 9
+
+
+def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() -> None:
+    found = interfered().interference
+    assert found is not None
+    whole = interference_headline(found)
+    count = len(found.meetings)
+    part = interference_headline(found.model_copy(update={"asked": count + 6}))
+    assert part == f"{count} of {count + 6} measurements were made; {whole}"
 
 
 def test_beyond_the_first_twenty_suspects_are_in_the_table_only(study: ChainStudy) -> None:

@@ -15,7 +15,7 @@ from resources.libraries.python.deployment.server import SharedServer
 from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import Truth
-from resources.libraries.python.errors import PlanError, SystemBroken, Unsupported
+from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.interference.company import Companies
 from resources.libraries.python.interference.measures import lowest
 from resources.libraries.python.interference.schedule import schedule
@@ -151,13 +151,13 @@ def test_costs_and_response_time_are_told_and_what_is_not_is_noted_once(whole: I
     ]
 
 
-def test_three_at_once_are_what_the_simulation_says_and_not_the_product_of_their_pairs() -> None:
+def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict() -> None:
     found = measured(spec("gateway", "proxy", together=3, repetitions=4))
     assert {len(row.against) for row in found.matrix} == {1, 2}
     known = truth(spec("gateway", "proxy", together=3))
     for row in found.matrix:
         assert row.mean == pytest.approx(known[row.target, row.against], abs=0.06)
-    (note,) = (note for note in found.notes if note.startswith("the product of pairs is off by"))
+    (note,) = (note for note in found.notes if note.startswith("the prediction from pairs is off by"))
     off = Companies(found.matrix).prediction_error()
     assert off is not None and off > 0.03 and f"{off:.3f}" in note
 
@@ -204,6 +204,21 @@ def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_mea
     assert sorted(name for server in found.advice[0].best.servers for name in server) == [
         "gateway", "inspection", "proxy",
     ]  # fmt: skip
+
+
+def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
+    study = study_of(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    study.plan()
+    study.measure(study.loads_pps())
+    with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, and the specification asks for all"):
+        study.enough()
+    with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
+        study.enough()
+    lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind.PKTSTAT))
+    lower.plan()
+    lower.measure(lower.loads_pps())
+    lower.enough()
+    assert lower.result().coverage == (24, 40)
 
 
 def test_where_none_starts_there_is_nothing_to_measure() -> None:

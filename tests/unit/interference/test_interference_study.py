@@ -133,12 +133,12 @@ def test_where_nobody_loses_nobody_is_sensitive() -> None:
     assert matrix_in_words(found)[3:] == ("none loses anything beside another, on average",)
 
 
-def test_three_together_are_compared_with_the_product_of_their_pairs() -> None:
+def test_three_together_are_compared_with_the_prediction_from_pairs() -> None:
     pairs = every_pair("AB", 4)
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
-    beside["A", ("A", "B")] = pairs["A", "A"] * pairs["A", "B"] + 0.05
+    beside["A", ("A", "B")] = 1 / (1 / pairs["A", "A"] + 1 / pairs["A", "B"] - 1) + 0.05
     found = analyse(spec_of("A", "B", together=3), measured({"A": 1e4, "B": 2e4}, beside))
-    assert found.notes == ("the product of pairs is off by 0.050 on average from what three and more together showed",)
+    assert found.notes == ("the prediction from pairs is off by 0.050 on average for three and more together",)
 
 
 def test_a_stand_in_is_named() -> None:

@@ -137,7 +137,7 @@ class StudyOfChains:
             CsitError: It was not.
         """
         reasons = [run.failed for run in study.runs]
-        study.coverage.check("chains and workloads", self.spec.least_measured, reasons)
+        study.coverage.check("chains and workloads were measured", self.spec.least_measured, reasons)
 
     def faults_first(self) -> None:
         """See that the chains with planted faults are the first suspects.

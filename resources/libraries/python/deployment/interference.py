@@ -82,6 +82,8 @@ class InterferenceStudy:
         self._server = SharedServer(topology, world, spec, self._protocol)
         self._meetings: list[Meeting] = []
         self._notes: list[str] = []
+        self._failures: list[str] = []
+        """Why measurements are missing, one for each."""
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}
@@ -191,7 +193,10 @@ class InterferenceStudy:
             SystemBroken: Several in a row failed.
             RunStopped: Something cannot be removed, or the journal cannot be written.
         """
-        turns = [turn for turn in schedule(self.spec) if not self._absent & {turn.target, *turn.against}]
+        every = schedule(self.spec)
+        turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
+        absent = f"{', '.join(sorted(self._absent))} did not start alone"
+        self._failures = [absent] * (len(every) - len(turns))
         begin_s, made, failed = time.monotonic(), 0, 0
         try:
             for number, turn in enumerate(turns):
@@ -211,7 +216,8 @@ class InterferenceStudy:
         finally:
             if self._meetings:
                 lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
-                self.draft.interference = analyse(self.spec, self._meetings, [*self._notes, *lacks])
+                found = analyse(self.spec, self._meetings, [*self._notes, *lacks])
+                self.draft.interference = found.model_copy(update={"asked": self.cost.measurements})
 
     def result(self) -> Interference:
         """What came of it.
@@ -222,6 +228,14 @@ class InterferenceStudy:
         if self.draft.interference is None:
             raise CsitError("there is nothing to compare: no network function was measured")
         return self.draft.interference
+
+    def enough(self) -> None:
+        """See that as much was measured as the specification asks for.
+
+        Raises:
+            CsitError: It was not, or nothing was measured.
+        """
+        self.result().coverage.check("measurements were made", self.spec.least_measured, self._failures)
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
         """Say where network functions are put best.
@@ -272,6 +286,7 @@ class InterferenceStudy:
             raise
         except (CsitError, OSError) as error:
             why = reason_of(error)
+            self._failures.append(why)
             self._notes.append(
                 f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}: {why}"
             )

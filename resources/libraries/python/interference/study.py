@@ -126,4 +126,4 @@ def _of_prediction(companies: Companies) -> list[str]:
     error = companies.prediction_error()
     if error is None:
         return []
-    return [f"the product of pairs is off by {error:.3f} on average from what three and more together showed"]
+    return [f"the prediction from pairs is off by {error:.3f} on average for three and more together"]

@@ -57,7 +57,8 @@ class InterferenceLibrary(CharacterizingLibrary):
 
         The order is shuffled in each repetition, so that what drifts falls on all alike. Where the variable ``RESUME``
         names the folder of a run that was cut short, measurements that its journal has are not made again, and the
-        others are made at the same load.
+        others are made at the same load. The test fails at the end where less was measured than ``least_measured`` of
+        the specification, by default all.
 
         | Describe Interference | interference/pairs.yaml |
         | Measure Interference |
@@ -76,6 +77,7 @@ class InterferenceLibrary(CharacterizingLibrary):
             raise EndOfRun(str(error)) from error
         for line in matrix_in_words(study.result()):
             logger.info(line)
+        study.enough()
 
     @keyword
     def advise_placement(self, *servers: str) -> None:

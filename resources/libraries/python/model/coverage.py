@@ -27,7 +27,7 @@ class Coverage(NamedTuple):
         """See that enough was measured.
 
         Args:
-            what: The plural of what is counted.
+            what: What was done with what: `chains were measured`.
             least: Share that the specification asks for.
             reasons: Why others were not measured, one for each; the most frequent are in the error.
 
@@ -40,6 +40,6 @@ class Coverage(NamedTuple):
         why = "; ".join(f"{count} x {reason}" for reason, count in frequent)
         wanted = "all of them" if least == 1 else f"{100 * least:g} %"
         raise CsitError(
-            f"{self} {what} were measured, and the specification asks for {wanted} (least_measured: {least:g})"
+            f"{self} {what}, and the specification asks for {wanted} (least_measured: {least:g})"
             + (f": {why}" if why else "")
         )

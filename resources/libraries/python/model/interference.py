@@ -17,6 +17,7 @@ from resources.libraries.python.model.bounds import (
 )
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.chains import VnfName
+from resources.libraries.python.model.coverage import Coverage, LeastMeasured
 from resources.libraries.python.model.function import Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
@@ -97,6 +98,8 @@ class InterferenceSpec(Frozen):
     repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 10
     together: Annotated[int, Field(ge=2, le=MOST_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
+    least_measured: LeastMeasured = 1.0
+    """Of all measurements; with less the test fails, and its record has what there is."""
     guarantee: bool = False
     """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
     seed: int = 1
@@ -215,5 +218,12 @@ class Interference(Frozen):
     network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
     """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
+    asked: int | None = None
+    """Measurements that the specification asks for; None in records of older versions."""
     notes: tuple[str, ...] = ()
     """What could not be measured, and why; which NF is a stand-in."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Measurements that were made, of all."""
+        return Coverage(len(self.meetings), len(self.meetings) if self.asked is None else self.asked)
