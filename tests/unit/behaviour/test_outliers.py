@@ -80,6 +80,18 @@ def test_at_the_edge_of_capacity_one_run_with_a_little_loss_is_no_outlier() -> N
     assert not found_in(changed(busy, **loses))
 
 
+def test_one_of_several_chains_with_noise_is_no_outlier_of_many_without() -> None:
+    """Losses in a tenth and more of the chains are how the machine is."""
+    draw = Random(1)
+    lossless = [each.model_copy(update={"loss_ratio": 0.0, "throughput_bps": VOLUME_BPS}) for each in runs()]
+    noisy = [
+        each.model_copy(update={"loss_ratio": draw.uniform(0.01, 0.04)}) if draw.random() < 0.2 else each
+        for each in lossless
+    ]
+    assert not found_in(noisy)
+    assert {each.chain for each in found_in(changed(noisy, loss_ratio=0.5))} == {FAULTY}
+
+
 def test_drops_of_one_vnf_in_one_chain_are_an_outlier_from_what_matters_on() -> None:
     def dropping(pps: float) -> list[ChainRun]:
         return [

@@ -6,8 +6,9 @@ neither; a VNF with itself in other chains and alone. What is expected follows f
     throughput  that of the slowest VNF              loss  that of the VNF with the largest
     latency     the sum of all VNFs, less the path between the testbed's ports for all but one of them
 
-Deviations are positive where they are for the worse. Their center and scale are the median and the median absolute
-deviation (MAD, times 1.4826), which a few outliers do not move. A deviation over the scale is compared with Student's
+Deviations are positive where they are for the worse. Their center is the median. Their scale is the median absolute
+deviation (MAD, times 1.4826), or the distance of the ninth decile (over 1.2816) where that is larger; a few outliers
+move neither. A deviation over the scale is compared with Student's
 t at `ALPHA` over the number of comparisons in the study (Bonferroni): where noise is Gaussian, `ALPHA` is the share of
 fault-free studies in which any chain is called an outlier. The MAD has 37 % of the efficiency of a standard deviation
 (Rousseeuw and Croux, JASA 88, 1993), so t has 37 % of the degrees of freedom.
@@ -16,7 +17,7 @@ fault-free studies in which any chain is called an outlier. The MAD has 37 % of 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp, log
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
 
 from scipy.stats import t as student
@@ -35,6 +36,8 @@ LEAST_PEERS = 5
 _JUDGED = (*PERFORMANCE, IDLE_LATENCY)
 _EFFICIENCY = 0.37
 _TO_SIGMA = 1.4826
+_TENTH_SIGMAS = 1.2816
+"""Standard deviations beyond which a tenth of a Gaussian lies."""
 
 
 class _Point(NamedTuple):
@@ -116,7 +119,7 @@ def _worse(each: Statistic, expected: float) -> float:
 
 def _of(points: Sequence[_Point], threshold: float) -> Iterator[Outlier]:
     center = median(point.deviation for point in points)
-    scale = _TO_SIGMA * median(abs(point.deviation - center) for point in points)
+    scale = _scale([point.deviation - center for point in points])
     center = max(0.0, center)  # chains that are better than their VNFs alone are no reason to ask it of the others
     for point in points:
         each, beyond = point.statistic, point.deviation - center
@@ -134,6 +137,12 @@ def _of(points: Sequence[_Point], threshold: float) -> Iterator[Outlier]:
                 threshold=threshold,
                 peers=len(points),
             )
+
+
+def _scale(deviations: Sequence[float]) -> float:
+    """The larger of two robust standard deviations: a few chains with noise are not outliers of many without."""
+    spread = _TO_SIGMA * median(map(abs, deviations))
+    return max(spread, quantiles(deviations, n=10, method="inclusive")[-1] / _TENTH_SIGMAS)
 
 
 def _least(feature: str, is_limited: bool) -> float:
