@@ -6,6 +6,7 @@ functions; constants of modules it leaves alone.
 """
 
 import argparse
+import ast
 import json
 import os
 import resource
@@ -101,14 +102,24 @@ def configured(text: str, modules: Sequence[str], tests: Sequence[str]) -> str:
 
 
 def scores(folder: Path, modules: Iterable[str]) -> Iterator[Score]:
-    """What mutmut wrote down of each module; those without a function have no mutants."""
+    """What mutmut wrote down of each module; those without a function have no mutants.
+
+    Raises:
+        ValueError: It wrote nothing of a module that has functions.
+    """
     for module in modules:
         file = folder / "mutants" / f"{module}.meta"
+        if not file.exists() and _has_functions(folder / module):
+            raise ValueError(f"{module}: mutmut made no mutants of its functions")
         codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"] if file.exists() else {}
         counted = {name: code for name, code in codes.items() if code not in _NOT_COUNTED}
         yield Score(
             module, len(counted), {name: _UNNOTICED[code] for name, code in counted.items() if code in _UNNOTICED}
         )
+
+
+def _has_functions(path: Path) -> bool:
+    return any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: int) -> list[Score]:

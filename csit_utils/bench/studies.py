@@ -8,7 +8,7 @@ from csit_utils.bench.study_lines import Line
 _PARTS = ("chains", "interference", "profiles")
 """`studies_<part>` has the lines."""
 STUDIES = 100
-"""Of each kind; twice as many without a fault."""
+"""With a fault of each kind; twice as many without one at four volumes, and at one volume."""
 
 
 def measure(studies: int = STUDIES) -> dict[str, Any]:

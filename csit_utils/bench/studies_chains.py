@@ -79,7 +79,7 @@ class Found(NamedTuple):
 
 
 def table(studies: int) -> list[Line]:
-    """False suspects of twice `2 * studies` studies without a fault, ranks of the fault in `studies` of each kind."""
+    """False suspects of `2 * studies` studies without a fault each; ranks of the fault in `studies` of each kind."""
     asked = [_Asked(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
     asked += [_Asked(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
     with ProcessPoolExecutor() as executor:

@@ -7,7 +7,7 @@ predicted from pairs, by a rule that is not how the simulation makes them conten
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import nan
+from math import inf
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -82,7 +82,7 @@ def table(studies: int) -> list[Line]:
     lines = [
         Line(
             f"share of network I/O, {together} together",
-            100 * max(abs(each.measured - each.truth) for each in shares if each.together == together),
+            100 * max((abs(each.measured - each.truth) for each in shares if each.together == together), default=inf),
             SHARE_BOUND,
             "points",
             f"worst of {studies}; truths {truths} %",
@@ -125,7 +125,7 @@ def pairs_of(number: int) -> PairsError:
     topology = _testbed(Random(f"pairs/{number}"), number, network_part=part)  # noqa: S311 (reproducible, not secret)
     spec = _spec(_CONTENDERS, guarantee=True)
     found = _measured(topology, spec)
-    share = ShareError(2, part, nan if found.network_share is None else found.network_share)
+    share = ShareError(2, part, inf if found.network_share is None else found.network_share)
     truth = _Known(topology, spec)
     names = [each.name for each in _CONTENDERS]
     rows = [abs(found.sensitivity[one] - fmean(truth.normalized(one, (other,)) for other in names)) for one in names]

@@ -1,4 +1,4 @@
-"""`interference`: which network functions a study would have meet, how often, and how long that takes."""
+"""`interference`: companies and duration of a study of interference."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,11 +28,11 @@ def interference(
 ) -> None:
     """Show how many measurements a study of interference would make, and how long it takes.
 
-    Counts without deploying anything. What runs it is `./csit robot`.
+    Counts without deploying anything. Run it by `./csit robot`.
 
     Network functions and the time: ./csit interference pairs.yaml
 
-    Who meets whom, for a pipe: ./csit interference pairs.yaml --list
+    Every company in a line: ./csit interference pairs.yaml --list
 
     As JSON, one object per line: ./csit interference pairs.yaml --json
     """

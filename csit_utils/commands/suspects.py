@@ -26,7 +26,7 @@ def suspects(
     """Rank the chains that do not behave as the others do, and say why.
 
     `rule` names why a chain is a suspect: `mean distance`, the mean of Cook's distances over all features and workloads
-    is above 4/n; `outlier`, one quantity is far worse than the VNFs alone and the other chains make expect. `above
+    is above 4/n; `outlier`, one quantity is far worse than expected from the VNFs alone and the other chains. `above
     threshold` counts features above 4/n. The reasons compare each VNF with itself alone. Where a study had one volume
     only, the distance is that from the VNFs alone, and a note says so.
 

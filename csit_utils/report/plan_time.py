@@ -75,7 +75,7 @@ def times(
         frames: Number of frame sizes; every one is a test.
 
     Raises:
-        ConfigError: It is more, or takes longer, than anybody waits for.
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
     overhead_s = _OVERHEAD_S[topology.world]
     if topology.simulation is not None:

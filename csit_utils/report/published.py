@@ -83,7 +83,10 @@ def _own(figure: PublishedFigure, found: Sequence[View]) -> Iterator[Own]:
 def _capacity(record: Characterization, figure: PublishedFigure) -> float | None:
     """Of the same size under calls of the same kind."""
     sizing = record.sizing
-    if sizing is None or PurePath(sizing.workload.generator).stem != figure.condition:
+    if sizing is None:
+        return None
+    calls = {PurePath(sizing.workload.generator).stem, *(each.chosen for each in sizing.workload.options.values())}
+    if figure.condition not in calls:
         return None
     return next((size.capacity for size in sizing.sizes if size.name == figure.match), None)
 

@@ -46,9 +46,13 @@ def _named(own: Sequence[tuple[View, Sizing]]) -> list[_Own]:
     return [_Own(view, sizing, name) for (view, sizing), name in zip(own, names, strict=True)]
 
 
-def _aspects(sizing: Sizing) -> tuple[str, str, str]:
+def _aspects(sizing: Sizing) -> tuple[str, str, str, str, str]:
     pinning = "pinned" if sizing.deployment.servers.core_pinning else "not pinned"
-    return sizing.deployment.vnf_name, pinning, PurePath(sizing.workload.generator).stem
+    service, traffic = (
+        " ".join(f"{name} {option.chosen}" for name, option in options.items())
+        for options in (sizing.deployment.options, sizing.workload.options)
+    )
+    return sizing.deployment.vnf_name, pinning, service, PurePath(sizing.workload.generator).stem, traffic
 
 
 def _figure(identity: str, own: Sequence[_Own]) -> Figure:

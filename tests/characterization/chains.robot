@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation       Which chain of network functions does not do what its parts do alone: all orders that policies allow
-...                 are deployed, loaded and watched each second, and compared with each other.
+Documentation       Which chain of network functions does not do what its parts do alone: chains that policies allow are
+...                 deployed, loaded and sampled each second, and compared with each other.
 ...
 ...                 Network functions, policies and workloads are described in `specs/chains/`; `./csit chains` shows
 ...                 how many chains that makes. Choose the seconds of each workload with `-v CHAIN_DURATION:10`,

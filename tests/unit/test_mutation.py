@@ -56,6 +56,10 @@ def test_a_score_counts_what_was_not_noticed_or_not_run(tmp_path: Path) -> None:
     codes = {"killed": 1, "timeout": 36, "survived": 0, "no test": 33, "skipped": 34, "not run": None}
     (tmp_path / "mutants").mkdir()
     (tmp_path / "mutants" / "a.py.meta").write_text(json.dumps({"exit_code_by_key": codes}), encoding="utf-8")
+    (tmp_path / "empty.py").write_text("CONSTANT = 1\n", encoding="utf-8")
+    (tmp_path / "skipped.py").write_text("def function() -> None: ...\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"skipped\.py: mutmut made no mutants"):
+        list(scores(tmp_path, ["skipped.py"]))
     one, none = scores(tmp_path, ["a.py", "empty.py"])
     assert one.mutants == 5
     assert one.percent == pytest.approx(40)

@@ -18,8 +18,8 @@ STUDIES = (
     Explanation(
         "outlier",
         "Outliers among chains",
-        "One quantity of a chain is far worse than its VNFs alone and the other chains make expect: throughput, loss, "
-        "latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
+        "One quantity of a chain is far worse than expected from its VNFs alone and the other chains: throughput, "
+        "loss, latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
         "The deviation in robust standard deviations; its limit is Student's t at 1 % over all comparisons of a study.",
         "Expected are the throughput of the slowest VNF alone, the largest loss alone, and the sum of latencies alone "
         "less the path that each of them contains. Chains that a VNF limits are compared with each other, and the "

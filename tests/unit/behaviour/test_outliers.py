@@ -113,6 +113,16 @@ def test_drops_of_one_vnf_in_one_chain_are_an_outlier_from_what_matters_on() -> 
     assert not found_in(dropping(49.0))
 
 
+def test_one_fault_among_few_chains_is_an_outlier() -> None:
+    """The scale is that of the others: the fault itself would be a tenth of nine chains."""
+    pairs = [each for each in runs() if len(each.chain.members) <= 2]
+    few = [each for each in pairs if len(each.chain.members) == 1 or "ids" not in each.chain.order]
+    faulty = chain("nat", "router")
+    broken = [each.model_copy(update={"loss_ratio": 0.3}) if each.chain == faulty else each for each in few]
+    assert sum(len(each.chain.members) == 2 for each in few) == 6
+    assert {each.chain for each in found_in(broken)} == {faulty}
+
+
 def test_few_values_are_not_judged() -> None:
     few = [each for each in runs() if set(each.chain.order) <= {"nat", "router"}]
     assert 0 < len(few) < LEAST_PEERS

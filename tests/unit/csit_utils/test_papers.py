@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
+from csit_utils.report import published
 from csit_utils.report.characterized import views
 from csit_utils.report.pages import profiles, sizings
 from csit_utils.report.published import Section, sections
@@ -21,6 +22,7 @@ from resources.libraries.python.model.chains import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.model.characterization import Characterization, Kind
 from resources.libraries.python.model.interference import NfType
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.options import Option
 from resources.libraries.python.model.profile import Metric
 from resources.libraries.python.profiling.curves import BY_NAME
 from resources.libraries.python.profiling.using import value_at
@@ -56,6 +58,22 @@ def clearwater(generator: str = "scripts/reg-dereg.sh") -> Characterization:
     return record.model_copy(
         update={"sizing": record.sizing.model_copy(update={"sizes": (first,), "workload": workload})}
     )
+
+
+def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload() -> None:
+    record = clearwater("calls.py")
+    assert record.sizing is not None
+    row = next(
+        row for row in paper("nfv-vital").figures if row.match == "bn1s-sp1s-hs1s" and row.condition == "reg-dereg"
+    )
+
+    def own(value: str) -> float | None:
+        options = {"calls": Option(values=("reg-dereg", "reg-invite"), value=value)}
+        workload = record.sizing.workload.model_copy(update={"options": options}) if record.sizing else None
+        sizing = record.sizing.model_copy(update={"workload": workload}) if record.sizing else None
+        return published._capacity(record.model_copy(update={"sizing": sizing}), row)
+
+    assert (own("reg-dereg"), own("reg-invite")) == (280, None)
 
 
 def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:

@@ -64,8 +64,8 @@ def refusal(run: Any) -> str:
         (chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads; at most"),
         (chains(7, duration_s=3600), "s: 13,699 measurements of chains under workloads take about 572 days; at most"),
         (chains(2, workloads=lists(100)), "workloads: 1,000,000 workloads; at most 1,000 are possible"),
-        (chains(2, duration_s=10**15), "duration_s: 1000000000000000 is too much; at most 3,600 is possible"),
-        (chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "1e+300 is too much; at most 1,000,000,"),
+        (chains(2, duration_s=10**15), "duration_s: 1000000000000000 is above the maximum of 3,600"),
+        (chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "1e+300 is above the maximum of 1,000,"),
     ],
 )  # fmt: skip
 def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict[str, Any], sentence: str) -> None:
@@ -79,10 +79,10 @@ def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        (company(2, repetitions=10**9), "repetitions: 1000000000 is too much; at most 1,000 is possible"),
-        (company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is too much; at most 86,400"),
-        (company(2, duration_s=float("inf")), "duration_s: inf is too much; at most 86,400"),
-        (company(2, together=10**9), "together: 1000000000 is too much; at most 64 is possible"),
+        (company(2, repetitions=10**9), "repetitions: 1000000000 is above the maximum of 1,000"),
+        (company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
+        (company(2, duration_s=float("inf")), "duration_s: inf is above the maximum of 86,400"),
+        (company(2, together=10**9), "together: 1000000000 is above the maximum of 64"),
         (company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are possible"),
         (company(26, repetitions=1000), "s: 702,000 measurements take about"),
         (company(2, duration_s=86400, repetitions=100), "s: 600 measurements take about 600 days; at most 365 are"),
@@ -105,8 +105,8 @@ def test_a_study_of_interference_that_cannot_end_is_refused(
     [
         ({"repeat": 1000, "increase": 1}, "edges: 2,010,000 runs of the generator; at most 1,000,000 are possible"),
         ({"repeat": 200, "duration_s": 86400}, "edges: 600 runs of the generator take about 600 days; at most 365 are"),
-        ({"duration_s": 1e15}, "duration_s: 1000000000000000.0 is too much; at most 86,400"),
-        ({"repeat": 10**9}, "repeat: 1000000000 is too much; at most 1,000 is possible"),
+        ({"duration_s": 1e15}, "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
+        ({"repeat": 10**9}, "repeat: 1000000000 is above the maximum of 1,000"),
         ({"increase": 1e-9}, "increase: 1e-09 makes 200000000000 loads; at most 10000"),
     ],
 )

@@ -9,6 +9,7 @@ from csit_utils.report.panels import Panel, stacked
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_traces import traces_figure
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.options import Option
 from resources.libraries.python.model.sizing import Servers
 from tests.unit.csit_utils.characterized import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
@@ -99,6 +100,24 @@ def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_ap
     twin = changed(sized(), "Once More", workload={"repeat": 3})
     (figure,) = sizing_comparisons(views(shown(sized(), twin).contents.characterizations))
     assert figure.variants["indicator"]["data"][2]["name"] == "fr1s-ba1s, Once More", "nothing else tells them apart"
+
+
+def test_options_of_service_and_workload_tell_sizings_apart() -> None:
+    def with_options(engine: str, share: str) -> Characterization:
+        chosen = {"engine": Option(values=("ids", "ips"), value=engine)}
+        return changed(
+            sized(), f"{engine} {share}", deployment={"options": chosen},
+            workload={"options": {"malicious": Option(values=("0", "50"), value=share)}},
+        )  # fmt: skip
+
+    records = [with_options("ids", "0"), with_options("ids", "50"), with_options("ips", "50")]
+    (figure,) = sizing_comparisons(views(shown(*records).contents.characterizations))
+    names = [trace["name"] for trace in figure.variants["indicator"]["data"]]
+    assert names[::2] == [
+        "fr1s-ba1s, engine ids, malicious 0",
+        "fr1s-ba1s, engine ids, malicious 50",
+        "fr1s-ba1s, engine ips, malicious 50",
+    ]
 
 
 def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:

@@ -119,10 +119,12 @@ def test_a_company_that_was_measured_counts_before_the_prediction_from_its_pairs
     assert Companies([*pairs, three]).normalized("A", "CB") == 0.3
     assert Companies([*pairs, three]).prediction_error() == pytest.approx(1 / 2.25 - 0.3)
     assert Companies(pairs).normalized("A", "") == 1
+    faster = matrix_of({("A", "B"): 2.0, ("A", "C"): 2.0})
+    assert Companies(faster).normalized("A", "BC") == 2, "noise, and no division by zero"
 
 
 def test_a_pair_that_was_not_measured_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"^A was not measured beside B, so nobody knows how they get along"):
+    with pytest.raises(ConfigError, match=r"^A was not measured beside B, so their interference is unknown"):
         advise(Companies(()), [("A",)], "B")
 
 

@@ -52,6 +52,12 @@ def test_the_range_of_resources_holds_for_vnfs_without_their_own(tmp_path: Path)
     assert spec.vnf("monitor").mode is Mode.PASSIVE
 
 
+def test_the_share_that_has_to_be_measured_is_in_both_files(tmp_path: Path) -> None:
+    for load, text in ((load_chains, CHAINS), (load_interference, INTERFERENCE)):
+        assert load(written(tmp_path, text)).least_measured == 1
+        assert load(written(tmp_path, f"{text}least_measured: 0.9\n")).least_measured == 0.9
+
+
 def test_workloads_are_all_combinations(tmp_path: Path) -> None:
     workloads = load_chains(written(tmp_path, CHAINS)).workloads
     assert len(set(workloads)) == 2 * 2 * 2

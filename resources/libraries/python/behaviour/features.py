@@ -110,7 +110,7 @@ TROUBLE = frozenset(
         "read_bytes_per_s",
     }
 )
-"""Features of network functions that are zero, or nearly so, where all is well."""
+"""Features that are near zero in a healthy VNF."""
 _NOTABLE = {"%": 5.0, "pps": 50.0, "1/s": 50.0, "B/s": 2.0**20, "B": 2.0**20, "": 1.0}
 _NOTABLE_OF_CHAINS = {"throughput_bps": 0.02, "loss_ratio": 0.001, "latency_s": 0.02, "idle_latency_s": 0.02}
 

@@ -7,8 +7,8 @@ neither; a VNF with itself in other chains and alone. What is expected follows f
     latency     the sum of all VNFs, less the path between the testbed's ports for all but one of them
 
 Deviations are positive where they are for the worse. Their center is the median. Their scale is the median absolute
-deviation (MAD, times 1.4826), or the distance of the ninth decile (over 1.2816) where that is larger; a few outliers
-move neither. A deviation over the scale is compared with Student's
+deviation (MAD, times 1.4826), or the distance of the ninth decile (over 1.2816) where that is larger, of all values but
+the one that is judged. A deviation over the scale is compared with Student's
 t at `ALPHA` over the number of comparisons in the study (Bonferroni): where noise is Gaussian, `ALPHA` is the share of
 fault-free studies in which any chain is called an outlier. The MAD has 37 % of the efficiency of a standard deviation
 (Rousseeuw and Croux, JASA 88, 1993), so t has 37 % of the degrees of freedom.
@@ -119,20 +119,21 @@ def _worse(each: Statistic, expected: float) -> float:
 
 def _of(points: Sequence[_Point], threshold: float) -> Iterator[Outlier]:
     center = median(point.deviation for point in points)
-    scale = _scale([point.deviation - center for point in points])
-    center = max(0.0, center)  # chains that are better than their VNFs alone are no reason to ask it of the others
-    for point in points:
-        each, beyond = point.statistic, point.deviation - center
-        if len(each.chain.members) == 1:
+    for place, point in enumerate(points):
+        each = point.statistic
+        # Chains that are better than their VNFs alone are no reason to ask it of the others.
+        beyond = point.deviation - max(0.0, center)
+        if len(each.chain.members) == 1 or beyond <= point.least:
             continue
-        if beyond > max(point.least, threshold * scale):
+        scale = _scale([other.deviation - center for other in (*points[:place], *points[place + 1 :])])
+        if beyond > threshold * scale:
             yield Outlier(
                 chain=each.chain,
                 owner=each.owner,
                 workload=each.workload,
                 feature=each.feature,
                 measured=each.mean,
-                expected=_value(point, center),
+                expected=_value(point, max(0.0, center)),
                 score=beyond / max(scale, point.least / threshold),
                 threshold=threshold,
                 peers=len(points),
@@ -140,7 +141,7 @@ def _of(points: Sequence[_Point], threshold: float) -> Iterator[Outlier]:
 
 
 def _scale(deviations: Sequence[float]) -> float:
-    """The larger of two robust standard deviations: a few chains with noise are not outliers of many without."""
+    """The larger of two robust standard deviations, of all values but the one that is judged."""
     spread = _TO_SIGMA * median(map(abs, deviations))
     return max(spread, quantiles(deviations, n=10, method="inclusive")[-1] / _TENTH_SIGMAS)
 

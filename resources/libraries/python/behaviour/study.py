@@ -52,7 +52,7 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:
        section 6.2, chains are sorted by the average distance, and those above the threshold 4/n are suspects;
      * one quantity is an outlier, see `outliers`, whose rate of false alarms is bounded.
 
-    Suspects are ranked by how far they are above the limit of the rule that says most.
+    Suspects are ranked by how far they are above the limit of the rule whose limit is exceeded most.
 
     Where no straight line can be laid through the chains (one volume only, too few chains), they are judged by how far
     they are from their VNFs alone instead, and a note says so.
@@ -232,9 +232,10 @@ def _outlier_in_words(each: Outlier) -> str:
     unit = feature(each.feature).unit
     whose = "" if each.owner == CHAIN else f" of {each.owner}"
     load = "" if each.feature == IDLE_LATENCY else f" at {each.workload.volume_bps / 1e6:.4g} Mbit/s"
+    source = "from its VNFs alone" if each.owner == CHAIN else "from the other chains"
     return (
         f"{each.feature}{whose}{load} is an outlier: {amount(each.measured, unit)}, {amount(each.expected, unit)} "
-        f"expected of its VNFs alone ({each.score:.0f} standard deviations, limit {each.threshold:.1f})"
+        f"expected {source} ({each.score:.0f} standard deviations, limit {each.threshold:.1f})"
     )
 
 

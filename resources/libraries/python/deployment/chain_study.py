@@ -94,7 +94,7 @@ class StudyOfChains:
 
     def digest(self) -> str:
         """Tells studies apart: what is asked, and the testbed with the generator that was chosen."""
-        return digest_of(self.spec.model_dump_json(), self._topology.model_dump_json())
+        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
 
     def go_on(self, journal: ChainJournal) -> None:
         """Keep every chain in a journal that is open, and measure none again that it has by the same plan."""
@@ -131,7 +131,7 @@ class StudyOfChains:
         return study
 
     def enough(self, study: ChainStudy) -> None:
-        """See that as much was measured as the specification asks for.
+        """Check coverage against `least_measured`.
 
         Raises:
             CsitError: It was not.
@@ -152,10 +152,14 @@ class StudyOfChains:
         failed = {run.chain: run.failed for run in study.runs if run.failed}
         first = [suspect.chain for suspect in study.suspects[: len(wanted)]]
         if missing := [chain for chain in wanted if chain not in first]:
-            there = ", ".join(chain.name for chain in first) or "nobody"
+            there = (
+                f"the first suspects are {', '.join(chain.name for chain in first)}"
+                if first
+                else "no chain is a suspect"
+            )
             why = f"; it was not measured: {failed[missing[0]]}" if missing[0] in failed else ""
             names = "; ".join(chain.name for chain in missing)
-            raise CsitError(f"a fault was planted in {names}, and the first suspects are {there}{why}")
+            raise CsitError(f"a fault was planted in {names}, and {there}{why}")
 
     def remove(self) -> str | None:
         """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""

@@ -61,7 +61,7 @@ class InterferenceStudy:
         on_progress: Called after each measurement.
 
     Raises:
-        ConfigError: It is more, or takes longer, than anybody waits for.
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class InterferenceStudy:
 
     def digest(self) -> str:
         """Tells studies apart: what is asked, and the testbed. To be asked for before `plan`, which has stand-ins."""
-        return digest_of(self.spec.model_dump_json(), self._topology.model_dump_json())
+        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
 
     def go_on(self, journal: InterferenceJournal) -> None:
         """Keep every measurement in a journal that is open, and make none again that it has by the same plan."""
@@ -133,7 +133,7 @@ class InterferenceStudy:
     def loads_pps(self) -> tuple[float, ...]:
         """What to offer to each, one way, at each point: as asked, or more than the fastest carries alone.
 
-        Each is deployed for that, so that who does not start is found out.
+        Deploys each alone, which reveals those that do not start.
 
         Where an earlier run has found it, it stays.
 
@@ -230,7 +230,7 @@ class InterferenceStudy:
         return self.draft.interference
 
     def enough(self) -> None:
-        """See that as much was measured as the specification asks for.
+        """Check coverage against `least_measured`.
 
         Raises:
             CsitError: It was not, or nothing was measured.
@@ -257,7 +257,13 @@ class InterferenceStudy:
     def _measured_before(self, turn: Turn) -> MeetingMeasured | None:
         """What the journal has of a measurement; None where it has nothing, or the plan has become another one."""
         kept = self._known.get(turn.number)
-        if kept is None or self._plan_digest(turn) == kept.plan:
+        if kept is None:
+            return None
+        try:
+            same = self._plan_digest(turn) == kept.plan
+        except CsitError:
+            return None  # said again where it is to be deployed
+        if same:
             return kept
         beside = _beside(turn)
         _log.warning("%s%s is measured again: its plan differs from the one of its measurement", turn.target, beside)
@@ -303,7 +309,7 @@ class InterferenceStudy:
         return found.meeting, None
 
     def _take(self, found: MeetingMeasured) -> None:
-        """What was measured goes into the record, whichever run has measured it."""
+        """Add a measurement to the record."""
         self._meetings.append(found.meeting)
         self._notes += found.notes
         self._missing |= found.missing

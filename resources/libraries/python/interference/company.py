@@ -7,6 +7,9 @@ from statistics import fmean
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.interference import Normalized
 
+_LEAST_TIME = 0.5
+"""Of the time of a packet alone: what noise says to be faster beside others is no more than twice as fast."""
+
 
 class Companies:
     """Normalized throughputs by target and company.
@@ -55,7 +58,7 @@ class Companies:
     def _pair(self, target: str, other: str) -> Normalized:
         row = self._rows.get((target, (other,)))
         if row is None:
-            raise ConfigError(f"{target} was not measured beside {other}, so nobody knows how they get along")
+            raise ConfigError(f"{target} was not measured beside {other}, so their interference is unknown")
         return row
 
 
@@ -63,4 +66,4 @@ def _together(normalized: Sequence[float]) -> float:
     """Normalized throughput beside several, from that beside each of them; 1 beside none."""
     if min(normalized, default=1.0) <= 0:
         return 0.0
-    return 1 / (1 + sum(1 / each - 1 for each in normalized))
+    return 1 / max(_LEAST_TIME, 1 + sum(1 / each - 1 for each in normalized))

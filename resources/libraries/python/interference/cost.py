@@ -34,7 +34,7 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
         around_s: Seconds around the traffic of a measurement.
 
     Raises:
-        ConfigError: It is more, or takes longer, than anybody waits for.
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
     names = len(spec.contenders)
     # Multisets of up to together - 1 of n: a company has its neighbours in any order, and may have two of a kind.

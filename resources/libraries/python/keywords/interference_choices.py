@@ -46,10 +46,10 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
     }
     changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
     if chosen["frame"]:
-        found = [frame_of(name) for name in _several(chosen["frame"])]
+        found = [frame_of(name) for name in _several("FRAME", chosen["frame"])]
         changes |= {"frame": found if len(found) > 1 else found[0], "frames": ()}
     if chosen["load_pps"]:
-        loads = _several(chosen["load_pps"])
+        loads = _several("INTERFERENCE_LOAD", chosen["load_pps"])
         changes |= {"load_pps": loads if len(loads) > 1 else loads[0], "loads_pps": ()}
     try:
         return InterferenceSpec.model_validate({**dict(spec), **changes})
@@ -64,8 +64,11 @@ def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
     return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
 
 
-def _several(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
+def _several(name: str, text: str) -> list[str]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    if not found:
+        raise ConfigError(f"{name}: '{text}' has no value")
+    return found
 
 
 def _value(lookup: Lookup, name: str) -> str:

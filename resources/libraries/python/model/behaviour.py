@@ -119,7 +119,7 @@ class Distance(Frozen):
 
 
 class Outlier(Frozen):
-    """A quantity of a chain that is far for the worse from what its VNFs alone and the other chains make expect."""
+    """A quantity of a chain that is far worse than expected from its VNFs alone and the other chains."""
 
     chain: Chain
     owner: str
@@ -184,13 +184,13 @@ class Suspect(Frozen):
         """Names of the rules by which it is a suspect; empty for records of older versions, which do not say."""
         if self.threshold is None:
             return ()
-        by_mean = (MEAN_DISTANCE,) if self.mean_distance > self.threshold else ()
+        by_mean = (MEAN_DISTANCE,) if self.distances and self.mean_distance > self.threshold else ()
         return (*by_mean, OUTLIER) if self.outliers else by_mean
 
     @property
     def strength(self) -> float:
         """By how much the limit of its strongest rule is exceeded; suspects are ranked by it."""
-        by_mean = self.mean_distance / self.threshold if self.threshold else 0.0
+        by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
         return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Upper bounds of what can be asked for, all in one place. What is above them is a slip of the pen or never ends."""
+"""Upper bounds of specifications, selections and runs."""
 
 from resources.libraries.python.errors import ConfigError
 
@@ -31,7 +31,7 @@ MOST_MEMORY_MIB = 2**24
 
 
 def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> None:
-    """Refuse what would not end in anybody's time.
+    """Refuse a run of more than `MOST_RUNS` measurements or of more than `LONGEST_RUN_S`.
 
     Args:
         what: Name of what is asked.
@@ -40,7 +40,7 @@ def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> Non
         seconds: About how long they would take together.
 
     Raises:
-        ConfigError: It is too much; the sentence has the number and the bound.
+        ConfigError: With the number and the bound.
     """
     if runs > MOST_RUNS:
         raise ConfigError(f"{what}: {runs:,} {unit}; at most {MOST_RUNS:,} are possible")

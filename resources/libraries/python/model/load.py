@@ -197,7 +197,7 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
         case "missing":
             return "is missing"
         case "less_than_equal":
-            return f"{error['input']} is too much; at most {error['ctx']['le']:,.15g} is possible"
+            return f"{error['input']} is above the maximum of {error['ctx']['le']:,.15g}"
         case "model_type" | "dict_type" | "tuple_type" | "list_type" as kind:
             mapping = "an object" if error["msg"].endswith("an object") else "a mapping (`key: value`)"  # in JSON
             wanted = mapping if kind in {"model_type", "dict_type"} else "a list"

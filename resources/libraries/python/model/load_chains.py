@@ -19,6 +19,7 @@ from resources.libraries.python.model.bounds import (
     MOST_WORKLOADS,
 )
 from resources.libraries.python.model.chains import ChainStudySpec, Fault, Mode, VnfName, VnfSpec, Workload
+from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.function import Program
 from resources.libraries.python.model.kinds import NfKind
@@ -86,6 +87,7 @@ class ChainFile(Frozen):
     workloads: _Workloads
     duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
     faults: tuple[Fault, ...] = ()
+    least_measured: LeastMeasured = 1.0
 
     @model_validator(mode="after")
     def _each_part_fits(self) -> Self:
@@ -113,6 +115,7 @@ class ChainFile(Frozen):
             workloads=self.workloads.each(),
             duration_s=self.duration_s,
             faults=self.faults,
+            least_measured=self.least_measured,
         )
 
     def _vnf(self, vnf: _Vnf) -> VnfSpec:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json
-from resources.libraries.python.model.options import Option, variables
+from resources.libraries.python.model.options import Option, variable_of, variables
 from resources.libraries.python.model.sizing import DeploymentSpec
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -47,13 +47,16 @@ def load_specifications(
         ConfigError: A file does not fit, a script is missing or cannot be executed, or an option does not have a value.
     """
     spec, load = load_json(deployment, DeploymentSpec), load_json(workload, WorkloadSpec)
-    for name in spec.options:
-        if name in load.options:
-            raise ConfigError(f"{workload}: options: '{name}' is an option of {deployment}, too")
+    seen: dict[str, str] = {}
+    for file, name in ((file, name) for file, row in ((deployment, spec), (workload, load)) for name in row.options):
+        variable = variable_of(name)
+        if variable in seen:
+            raise ConfigError(f"{file}: options: '{name}' and {seen[variable]} are the same variable {variable}")
+        seen[variable] = f"'{name}' of {file}"
     for name in chosen:
         if name not in spec.options and name not in load.options:
             known = ", ".join([*spec.options, *load.options]) or "none"
-            raise ConfigError(f"{deployment}: no option '{name}', also not in {workload}; there are {known}")
+            raise ConfigError(f"unknown option '{name}'; {deployment} and {workload} have {known}")
     spec = spec.model_copy(update={"options": _choose(deployment, spec.options, chosen)})
     load = load.model_copy(update={"options": _choose(workload, load.options, chosen)})
     service = _script(deployment, "install", spec.install)

@@ -46,4 +46,9 @@ def needed(options: Mapping[str, Option]) -> tuple[str, ...]:
 
 def variables(options: Mapping[str, Option]) -> dict[str, str]:
     """What scripts are told of them."""
-    return {f"CSIT_OPTION_{name.upper().replace('-', '_')}": option.chosen for name, option in options.items()}
+    return {variable_of(name): option.chosen for name, option in options.items()}
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that scripts find an option in."""
+    return f"CSIT_OPTION_{name.upper().replace('-', '_')}"

@@ -118,7 +118,7 @@ class DeploymentSpec(Frozen):
     """Script that is run in every instance before it goes; all of its processes end in any case."""
     needs: tuple[Program, ...] = ()
     """What these scripts start."""
-    options: Options = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that these scripts understand."""
     mode: Mode
     scaling: Scaling = Scaling.UP

@@ -45,7 +45,7 @@ class WorkloadSpec(Frozen):
     """Script that offers a load and prints the performance indicator; relative to the file."""
     needs: tuple[Program, ...] = ()
     """What the script starts: looked for on the machine that it runs on, before anything is deployed."""
-    options: Options = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that the script understands."""
     duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 300.0
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9

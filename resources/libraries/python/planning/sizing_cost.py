@@ -49,7 +49,7 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
 
     Raises:
         PlanError: There are too many sizes.
-        ConfigError: It is more, or takes longer, than anybody waits for.
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
     known = planned(spec)
     loads = len(load.loads())

@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 PORT = 8020
@@ -89,7 +90,12 @@ def serve(read: Callable[[], Counters | None], address: str) -> None:
         while True:
             client, _ = server.accept()
             with client:
-                client.sendall(json.dumps(read()).encode())
+                try:
+                    found = read()
+                except (OSError, ValueError, KeyError):  # the IDS has just begun, or has ended
+                    found = None
+                with suppress(OSError):  # whoever asked has gone
+                    client.sendall(json.dumps(found).encode())
 
 
 def ask(address: str) -> Counters:

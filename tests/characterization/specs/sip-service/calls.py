@@ -139,8 +139,9 @@ def main() -> None:
         old.unlink()
     succeeded, begun = 0.0, 0.0
     each_second: list[float] = []
+    is_answered = "[answer_port]" in calls.read_text(encoding="utf-8")
     with ExitStack() as processes:
-        if "[answer_port]" in calls.read_text(encoding="utf-8"):
+        if is_answered:
             processes.callback(end, start_called(os.environ["CSIT_ADDRESS"], folder))
         started = []
         for number, edge in enumerate(edges):
@@ -155,7 +156,7 @@ def main() -> None:
         answered = rates(rows(folder / ANSWERED))[1]
     if begun < LEAST_OFFERED * load:
         sys.exit(f"{begun:.1f} of {load:g} calls/s were offered: the generator is at its limit")
-    figures = {"offered": round(begun, 2)} | ({"answered": round(answered, 2)} if answered else {})
+    figures = {"offered": round(begun, 2)} | ({"answered": round(answered, 2)} if is_answered else {})
     seconds = [round(value, 2) for value in each_second]
     print(json.dumps({"indicator": round(succeeded, 2), **figures, "seconds": seconds}))
 

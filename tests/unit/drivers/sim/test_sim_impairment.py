@@ -94,6 +94,24 @@ def test_without_memory_for_its_working_set_an_nf_reads_pages_again_and_slows_do
     assert here.loss_ratio > 0.3
 
 
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ([{"nf": "nf-1-9", "loss_ratio": 0.1}], "nf-1-9: the chain has nf-1-1, nf-1-2, tap-1-1"),
+        ([{"nf": "nf-1-1", "delay_s": 1e-3}, {"nf": "nf-1-1", "loss_ratio": 0.1}], "nf-1-1: it has two faults"),
+        ([{"nf": "tap-1-1", "loss_ratio": 0.1}], "tap-1-1: it is passive"),
+    ],
+)
+def test_a_fault_that_changes_nothing_is_refused(faults: list[dict[str, object]], message: str) -> None:
+    simulation = {**(SIM.simulation or {}), "impaired": [{"chain": KINDS, **fault} for fault in faults]}
+    topology = SIM.model_copy(update={"simulation": simulation})
+    world = SimWorld(topology)
+    spec = SPEC.model_copy(update={"least_measured": 0.0})
+    found = StudyOfChains(topology, world, spec, world.environment()).run()
+    (failed,) = {run.failed for run in found.runs if run.failed}
+    assert failed is not None and message in failed
+
+
 @pytest.mark.parametrize("impairment", [{"loss_ratio": 0.1}, {"delay_s": 1e-3}, {"stolen_ratio": 0.9}])
 def test_other_chains_and_the_nf_alone_are_as_they_were(
     healthy: Mapping[tuple[str, ...], ChainRun], impairment: dict[str, float]

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ _LONGEST_FACT = 200
 _INDICATOR = "indicator"
 _SECONDS = "seconds"
 _MOST_FIGURES = 20
+_FIGURE = re.compile(r"[A-Za-z][\w-]{0,31}")
+"""Names of figures become columns of tables; other numbers of an object are not recorded."""
 _PAUSE_S = 0.01
 _MOST_SECONDS = 100_000
 """Of a load: a day has fewer."""
@@ -141,14 +144,18 @@ def answer(said: str, script: Path) -> Answer:
     if listed is None:
         words = [line.split() for line in lines[:-1]]
         values = [_word(row[1]) for row in words if len(row) == 2 and row[0] == "second"]
-        listed = [value for value in values if _number(value) is not None]
+        listed = [value for value in values if value is not None]  # a line of prose may begin with the word
     seconds = [_number(each) for each in listed] if isinstance(listed, list) else [None]
     known = tuple(each for each in seconds if each is not None)
     if len(known) < len(seconds) or len(known) > _MOST_SECONDS:
         raise CsitError(
             f'generator script {script}: "seconds" has to be a list of at most {_MOST_SECONDS} numbers from 0 on'
         )
-    figures = {name: value for name, each in row.items() if (value := _finite(each)) is not None and name != _INDICATOR}
+    figures = {
+        name: value
+        for name, each in row.items()
+        if name != _INDICATOR and _FIGURE.fullmatch(name) and (value := _finite(each)) is not None
+    }
     return Answer(indicator, dict(list(figures.items())[:_MOST_FIGURES]), known)
 
 

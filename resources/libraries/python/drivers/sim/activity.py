@@ -45,12 +45,12 @@ class Did:
     @property
     def waited(self) -> float:
         """CPUs' worth of time in which it was ready to run and a co-located load had the CPU."""
-        return self.cpus * (self.threads / self.given - 1)
+        return self.cpus * (self.threads / self.given - 1) if self.given else 0.0
 
     @property
     def is_full(self) -> bool:
         """Whether it never had nothing to do."""
-        return self.held_back > 0 or self.cpus >= _FULL * self.given
+        return self.held_back > 0 or self.cpus >= _FULL * self.given > 0
 
 
 class Interval:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.kinds import NfKind
@@ -25,7 +26,7 @@ _PAGES_PER_PACKET = 0.02
 
 
 class Impairment(Frozen):
-    """One NF of one chain, and what is wrong with it there. All amounts add up."""
+    """One NF of one chain, and what is wrong with it there."""
 
     chain: Annotated[tuple[NfKind, ...], Field(min_length=1)]
     """Kinds of the chain's NFs from TG port 1 to TG port 2, passive ones included."""
@@ -36,16 +37,33 @@ class Impairment(Frozen):
     delay_s: Annotated[float, Field(ge=0, le=1)] = 0.0
     """More latency for each packet."""
     queue_loss_ratio: Ratio = 0.0
-    """Share of packets for which the NF's receive queue has no room when the NF is fully utilized; in proportion less
-    below."""
+    """Share of packets for which the NF's receive queue has no room when the chain is fully utilized; below, less in
+    proportion."""
     stolen_ratio: Ratio = 0.0
     """Share of the NF's CPU time that a co-located load takes."""
 
 
 def impaired(plan: Plan, faults: Sequence[Impairment]) -> Mapping[str, Impairment]:
-    """The faults that a cell has, by the NF."""
+    """The faults that a cell has, by the NF.
+
+    Raises:
+        ConfigError: The chain has no such NF, the NF has two faults, or it is passive and cannot lose or delay packets.
+    """
     kinds = tuple(_kinds(plan.cell))
-    return {fault.nf: fault for fault in faults if fault.chain == kinds}
+    found: dict[str, Impairment] = {}
+    inline = {each.name for each in plan.nfs}
+    for fault in faults:
+        if fault.chain != kinds:
+            continue
+        where = f"simulation.impaired: {fault.nf}"
+        if fault.nf not in {each.name for each in plan.all_nfs}:
+            raise ConfigError(f"{where}: the chain has {', '.join(each.name for each in plan.all_nfs)}")
+        if fault.nf in found:
+            raise ConfigError(f"{where}: it has two faults in one chain; put their amounts into one")
+        if fault.nf not in inline and (fault.loss_ratio or fault.delay_s or fault.queue_loss_ratio):
+            raise ConfigError(f"{where}: it is passive, so that it can neither lose nor delay packets of the chain")
+        found[fault.nf] = fault
+    return found
 
 
 def memory_bytes(plan: Plan) -> dict[str, float]:

@@ -3,9 +3,9 @@
     left(i | j, k, ...) = 1 - s_i D / (D + h_i),   D = p_j + p_k + ...
 
 The pressure p of each neighbour adds up to what displaces the working set of a target. Its loss saturates: it goes
-towards the sensitivity s, all that it can lose, of which half is lost at a pressure of h. So what several neighbours
-leave is not the product of what each of them leaves (nearly always more), which is the model that placements are
-predicted by.
+towards the sensitivity s, all that it can lose, of which half is lost at a pressure of h. So several neighbours nearly
+always leave more than the product of what each of them leaves. Placements are predicted by another model, see
+`interference.company`.
 
 The constants of types I to V are fitted by least squares, and rounded, to the figures of Zeng et al.: row means (Table
 III) 87.64, 49.69, 64.07, 64.78 and 61.14 %, I beside III 85.41 %, II beside III 61.53 %, III beside II 64.49 %, and IV

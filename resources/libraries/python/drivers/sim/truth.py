@@ -137,7 +137,7 @@ class Truth:
 def cpu_time_left(plan: Plan, faults: Mapping[str, Impairment]) -> dict[str, float]:
     """The share of the time of its CPUs that each NF may use, by name; 1.0 for all of it."""
     return {
-        each.name: min(1.0, (each.limits.cpu or inf) / len(plan.cores.cpus(each.name)))
+        each.name: (1.0 if each.limits.cpu is None else min(1.0, each.limits.cpu / len(plan.cores.cpus(each.name))))
         * (1 - (faults[each.name].stolen_ratio if each.name in faults else 0.0))
         for each in plan.all_nfs
     }

@@ -1,4 +1,4 @@
-"""What guests with applications begin with: the image of all guests, and this machine's programs on top of it."""
+"""Initramfs of guests with applications: the image of all guests, and this machine's programs on top of it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -112,7 +112,11 @@ class Applications(Router):
 
     def _watched(self, name: str) -> Processed:
         with self._lock:  # reading sets the guest's counters to zero
-            packets, dropped = map(int, self._questions[name].ask("packets").split())
+            answer = self._questions[name].ask("packets")
+            try:
+                packets, dropped = map(int, answer.split())
+            except ValueError as error:
+                raise _unreadable(name, answer) from error
             before = self._processed.get(name, Processed(0, 0))
             now = Processed(before.packets + packets - dropped, (before.dropped or 0) + dropped)
             self._processed[name] = now
@@ -125,8 +129,12 @@ class Applications(Router):
             CsitError: It has lost its rules, or does not answer.
         """
         counter = self._applications[name].counter
-        rows = json.loads(self._questions[name].ask("counters"))["nftables"]
-        found = {row["counter"]["name"]: int(row["counter"]["packets"]) for row in rows if "counter" in row}
+        answer = self._questions[name].ask("counters")
+        try:
+            rows = json.loads(answer)["nftables"]
+            found = {row["counter"]["name"]: int(row["counter"]["packets"]) for row in rows if "counter" in row}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise _unreadable(name, answer) from error
         if counter not in found:
             raise CsitError(f"the guest of {name} has no counter {counter}")
         return found[counter]
@@ -163,3 +171,7 @@ class Applications(Router):
         questions, self._questions = self._questions, {}
         for each in questions.values():
             each.close()
+
+
+def _unreadable(name: str, answer: str) -> CsitError:
+    return CsitError(f"the guest of {name} did not report counters: '{answer[-200:]}'")

@@ -1,4 +1,4 @@
-"""Questions to a guest, over a port of QEMU's: a line there, lines and an end mark back."""
+"""Requests to a guest over a virtio serial port: one line, answered by lines and an end mark."""
 
 import socket
 import time
@@ -68,7 +68,7 @@ class Questions:
         return got.decode(errors="replace").replace("\r", "").splitlines()
 
     def close(self) -> None:
-        """Let go of the connection. Safe to call at any time."""
+        """Close the connection. Safe to call at any time."""
         connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
