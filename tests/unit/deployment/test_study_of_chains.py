@@ -340,5 +340,5 @@ def test_a_fault_that_does_not_come_first_is_told_with_who_does(monkeypatch: pyt
         asked.faults_first()
     monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), ()))
     asked.run()
-    with pytest.raises(CsitError, match="planted in nat > gateway, and the first suspects are nobody"):
+    with pytest.raises(CsitError, match="planted in nat > gateway, and no chain is a suspect"):
         asked.faults_first()

@@ -249,7 +249,7 @@ def test_options_have_the_first_value_until_one_is_chosen(tmp_path: Path) -> Non
         ({"calls": "c"}, "/workload.json: options.calls: 'c' is none of a, b"),
         (
             {"speed": "9"},
-            "/deployment.json: no option 'speed', also not in /workload.json; there are mode, workers, calls",
+            "unknown option 'speed'; /deployment.json and /workload.json have mode, workers, calls",
         ),
     ],
 )
@@ -276,6 +276,10 @@ def test_wrong_options_are_told_with_their_place(tmp_path: Path, options: object
     assert place in said(tmp_path, with_options(DEPLOYMENT, options))
 
 
-def test_an_option_of_both_files_is_refused(tmp_path: Path) -> None:
-    text = said(tmp_path, with_options(DEPLOYMENT, OPTIONS), with_options(WORKLOAD, OPTIONS))
-    assert text == "/workload.json: options: 'mode' is an option of /deployment.json, too"
+@pytest.mark.parametrize("name", ["a-b", "a_b"])
+def test_options_of_both_files_that_are_the_same_variable_are_refused(tmp_path: Path, name: str) -> None:
+    options = {"values": ["1"]}
+    text = said(tmp_path, with_options(DEPLOYMENT, {"a-b": options}), with_options(WORKLOAD, {name: options}))
+    assert text == (
+        f"/workload.json: options: '{name}' and 'a-b' of /deployment.json are the same variable CSIT_OPTION_A_B"
+    )
