@@ -32,7 +32,9 @@ from resources.libraries.python.model.statistic import Statistic
 ALPHA = 0.01
 """Of all comparisons of a study together."""
 LEAST_PEERS = 5
-"""Values, the one that is judged among them; with fewer nothing is said."""
+"""Values end to end, the one that is judged among them; with fewer nothing is said."""
+LEAST_PEERS_OF_VNF = 4
+"""Of a VNF: that of the VNF alone is among them."""
 _JUDGED = (*PERFORMANCE, IDLE_LATENCY)
 _EFFICIENCY = 0.37
 _TO_SIGMA = 1.4826
@@ -52,7 +54,11 @@ class _Point(NamedTuple):
 def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]:
     """All outliers of a study, in no order; none where VNFs were not measured alone."""
     groups = _groups(statistics, known)
-    judged = {key: points for key, points in groups.items() if len(points) >= LEAST_PEERS}
+    judged = {
+        key: points
+        for key, points in groups.items()
+        if len(points) >= (LEAST_PEERS_OF_VNF if key[0] in TROUBLE else LEAST_PEERS)
+    }
     comparisons = sum(map(len, judged.values()))
     for points in judged.values():
         freedom = _EFFICIENCY * (len(points) - 1)
