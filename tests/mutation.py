@@ -142,7 +142,7 @@ def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: 
 
 
 def _run_mutmut(folder: Path, workers: int) -> None:
-    """Its progress is for a terminal; elsewhere what it says is told when it failed."""
+    """Show its progress on a terminal; elsewhere print its output only when it fails."""
     argv = [MUTMUT, "run", "--max-children", str(workers)]
     quiet = None if sys.stdout.isatty() else subprocess.PIPE
     with subprocess.Popen(argv, cwd=folder, stdout=quiet, stderr=quiet and subprocess.STDOUT, process_group=0) as run:

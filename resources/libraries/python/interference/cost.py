@@ -39,7 +39,7 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
     names = len(spec.contenders)
     # Multisets of up to together - 1 of n: a company has its neighbours in any order, and may have two of a kind.
     companies = names * comb(names + spec.together - 1, names)
-    # Alone, nobody shares the network, so that a guarantee changes nothing.
+    # A network function alone shares nothing: it is measured without a guarantee only.
     rounds = companies + (companies - names if spec.guarantee else 0)
     measurements = rounds * spec.repetitions * len(spec.points())
     searches = names * len(spec.frames or (spec.frame,))

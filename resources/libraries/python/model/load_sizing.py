@@ -29,7 +29,7 @@ class Specifications:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """What scripts are told of the chosen options of both files, by variable."""
+        """Environment variables of the chosen options of both files."""
         return variables({**self.deployment.options, **self.workload.options})
 
 

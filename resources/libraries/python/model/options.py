@@ -45,7 +45,7 @@ def needed(options: Mapping[str, Option]) -> tuple[str, ...]:
 
 
 def variables(options: Mapping[str, Option]) -> dict[str, str]:
-    """What scripts are told of them."""
+    """Environment variables with the chosen values, for scripts."""
     return {variable_of(name): option.chosen for name, option in options.items()}
 
 

@@ -94,7 +94,7 @@ def serve(read: Callable[[], Counters | None], address: str) -> None:
                     found = read()
                 except (OSError, ValueError, KeyError):  # the IDS has just begun, or has ended
                     found = None
-                with suppress(OSError):  # whoever asked has gone
+                with suppress(OSError):  # the client has closed its end
                     client.sendall(json.dumps(found).encode())
 
 

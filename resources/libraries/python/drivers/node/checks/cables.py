@@ -46,13 +46,13 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
     elif down:
         text = ", ".join(f"{_name(socket, end)} is down" for socket, end in down.items())
         commands = (f"`ip link set {end.device} up` on {socket.node}" for socket, end in down.items())
-        mend = f"a run brings the ports up; to check the link now, run {' and '.join(commands)}"
-        yield wish(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", mend)
+        fix = f"runs bring the ports up; to check the link before, run {' and '.join(commands)}"
+        yield wish(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", fix)
     elif len(without) == 1:
         (socket, end), with_link = next(iter(without.items())), other if one in without else one
         text = f"{_name(socket, end)} has no link, but {_name(with_link, ends[with_link])} has one"
-        mend = "the cable goes elsewhere: see where with lldpctl or ethtool --identify, correct `link` or the cabling"
-        yield problem(_place(socket), "link", f"{cable.link}: {text}", mend)
+        fix = "the cable goes elsewhere: see where with lldpctl or ethtool --identify, correct `link` or the cabling"
+        yield problem(_place(socket), "link", f"{cable.link}: {text}", fix)
     elif without:
         text = f"neither {_name(one, its)} nor {_name(other, others)} has a link"
         yield problem(_place(one), "link", f"{cable.link}: {text}", "plug the cable, check transceivers and FEC")
@@ -66,15 +66,15 @@ def _speeds(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) 
     if its.speed_mbps and others.speed_mbps and its.speed_mbps != others.speed_mbps:
         sound = False
         text = f"{_name(one, its)} runs at {its.speed_mbps} Mb/s, {_name(other, others)} at {others.speed_mbps}"
-        mend = "they are not each other's ends, correct `link` or the cabling"
-        yield problem(_place(one), "link", f"{cable.link}: {text}", mend)
+        fix = "they are not each other's ends, correct `link` or the cabling"
+        yield problem(_place(one), "link", f"{cable.link}: {text}", fix)
     for socket, end in ends.items():
         rate_bps = topology.nodes[socket.node].interfaces[socket.port].rate_bps
         if rate_bps and end.speed_mbps and rate_bps != end.speed_mbps * 1_000_000:
             sound = False
             text = f"{_name(socket, end)} runs at {end.speed_mbps} Mb/s, the file says {rate_bps / 1e6:.0f}"
-            mend = f"say rate_bps: {end.speed_mbps * 1_000_000}, or ethtool -s {end.device} speed …"
-            yield problem(f"{_place(socket)}.rate_bps", "speed", f"{cable.link}: {text}", mend)
+            fix = f"say rate_bps: {end.speed_mbps * 1_000_000}, or ethtool -s {end.device} speed …"
+            yield problem(f"{_place(socket)}.rate_bps", "speed", f"{cable.link}: {text}", fix)
     if sound:
         speed = f"{its.speed_mbps} Mb/s" if its.speed_mbps else "no speed of its own"
         yield ok(_place(one), "link", f"{cable.link}: {_name(one, its)} - {_name(other, others)}, up, {speed}")
