@@ -123,6 +123,18 @@ def test_one_fault_among_few_chains_is_an_outlier() -> None:
     assert {each.chain for each in found_in(broken)} == {faulty}
 
 
+def test_a_vnf_is_judged_in_three_chains_as_it_was_measured_alone() -> None:
+    def throttled(*chains: tuple[str, ...]) -> set[tuple[str, ...]]:
+        features = {
+            each: {"nat": {"throttled_percent": [90.0 if each == ("nat", "router") else 0.0]}} for each in chains
+        }
+        return {each.chain.order for each in found_in([run(chain(*one), 1e8, 1e8, features[one]) for one in chains])}
+
+    three = (("nat",), ("nat", "router"), ("router", "nat"), ("ids", "nat"))
+    assert throttled(*three) == {("nat", "router")}
+    assert throttled(*three[:3]) == set()
+
+
 def test_few_values_are_not_judged() -> None:
     few = [each for each in runs() if set(each.chain.order) <= {"nat", "router"}]
     assert 0 < len(few) < LEAST_PEERS
