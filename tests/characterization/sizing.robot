@@ -5,6 +5,7 @@ Documentation       Which deployment size of a service carries how much: instanc
 ...                 Service and workload are described in `specs/`, with the scripts that deploy and load them.
 ...                 Clearwater and the service `snort` are simulated; the SIP service, the HTTP proxy and intrusion
 ...                 detection are real, and need their programs on the machine, or on the nodes of a lab.
+...                 Of intrusion detection half of the traffic is malicious; with `-v MORE:yes` other shares are measured too.
 ...                 `-v RESUME:results/20260101-120000` goes on with a run that was cut short.
 Resource            ../../resources/libraries/robot/sizing.resource
 Suite Setup         Open Testbed
@@ -12,6 +13,11 @@ Suite Teardown      Close Testbed
 Test Template       Service Should Be Sized
 Test Teardown       Close Sizing    ${TEST STATUS}    ${TEST MESSAGE}
 Test Tags           SIZING
+
+
+*** Variables ***
+${MORE}            no
+&{UNLESS ASKED}    no=robot:skip    yes=MORE
 
 
 *** Test Cases ***    DEPLOYMENT                         WORKLOAD                      ONLY IN
@@ -61,11 +67,11 @@ HTTP Proxy With Core Pinning
     http-proxy/pinned.json    http-proxy/requests.json    real
 
 Suricata IDS Malicious 0
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_0
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_0    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=0
 
 Suricata IDS Malicious 25
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_25
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_25    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=25
 
 Suricata IDS Malicious 50
@@ -73,19 +79,19 @@ Suricata IDS Malicious 50
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=50
 
 Suricata IDS Malicious 75
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_75
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_75    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=75
 
 Suricata IDS Malicious 100
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_100
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_100    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ids    malicious=100
 
 Suricata IPS Malicious 0
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_0
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_0    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=0
 
 Suricata IPS Malicious 25
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_25
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_25    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=25
 
 Suricata IPS Malicious 50
@@ -93,19 +99,19 @@ Suricata IPS Malicious 50
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=50
 
 Suricata IPS Malicious 75
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_75
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_75    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=75
 
 Suricata IPS Malicious 100
-    [Tags]    INTRUSION    SURICATA    MALICIOUS_100
+    [Tags]    INTRUSION    SURICATA    MALICIOUS_100    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=suricata-ips    malicious=100
 
 Snort IDS Malicious 0
-    [Tags]    INTRUSION    MALICIOUS_0
+    [Tags]    INTRUSION    MALICIOUS_0    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=0
 
 Snort IDS Malicious 25
-    [Tags]    INTRUSION    MALICIOUS_25
+    [Tags]    INTRUSION    MALICIOUS_25    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=25
 
 Snort IDS Malicious 50
@@ -113,9 +119,9 @@ Snort IDS Malicious 50
     ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=50
 
 Snort IDS Malicious 75
-    [Tags]    INTRUSION    MALICIOUS_75
+    [Tags]    INTRUSION    MALICIOUS_75    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=75
 
 Snort IDS Malicious 100
-    [Tags]    INTRUSION    MALICIOUS_100
+    [Tags]    INTRUSION    MALICIOUS_100    ${UNLESS ASKED}[${MORE}]
     ids/deployment.json    ids/udp-64b.json    real    engine=snort    malicious=100

@@ -24,11 +24,11 @@ def test_the_rule_hits_what_is_malicious_and_an_inline_one_drops_it(tmp_path: Pa
     before = network_state(), groups()
     deployment = json.loads((SPECS / "ids" / "deployment.json").read_text(encoding="utf-8"))
     workload = json.loads((SPECS / "ids" / "udp-64b.json").read_text(encoding="utf-8"))
-    deployment["sizes"] = deployment["sizes"][2:]
+    deployment["sizes"] = [{"components": {"ids": {"flavor": "large"}}}]
     deployment["options"]["workers"]["value"] = workers
     workload |= {"range": {"min": 2, "max": 6}, "increase": 4, "duration_s": 1}
     path = suite(tmp_path, "ids", {"deployment.json": deployment, "udp-64b.json": workload})
-    done = run_robot(tmp_path / "out", *LOCAL, "-t", name, sources=[path], seconds=120)
+    done = run_robot(tmp_path / "out", *LOCAL, "-v", "MORE:yes", "-t", name, sources=[path], seconds=120)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before[0])
     assert groups() == before[1]
@@ -54,5 +54,5 @@ def test_the_rule_hits_what_is_malicious_and_an_inline_one_drops_it(tmp_path: Pa
 def test_snort_is_skipped_where_it_is_not_installed(tmp_path: Path) -> None:
     if shutil.which("snort") is not None:
         pytest.skip("snort is installed")
-    done = run_robot(tmp_path, *LOCAL, "-t", "Snort IDS Malicious 25", sources=[SUITE], seconds=120)
+    done = run_robot(tmp_path, *LOCAL, "-t", "Snort IDS Malicious 50", sources=[SUITE], seconds=120)
     assert "snort missing, which the scripts of the service need" in done.stdout

@@ -124,7 +124,7 @@ def test_suspects_are_ranked_with_their_reasons(capsys: pytest.CaptureFixture[st
     assert "\nfirewall > nat > ids:\n  throughput is " in out
     assert "  changed: throttled_percent of nat at 100 Mbit/s: 6" in out
     assert err.startswith("study: ")
-    assert "suspects among 15 chains." in err
+    assert "1 suspect among 15 chains." in err
 
 
 def test_all_are_placed_on_two_servers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

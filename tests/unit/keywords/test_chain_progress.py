@@ -29,7 +29,7 @@ def measured(study: StudyOfChains) -> ChainStudy:
 
 def test_the_preview_counts_chains_names_policies_and_planted_faults(study: StudyOfChains) -> None:
     first, *policies, fault = preview_in_words(study, simulated=False)
-    assert first.startswith("13 chains (4 of 1, 9 of 2 VNFs) under 4 workloads of 1 s, about ")
+    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
 
