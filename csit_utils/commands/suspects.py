@@ -90,9 +90,9 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
 
 def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:
     failed = sum(run.failed is not None for run in study.runs)
-    found = len(study.suspects)
+    suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
     yield (
-        f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {found} suspect{'' if found == 1 else 's'} among "
+        f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {suspects} among "
         f"{study.chains} chains{f', {failed} runs failed' if failed else ''}."
     )
     yield from study.notes

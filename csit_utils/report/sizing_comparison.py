@@ -1,19 +1,21 @@
 """Sizings side by side: the same sizes with and without core pinning, under other traffic, or of another service."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import PurePath
 
 from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.sizing_figures import reported
 from resources.libraries.python.model.sizing import Offered, Sizing
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _SIZE = "size"
 
-_Ways = Mapping[str, tuple[str, Callable[[Offered], float]]]
+_Ways = dict[str, tuple[str, Callable[[Offered], float | None]]]
 
 
 @dataclass(frozen=True)
@@ -39,20 +41,23 @@ def sizing_comparisons(found: Sequence[View]) -> list[Figure]:
 def _named(own: Sequence[tuple[View, Sizing]]) -> list[_Own]:
     """By what differs among them: service, core pinning, traffic; by their tests' names where that is not enough."""
     aspects = [_aspects(sizing) for _, sizing in own]
-    differing = [number for number in range(len(aspects[0])) if len({row[number] for row in aspects}) > 1]
-    names = [", ".join(row[number] for number in differing) for row in aspects]
+    keys = dict.fromkeys(key for row in aspects for key in row)
+    differing = [key for key in keys if len({row.get(key) for row in aspects}) > 1]
+    names = [", ".join(row[key] for key in differing if key in row) for row in aspects]
     if len(set(names)) < len(names):
         names = [view.record.test_name for view, _ in own]
     return [_Own(view, sizing, name) for (view, sizing), name in zip(own, names, strict=True)]
 
 
-def _aspects(sizing: Sizing) -> tuple[str, str, str, str, str]:
-    pinning = "pinned" if sizing.deployment.servers.core_pinning else "not pinned"
-    service, traffic = (
-        " ".join(f"{name} {option.chosen}" for name, option in options.items())
-        for options in (sizing.deployment.options, sizing.workload.options)
-    )
-    return sizing.deployment.vnf_name, pinning, service, PurePath(sizing.workload.generator).stem, traffic
+def _aspects(sizing: Sizing) -> dict[tuple[str, ...], str]:
+    deployment, workload = sizing.deployment, sizing.workload
+    return {
+        ("service",): deployment.vnf_name,
+        ("pinning",): "pinned" if deployment.servers.core_pinning else "not pinned",
+        **{("service", name): f"{name} {option.chosen}" for name, option in deployment.options.items()},
+        ("traffic",): PurePath(workload.generator).stem,
+        **{("traffic", name): f"{name} {option.chosen}" for name, option in workload.options.items()},
+    }
 
 
 def _figure(identity: str, own: Sequence[_Own]) -> Figure:
@@ -61,6 +66,8 @@ def _figure(identity: str, own: Sequence[_Own]) -> Figure:
         "indicator": (f"performance indicator, {unit}", lambda row: row.mean),
         "share of the load": ("indicator, % of the offered load", lambda row: 100 * row.ratio),
     }
+    for name in reported(row for each in own for size in each.sizing.sizes for row in size.offered):
+        ways[escape(name)] = (name, partial(_value, name))
     sizes = list(dict.fromkeys(size.name for each in own for size in each.sizing.sizes if size.offered))
     variants = {
         way: {
@@ -78,18 +85,25 @@ def _figure(identity: str, own: Sequence[_Own]) -> Figure:
     return Figure(identity, title, simulated, (tuple(variants),), variants, ("sizing", _SIZE))
 
 
-def _lines(own: Sequence[_Own], sizes: Sequence[str], value: Callable[[Offered], float], axis: str) -> Iterator[Json]:
+def _value(name: str, row: Offered) -> float | None:
+    return row.figures.get(name)
+
+
+def _lines(
+    own: Sequence[_Own], sizes: Sequence[str], value_of: Callable[[Offered], float | None], axis: str
+) -> Iterator[Json]:
     """A colour for each size, a dash for each sizing."""
     for number, each in enumerate(own):
         for size in each.sizing.sizes:
-            if size.offered:
+            rows = [(row.load, value) for row in size.offered if (value := value_of(row)) is not None]
+            if rows:
                 name = escape(f"{size.name}, {each.name}")
                 yield {
                     "type": "scatter",
                     "mode": "lines+markers",
                     "name": name,
-                    "x": [row.load for row in size.offered],
-                    "y": [float(f"{value(row):.5g}") for row in size.offered],
+                    "x": [load for load, _ in rows],
+                    "y": [float(f"{value:.5g}") for _, value in rows],
                     "hovertemplate": f"{name}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(axis)})<extra></extra>",
                     "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
                     "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},

@@ -9,7 +9,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sizing_comparison import sizing_comparisons
-from csit_utils.report.sizing_figures import sizing_figures
+from csit_utils.report.sizing_figures import reported, sizing_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -36,6 +36,8 @@ class SizingView:
     how: str
     figures: tuple[Figure, ...]
     sizes: tuple[SizeView, ...]
+    reported: tuple[str, ...] = ()
+    """Names of what the generator script reports beside the indicator."""
 
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
@@ -55,7 +57,8 @@ def _sizing(view: View) -> SizingView:
         return SizingView(view, "", figures, ())
     unit = sizing.workload.unit
     sizes = tuple(SizeView(size, capacity_words(size, unit), size.name == sizing.best) for size in sizing.sizes)
-    return SizingView(view, _how(sizing.deployment, sizing.workload), figures, sizes)
+    names = tuple(reported(row for size in sizing.sizes for row in size.offered))
+    return SizingView(view, _how(sizing.deployment, sizing.workload), figures, sizes, names)
 
 
 def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:

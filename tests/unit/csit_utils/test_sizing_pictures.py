@@ -104,7 +104,8 @@ def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_ap
 
 def test_options_of_service_and_workload_tell_sizings_apart() -> None:
     def with_options(engine: str, share: str) -> Characterization:
-        chosen = {"engine": Option(values=("ids", "ips"), value=engine)}
+        workers = Option(values=("1", "2"), value="1")
+        chosen = {"engine": Option(values=("ids", "ips"), value=engine), "workers": workers}
         return changed(
             sized(), f"{engine} {share}", deployment={"options": chosen},
             workload={"options": {"malicious": Option(values=("0", "50"), value=share)}},
@@ -117,7 +118,38 @@ def test_options_of_service_and_workload_tell_sizings_apart() -> None:
         "fr1s-ba1s, engine ids, malicious 0",
         "fr1s-ba1s, engine ids, malicious 50",
         "fr1s-ba1s, engine ips, malicious 50",
-    ]
+    ], "the number of workers is the same for all"
+
+
+def reporting(**values: float) -> Characterization:
+    """A sizing whose generator script reports values at the lowest two loads of its first size."""
+    record = sized()
+    assert record.sizing is not None
+    first, *others = record.sizing.sizes
+    offered = [row.model_copy(update={"figures": values}) for row in first.offered[:2]] + list(first.offered[2:])
+    sizes = (first.model_copy(update={"offered": tuple(offered)}), *others)
+    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+
+
+def test_what_a_generator_script_reports_has_a_picture_and_columns() -> None:
+    page = made(sizings.PAGE, reporting(detected=0.77, **{"<hits>": 1200}))
+    (figure,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
+    assert figure.selectors == (("detected", "&lt;hits&gt;"),)
+    (line,) = figure.variants["detected"]["data"]
+    assert (line["name"], line["x"], line["y"]) == ("fr1s-ba1s", [100, 200], [0.77, 0.77])
+    assert 'data-sort="number" class="num">&lt;hits&gt;</th>' in page.html
+    assert page.html.count('data-v="0.77">0.77</td>') == 2
+    assert not [each for each in made(sizings.PAGE, sized()).figures if each.identity.endswith("-reported")]
+
+
+def test_what_generator_scripts_report_stands_side_by_side() -> None:
+    other = changed(reporting(detected=0.5), "Pinned", deployment={"servers": Servers(core_pinning=True)})
+    (figure,) = sizing_comparisons(views(shown(reporting(detected=0.9), other).contents.characterizations))
+    lines = {trace["name"]: (trace["x"], trace["y"]) for trace in figure.variants["detected"]["data"]}
+    assert lines == {
+        "fr1s-ba1s, not pinned": ([100, 200], [0.9, 0.9]),
+        "fr1s-ba1s, pinned": ([100, 200], [0.5, 0.5]),
+    }
 
 
 def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:
