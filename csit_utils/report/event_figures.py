@@ -125,6 +125,46 @@ _CPU: Json = {
 }
 
 
+def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
+    """What the steps of the study itself took: of one CPU while they lasted, and in all; as Probius, figure 21."""
+    if not study.costs:
+        return None
+    ways = {
+        "% of one CPU": (
+            "% of one CPU",
+            [100 * each.cpu_s / each.lasted_s for each in study.costs if each.lasted_s > 0],
+        ),
+        "CPU time": ("CPU time, s", [each.cpu_s for each in study.costs if each.lasted_s > 0]),
+    }
+    steps = [each.step for each in study.costs if each.lasted_s > 0]
+    texts = [f"{each.step}: {each.cpu_s:.3g} s of a CPU in {each.lasted_s:.3g} s" for each in study.costs]
+    variants: Json = {
+        way: {
+            "data": [
+                {
+                    "type": "bar",
+                    "showlegend": False,
+                    "name": way,
+                    "x": steps,
+                    "y": [float(f"{value:.4g}") for value in values],
+                    "text": [f"{value:.3g}" for value in values],
+                    "textposition": "outside",
+                    "cliponaxis": False,
+                    "customdata": texts,
+                    "hovertemplate": "%{customdata}<extra></extra>",
+                    "meta": {"colour": 0},
+                }
+            ],
+            "layout": {
+                "xaxis": {"type": "category"},
+                "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+            },
+        }
+        for way, (axis, values) in ways.items()
+    }
+    return Figure(f"{anchor}-steps", "What the study itself takes of a CPU", simulated, (tuple(ways),), variants)
+
+
 def _stacks(rows: Mapping[str, tuple[float, float]]) -> Iterator[Json]:
     parts = (
         ("processes of the VNF", [whole - helper for whole, helper in rows.values()]),

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.function.nftables.program import missing
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.deadlines import hold_back, is_held_back
 from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainRun, ChainStudy
+from resources.libraries.python.planning.chain_cost import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -105,6 +106,17 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     assert sum(map(float, filter(None, values(throttled, "nat", "cpu_percent")))) < 4
     assert all(value is not None and value > 50 for value in values(throttled, "nat", "throttled_percent"))
     assert values(free, "nat", "throttled_percent") == (0.0,)
+
+
+def test_the_study_counts_what_its_own_steps_take_of_a_cpu(study: ChainStudy) -> None:
+    costs = {each.step: each for each in study.costs}
+    traced = any(run.graphs for run in study.runs)
+    assert list(costs) == ["deploy and remove", "sample features", *(["read kernel events"] * traced), "analyse"]
+    for each in study.costs:
+        assert 0 < each.cpu_s < 2 * each.lasted_s, each
+    watched_s = len(study.runs) * (study.spec.duration_s + LEAD_S)
+    assert costs["sample features"].lasted_s >= watched_s
+    assert costs["sample features"].cpu_s < 0.2 * watched_s, "the sampler takes little of a CPU"
 
 
 def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStudy) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from csit_utils.report.behaviour_figures import chains_figure, classes_figure, sizes_words, workload_words
 from csit_utils.report.by_kind import keys_of_page
 from csit_utils.report.characterized import View
-from csit_utils.report.event_figures import events_figure, extra_cpu_figure
+from csit_utils.report.event_figures import events_figure, extra_cpu_figure, steps_figure
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
 from csit_utils.report.series_figures import series_figure
@@ -85,7 +85,7 @@ def _studied(view: View) -> Studied:
     study = view.record.chain_study
     if study is None:
         return Studied(view, None, (), (), (), (), ())
-    over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure)
+    over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, steps_figure)
     compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
     of_traces = (classes_figure, events_figure, graphs_figure)
     traced = (make(view.anchor, study, simulated=view.simulated) for make in of_traces)

@@ -4,12 +4,12 @@ import pytest
 
 from csit_utils.report import series_figures
 from csit_utils.report.behaviour_figures import furthest
-from csit_utils.report.event_figures import events_figure, extra_cpu_figure, rates_of
+from csit_utils.report.event_figures import events_figure, extra_cpu_figure, rates_of, steps_figure
 from csit_utils.report.pages import chain_study as page
 from csit_utils.report.series_figures import series_figure
 from csit_utils.report.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.behaviour.cook import regression
-from resources.libraries.python.model.behaviour import ChainStudy, Edge, Series
+from resources.libraries.python.model.behaviour import ChainStudy, Edge, Series, StepCost
 from resources.libraries.python.model.statistic import Statistic
 from tests.unit.behaviour.chain_runs import graph
 from tests.unit.csit_utils.characterized_pages import made
@@ -80,6 +80,21 @@ def test_extra_cpu_is_the_part_of_the_kernels_threads(study: ChainStudy) -> None
     (variant,) = figure.variants.values()
     assert [(trace["x"], trace["y"]) for trace in variant["data"]] == [(["nat"], [38]), (["nat"], [12])]
     assert extra_cpu_figure("a", study.model_copy(update={"statistics": rows[:1]}), simulated=False) is None
+
+
+def test_steps_of_a_study_are_drawn_as_shares_of_a_cpu_and_as_time(study: ChainStudy) -> None:
+    costs = (
+        StepCost(step="sample features", cpu_s=0.5, lasted_s=10.0),
+        StepCost(step="analyse", cpu_s=2.0, lasted_s=2.5),
+    )
+    figure = steps_figure("a", study.model_copy(update={"costs": costs}), simulated=False)
+    assert figure is not None
+    bars = {way: variant["data"][0] for way, variant in figure.variants.items()}
+    assert {way: (bar["x"], bar["y"]) for way, bar in bars.items()} == {
+        "% of one CPU": (["sample features", "analyse"], [5, 80]),
+        "CPU time": (["sample features", "analyse"], [0.5, 2]),
+    }
+    assert steps_figure("a", study, simulated=True) is None, "a simulated study takes nothing"
 
 
 def test_events_are_counted_per_second_and_of_machines_their_exits_only() -> None:

@@ -31,6 +31,8 @@ COSTS = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_m
 class Watching:
     """A watcher that says what it has seen."""
 
+    cpu_s = 0.25
+
     def __init__(self, seen: Any, note: Any, fails: str = "") -> None:
         self._seen, self._note, self._fails = seen, note, fails
 
@@ -66,8 +68,8 @@ def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
     assert cast(Prepared, ask(service, calls.PREPARE, WORK)).watchers == frozenset(Watcher)
     for who in Watcher:
         ask(service, calls.WATCH, who)
-    assert ask(service, calls.WATCHED, Watcher.FEATURES) == Seen(series=(SERIES,))
-    assert ask(service, calls.WATCHED, Watcher.TRACER) == Seen(graphs=(GRAPH,))
+    assert ask(service, calls.WATCHED, Watcher.FEATURES) == Seen(series=(SERIES,), cpu_s=0.25)
+    assert ask(service, calls.WATCHED, Watcher.TRACER) == Seen(graphs=(GRAPH,), cpu_s=0.25)
     assert ask(service, calls.WATCHED, Watcher.COSTS) == Seen(costs=COSTS)
     assert ask(service, calls.WATCHER_FACTS, Watcher.TRACER) == {"events": "all"}
 
@@ -110,7 +112,7 @@ def test_of_several_nodes_the_machine_is_the_first_one() -> None:
     rows = [[Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}")]
             for node in (1, 2)]  # fmt: skip
     both = features_together([Watching(tuple(row), lambda _: None) for row in rows])
-    assert both is not None
+    assert both is not None and both.cpu_s == 0.5
     assert [(row.owner, row.values) for row in both.stop()] == [
         (HOST, (1.0,)), (VSWITCH, (1.0,)), ("nf-1-1", (1.0,)), ("nf-1-2", (2.0,)),
     ]  # fmt: skip
@@ -131,6 +133,7 @@ def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None
     with watching(parts_with(features, tracer), {"nf-1-1": "nat"}, 2) as watched:
         pass
     assert watched.notes == [said]
+    assert [(cost.step, cost.cpu_s) for cost in watched.costs] == [("sample features", 0.25)]
     assert watched.series == (Series(owner="nat", feature="cpu_percent", values=SERIES.values[LEAD_S:]),)
 
 

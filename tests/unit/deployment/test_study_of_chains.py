@@ -276,6 +276,8 @@ def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.Mo
 class Blind:
     """A tracer on a machine without trace events."""
 
+    cpu_s = None
+
     def start(self) -> None:
         """See Tracer."""
         raise Unsupported("there is no tracefs")

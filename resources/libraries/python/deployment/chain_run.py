@@ -7,7 +7,7 @@ from resources.libraries.python.deployment.cell import CellUnderTest
 from resources.libraries.python.deployment.sending import keeps_a_log, protocol_of
 from resources.libraries.python.deployment.watching import watching
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
-from resources.libraries.python.model.behaviour import ChainRun
+from resources.libraries.python.model.behaviour import ChainRun, StepCost
 from resources.libraries.python.model.chains import Chain, Workload
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.sweep import Protocol
@@ -44,6 +44,8 @@ class ChainUnderLoad:
         self._by_log = keeps_a_log(generator)
         self.notes: list[str] = []
         """What could not be watched."""
+        self.costs: list[StepCost] = []
+        """Of watching, for each workload."""
 
     def measure(self, workloads: Sequence[Workload], duration_s: int) -> Iterator[ChainRun]:
         """Verify that packets arrive, then offer one workload after the other.
@@ -80,6 +82,7 @@ class ChainUnderLoad:
         with watching(deployment.parts, self._names, duration_s) as watched:
             result = self._cell.measure(trial)
         self.notes += watched.notes
+        self.costs += watched.costs
         if result.offered_duration_s <= 0:
             raise CsitError(f"the generator sent nothing of {workload.volume_bps / 1e6:g} Mbit/s")
         bits = _BITS * workload.frame.mean_bytes / len(ways) / result.offered_duration_s

@@ -2,8 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import get_args
 
 from resources.libraries.python.behaviour.study import analyse
 from resources.libraries.python.deployment.cell import CellUnderTest
@@ -12,7 +14,7 @@ from resources.libraries.python.deployment.health import is_breakage, reason_of
 from resources.libraries.python.deployment.parts import World
 from resources.libraries.python.deployment.sending import protocol_of
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
-from resources.libraries.python.model.behaviour import ChainRun, ChainStudy
+from resources.libraries.python.model.behaviour import ChainRun, ChainStudy, Step, StepCost
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.chains import Chain, ChainStudySpec, Workload
 from resources.libraries.python.model.plan import Plan
@@ -79,6 +81,7 @@ class StudyOfChains:
         self._runs: list[ChainRun] = []
         self._notes: list[str] = []
         self._sources: dict[str, str] = {}
+        self._costs: list[StepCost] = []
         self._deployed: tuple[CellUnderTest, Plan | None] | None = None
         self._journal: ChainJournal | None = None
         self._known: Mapping[tuple[Chain, int], ChainMeasured] = {}
@@ -211,10 +214,14 @@ class StudyOfChains:
                 raise
             except (CsitError, OSError) as error:
                 reason, again = reason_of(error), is_breakage(error)
-            failure = self.remove()
+            costs: list[StepCost] = []
+            with _costing("deploy and remove", costs):
+                failure = self.remove()
             removal = (f"{chain.name}: {failure}",) if failure else ()
             if found is not None:
-                found = found.model_copy(update={"notes": (*found.notes, *removal)})
+                found = found.model_copy(
+                    update={"notes": (*found.notes, *removal), "costs": (*found.costs, *costs)},
+                )
                 if self._journal is not None:
                     self._journal.keep(found)
                 self._take(found)
@@ -232,7 +239,9 @@ class StudyOfChains:
         plan = under_test.plan(sessions)
         self._deployed = under_test, plan
         self._note(*plan.warnings)
-        deployment = under_test.deploy(plan)
+        costs: list[StepCost] = []
+        with _costing("deploy and remove", costs):
+            deployment = under_test.deploy(plan)
         names = owners(chain, self.spec)
         loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
         try:
@@ -250,6 +259,7 @@ class StudyOfChains:
             facts={**deployment.facts(), **features},
             sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
             notes=(*plan.warnings, *loaded.notes, *under_test.moved()),
+            costs=(*costs, *loaded.costs),
         )
 
     def _cell(self, chain: Chain, workloads: Sequence[Workload]) -> CellUnderTest:
@@ -264,6 +274,7 @@ class StudyOfChains:
         self._runs += found.runs
         self._note(*found.notes)
         self._sources |= found.sources
+        self._costs += found.costs
         for role, row in found.facts.items():
             self.draft.facts[role] = {**self.draft.facts.get(role, {}), **row}
 
@@ -290,7 +301,9 @@ class StudyOfChains:
         if measured and sources and not any(run.graphs for run in measured):
             self._note(f"no graphs of state transitions; {sources}")
             _log.warning(self._notes[-1])
-        found = analyse(self.spec, measured)
+        costs = list(self._costs)
+        with _costing("analyse", costs):
+            found = analyse(self.spec, measured)
         self.draft.chain_study = ChainStudy(
             spec=self.spec,
             chains=self.chains.count,
@@ -300,8 +313,28 @@ class StudyOfChains:
             suspects=found.suspects,
             trace_source=sources,
             notes=(*self._notes, *found.notes),
+            costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
         )
         return self.draft.chain_study
+
+
+@contextmanager
+def _costing(step: Step, costs: list[StepCost]) -> Iterator[None]:
+    """Add what happens inside to the costs: time on the clock, and processor time of all threads of this process."""
+    began_s, before_s = time.monotonic(), time.process_time()
+    try:
+        yield
+    finally:
+        cpu_s, lasted_s = time.process_time() - before_s, time.monotonic() - began_s
+        costs.append(StepCost(step=step, cpu_s=cpu_s, lasted_s=lasted_s))
+
+
+def _totals(costs: Sequence[StepCost]) -> Iterator[StepCost]:
+    """One for each step, in the order of a study."""
+    for step in get_args(Step):
+        if rows := [row for row in costs if row.step == step]:
+            cpu_s, lasted_s = sum(row.cpu_s for row in rows), sum(row.lasted_s for row in rows)
+            yield StepCost(step=step, cpu_s=cpu_s, lasted_s=lasted_s)
 
 
 def _check_generator(spec: ChainStudySpec, driver: str) -> None:

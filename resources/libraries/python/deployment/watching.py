@@ -1,12 +1,13 @@
 """Watching a deployed chain while traffic runs: each second from the first whole one, and events of the kernel."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from resources.libraries.python.deployment.parts import Parts
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.behaviour import HOST, VSWITCH, Series, StateGraph
+from resources.libraries.python.model.behaviour import HOST, VSWITCH, Series, StateGraph, Step, StepCost
 from resources.libraries.python.planning.chain_cost import LEAD_S
 from resources.libraries.python.roles.watching import Tracer
 
@@ -21,6 +22,8 @@ class Watched:
     graphs: tuple[StateGraph, ...] = ()
     notes: list[str] = field(default_factory=list)
     """Why something could not be watched."""
+    costs: tuple[StepCost, ...] = ()
+    """Of those who watch, where that is known."""
 
 
 @contextmanager
@@ -34,6 +37,7 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
     """
     watched = Watched()
     features, tracer = parts.features, parts.tracer
+    began_s = time.monotonic()
     tracing = tracer is not None and _begun(tracer, watched)  # first: it takes a while, and seconds count from the next
     try:
         if features is None:
@@ -45,10 +49,19 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
         try:
             series = features.stop() if features is not None else ()
         finally:  # whatever became of the features: the kernel goes on tracing until it is told
-            graphs = _ended(tracer, watched) if tracer is not None and tracing else ()
+            graphs = _ended(tracer, watched) if tracer is not None and tracing else None
+        used: dict[Step, float | None] = {}
+        if features is not None:
+            used["sample features"] = features.cpu_s
+        if tracer is not None and graphs is not None:
+            used["read kernel events"] = tracer.cpu_s
+        lasted_s = time.monotonic() - began_s
+        watched.costs = tuple(
+            StepCost(step=step, cpu_s=cpu_s, lasted_s=lasted_s) for step, cpu_s in used.items() if cpu_s is not None
+        )
         watched.series = tuple(_kept(series, names, duration_s))
         watched.graphs = tuple(
-            graph.model_copy(update={"owner": owner}) for graph in graphs if (owner := _vnf(graph.owner, names))
+            graph.model_copy(update={"owner": owner}) for graph in graphs or () if (owner := _vnf(graph.owner, names))
         )
 
 
@@ -61,12 +74,12 @@ def _begun(tracer: Tracer, watched: Watched) -> bool:
     return True
 
 
-def _ended(tracer: Tracer, watched: Watched) -> tuple[StateGraph, ...]:
+def _ended(tracer: Tracer, watched: Watched) -> tuple[StateGraph, ...] | None:
     try:
         return tracer.stop()
     except CsitError as error:
         watched.notes.append(f"what was traced is lost: {error}")
-        return ()
+        return None
 
 
 def _kept(series: Sequence[Series], names: Mapping[str, str], duration_s: int) -> Iterator[Series]:

@@ -45,6 +45,10 @@ class Edge(Frozen):
     """Between the two, summed over all times."""
 
 
+Step = Literal["deploy and remove", "sample features", "read kernel events", "analyse"]
+"""Steps of a study of chains that take time of a CPU beside what is measured."""
+
+
 class StateGraph(Frozen):
     """State transitions of one owner: vertices are events, edges are pairs with count and time."""
 
@@ -57,6 +61,15 @@ class StateGraph(Frozen):
     lost: int
     """Events that the kernel's buffer could not hold."""
     edges: tuple[Edge, ...]
+
+
+class StepCost(Frozen):
+    """What a step of a study took; generator, vSwitch and VNFs are not in it."""
+
+    step: Step
+    cpu_s: float
+    """Processor time of this program, and of what reads for it."""
+    lasted_s: float
 
 
 class ChainRun(Frozen):
@@ -217,6 +230,8 @@ class ChainStudy(Frozen):
     """Which events were traced and why no others, a sentence; empty where nothing was traced."""
     notes: tuple[str, ...] = ()
     """What could not be measured, and why."""
+    costs: tuple[StepCost, ...] = ()
+    """Of all chains together; empty in records of older versions."""
 
     @property
     def coverage(self) -> Coverage:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.behaviour import ChainRun
+from resources.libraries.python.model.behaviour import ChainRun, StepCost
 from resources.libraries.python.model.chains import Chain
 from resources.libraries.python.recording.headed_journal import HeadedJournal
 
@@ -31,6 +31,8 @@ class ChainMeasured(Frozen):
     """What was traced, or why not."""
     notes: tuple[str, ...] = ()
     """What could not be watched, moved or was left behind."""
+    costs: tuple[StepCost, ...] = ()
+    """Of deploying, watching and removing it."""
 
 
 class ChainJournal(HeadedJournal[ChainMeasured]):

@@ -16,6 +16,10 @@ class FeatureSampler(Protocol):
     def stop(self) -> tuple[Series, ...]:
         """End; return a value for each whole second since `start`. Safe to call after a failure."""
 
+    @property
+    def cpu_s(self) -> float | None:
+        """Processor time of the sampler itself from `start` to `stop`, in seconds; None in a simulation."""
+
     def facts(self) -> Mapping[str, str]:
         """Which sources there are on this machine, and which are missing."""
 
@@ -28,6 +32,10 @@ class Tracer(Protocol):
 
     def stop(self) -> tuple[StateGraph, ...]:
         """End; return a graph for each VNF that has events. Safe to call after a failure."""
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Processor time of the tracer itself from `start` to `stop`, in seconds; None in a simulation."""
 
     def facts(self) -> Mapping[str, str]:
         """Which events are traced, and why no others."""

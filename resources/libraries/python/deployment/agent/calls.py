@@ -137,6 +137,8 @@ class Seen:
     series: tuple[Series, ...] = ()
     graphs: tuple[StateGraph, ...] = ()
     costs: Mapping[str, Cost] = field(default_factory=dict)
+    cpu_s: float | None = None
+    """Of the watcher itself."""
 
 
 @dataclass(frozen=True)

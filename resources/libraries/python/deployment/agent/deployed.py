@@ -97,9 +97,11 @@ class Deployed:
         share = self._share()
         match who:
             case Watcher.FEATURES:
-                return Seen(series=_there(share.features, who).stop())
+                features = _there(share.features, who)
+                return Seen(series=features.stop(), cpu_s=features.cpu_s)
             case Watcher.TRACER:
-                return Seen(graphs=_there(share.tracer, who).stop())
+                tracer = _there(share.tracer, who)
+                return Seen(graphs=tracer.stop(), cpu_s=tracer.cpu_s)
             case Watcher.COSTS:
                 return Seen(costs=_there(share.costs, who).stop())
 

@@ -1,6 +1,6 @@
 """Feature samplers, tracers and cost meters on nodes, by calls to their agents; those of several nodes as one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.deployment.agent import calls
 from resources.libraries.python.deployment.agent.calls import Seen, Watcher
@@ -16,6 +16,8 @@ class _Remote:
     def __init__(self, link: Link, who: Watcher) -> None:
         self._link = link
         self._who = who
+        self.cpu_s: float | None = None
+        """Of the watcher on its node; after `stop`."""
 
     def start(self) -> None:
         """Begin."""
@@ -27,7 +29,9 @@ class _Remote:
 
     def seen(self) -> Seen:
         """End; what it saw. Nothing where there is no agent any more."""
-        return Seen() if self._link.lost else self._link.call(calls.WATCHED, self._who)
+        seen = Seen() if self._link.lost else self._link.call(calls.WATCHED, self._who)
+        self.cpu_s = seen.cpu_s
+        return seen
 
 
 class RemoteFeatures(_Remote):
@@ -84,6 +88,11 @@ class _Features(_Together):
         super().__init__(samplers)
         self._samplers = samplers
 
+    @property
+    def cpu_s(self) -> float | None:
+        """Of all of them."""
+        return _sum(each.cpu_s for each in self._samplers)
+
     def stop(self) -> tuple[Series, ...]:
         """End all."""
         rows = [each.stop() for each in self._samplers]
@@ -95,6 +104,11 @@ class _Tracers(_Together):
     def __init__(self, tracers: Sequence[Tracer]) -> None:
         super().__init__(tracers)
         self._tracers = tracers
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Of all of them."""
+        return _sum(each.cpu_s for each in self._tracers)
 
     def stop(self) -> tuple[StateGraph, ...]:
         """End all."""
@@ -109,6 +123,11 @@ class _Costs(_Together):
     def stop(self) -> Mapping[str, Cost]:
         """End all."""
         return {name: cost for each in self._meters for name, cost in each.stop().items()}
+
+
+def _sum(times_s: Iterable[float | None]) -> float | None:
+    known = [value for value in times_s if value is not None]
+    return sum(known) if known else None
 
 
 def features_together(samplers: Sequence[FeatureSampler]) -> FeatureSampler | None:

@@ -13,6 +13,8 @@ from resources.libraries.python.model.behaviour import HOST, Series
 class SimFeatureSampler:
     """Fulfils `roles.watching.FeatureSampler` on a simulated system; seconds are those of its clock."""
 
+    cpu_s = None
+
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
         self._interval: Interval | None = None

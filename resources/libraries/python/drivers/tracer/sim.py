@@ -23,6 +23,8 @@ _FULL_TURN = 64
 class SimTracer:
     """Fulfils `roles.watching.Tracer` on a simulated system."""
 
+    cpu_s = None
+
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
         nfs = system.plan.all_nfs
