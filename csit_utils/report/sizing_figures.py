@@ -6,6 +6,7 @@ from statistics import fmean
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.sizing_traces import traces_figure
+from csit_utils.report.sizing_workloads import reported_figure
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.sizing import Offered, Sized, Sizing, Use
 
@@ -20,7 +21,7 @@ def sizing_figures(anchor: str, record: Characterization) -> list[Figure]:
     sizing = record.sizing
     if sizing is None or not any(size.offered for size in sizing.sizes):
         return []
-    made = (_indicator, _capacity, _use, traces_figure, _oscillation)
+    made = (_indicator, reported_figure, _capacity, _use, traces_figure, _oscillation)
     return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
 
 

@@ -10,6 +10,7 @@ from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_figures import sizing_figures
+from csit_utils.report.sizing_workloads import option_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -43,9 +44,10 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     made = [_sizing(view) for view in found]
-    compared = sizing_comparisons(found)
+    compared, over_options = sizing_comparisons(found), option_figures(found)
     papers = sections(shown.papers, "sizing", found)
-    return {**keys_of_page("sizings", found, made, papers, compared), "compared": compared}
+    plots = {"compared": compared, "over_options": over_options}
+    return {**keys_of_page("sizings", found, made, papers, [*compared, *over_options]), **plots}
 
 
 def _sizing(view: View) -> SizingView:

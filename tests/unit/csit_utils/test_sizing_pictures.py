@@ -8,9 +8,10 @@ from csit_utils.report.pages import sizings
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_traces import traces_figure
+from csit_utils.report.sizing_workloads import option_figures
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.options import Option
-from resources.libraries.python.model.sizing import Servers
+from resources.libraries.python.model.sizing import Offered, Servers
 from tests.unit.csit_utils.characterized import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 
@@ -48,6 +49,49 @@ def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     ]
     assert layout["xaxis"]["ticktext"][:3] == ["0", "2", "4"] and layout["xaxis"]["tickvals"][3] == 4.24
     assert layout["xaxis"]["anchor"] == "y2"
+
+
+def inspected(share: int, test_name: str, **workload: object) -> Characterization:
+    """A sizing with a share of malicious traffic, of which 1 % is not detected for each 100 of the load."""
+    options = {"malicious": Option(values=("0", "25", "50", "a"), value=str(share))}
+    record = changed(sized(), test_name, workload={"options": options, **workload})
+    assert record.sizing is not None
+    sizes = tuple(
+        size.model_copy(update={"offered": tuple(_judged(row, share) for row in size.offered)})
+        for size in record.sizing.sizes
+    )
+    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+
+
+def _judged(row: Offered, share: int) -> Offered:
+    detected = {"detected": 1 - row.load / 1e4} if share else {}
+    return row.model_copy(update={"figures": {"hits": share * row.load, **detected}})
+
+
+def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None:
+    page = made(sizings.PAGE, inspected(25, "a"))
+    (plot,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
+    assert plot.selectors == (("hits", "detected"),)
+    assert [trace["name"] for trace in plot.variants["detected"]["data"]] == ["fr1s-ba1s", "fr1m-ba1s"]
+    assert plot.variants["detected"]["data"][0]["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
+    assert 'data-head="figure_detected">detected</th>' in page.html
+    assert '<td class="num" data-v="12500.0">' in page.html and '<td class="num" data-v="0.95">' in page.html
+    assert not [figure for figure in page.figures if "option" in figure.identity], "one share is no series"
+    plain = made(sizings.PAGE, sized())
+    assert not [figure for figure in plain.figures if figure.identity.endswith("-reported")]
+
+
+def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -> None:
+    shares = [inspected(share, f"{share}") for share in (50, 0, 25)]
+    other = inspected(25, "other", repeat=3)
+    (plot,) = option_figures(views(shown(*shares, other, sized()).contents.characterizations))
+    assert plot.selectors[0] == ("hits", "detected", "indicator") and plot.selectors[1][0] == "500 calls/s"
+    lines = plot.variants["detected|500 calls/s"]["data"]
+    assert (lines[0]["x"], lines[0]["y"]) == ([25, 50], [0.95, 0.95]), "without malicious traffic there is no share"
+    assert plot.variants["hits|100 calls/s"]["data"][0]["y"] == [0, 2500, 5000]
+    assert plot.variants["hits|100 calls/s"]["data"][0]["x"] == [0, 25, 50]
+    assert plot.variants["indicator|500 calls/s"]["data"][0]["y"] == [300, 300, 300]
+    assert plot.title == "proxy on local: figures over malicious"
 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
