@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+import pytest
+
+from csit_utils.report import thinning
 from csit_utils.report.characterized import views
 from csit_utils.report.figures import Figure
 from csit_utils.report.pages import sizings
@@ -92,6 +95,26 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
     assert plot.variants["hits|100 calls/s"]["data"][0]["x"] == [0, 25, 50]
     assert plot.variants["indicator|500 calls/s"]["data"][0]["y"] == [300, 300, 300]
     assert plot.title == "proxy on local: figures over malicious"
+
+
+def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 3 loads of 4 s: indicator, CPUs of two instances.
+    monkeypatch.setattr(thinning, "MOST_VALUES", 35)
+    figure = over_time(traced(sized()))
+    assert figure is not None
+    assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
+    by_name = {trace["name"]: trace for trace in figure.variants["fr1s-ba1s"]["data"]}
+    assert by_name["indicator"]["x"][:4] == [1, 3, None, 5.24]
+    assert by_name["indicator"]["y"][:4] == [100, 100, None, 300]
+    assert by_name["front-1"]["x"][:3] == [1, 3, None]
+    assert by_name["offered load"]["y"] == [100, 100, None, 300, 300, None, 500, 500]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [(1, ""), (3, " (every 3rd of 9,000 samples)"), (12, " (every 12th of 9,000 samples)")]
+)
+def test_the_thinning_is_put_in_words(step: int, words: str) -> None:
+    assert thinning.thinned_words(step, 9000) == words
 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
