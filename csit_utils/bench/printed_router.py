@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resources.libraries.python.model.profile import Metric
+from csit_utils.dataset.papers import paper
+from resources.libraries.python.model.profile import Metric, Profile
 from resources.libraries.python.model.sweep import SweepPoint
 from resources.libraries.python.profiling.curves import BY_NAME
 from resources.libraries.python.profiling.observed import Array
@@ -34,43 +35,23 @@ class Testbed:
     """Below the break-point, from it on."""
 
 
-ADVA = Testbed(
-    2.5,
-    3.5,
-    {
-        # The coefficients of delay are printed in another order than that of the formula, a + exp(b (r - c)).
-        Metric.LOSS: (
-            Printed("exponential", {"a": 8.503e-17, "b": 14.95}),
-            Printed("excess", {"d": 1.722, "g": 0.754}),
-        ),
-        Metric.DELAY: (
-            Printed("exponential over a base", {"a": 0.272, "b": 12.697, "c": 2.484}),
-            Printed("linear", {"a": 1.286, "b": 2.214}),
-        ),
-        Metric.THROUGHPUT: (
-            Printed("linear", {"a": 0.988, "b": 0.014}),
-            Printed("linear", {"a": -0.245, "b": 3.046}),
-        ),
-    },
-)
-BONSAI = Testbed(
-    0.87,
-    1.3,
-    {
-        Metric.LOSS: (
-            Printed("exponential", {"a": 0.042, "b": 6.999}),
-            Printed("excess", {"d": 0.569, "g": 0.143}),
-        ),
-        Metric.DELAY: (
-            Printed("exponential over a base", {"a": 7.15e-26, "b": 8.999, "c": 0.595}),
-            Printed("linear", {"a": 70.971, "b": -51.028}),
-        ),
-        Metric.THROUGHPUT: (
-            Printed("linear", {"a": 0.943, "b": 0.020}),
-            Printed("linear", {"a": -0.167, "b": 0.828}),
-        ),
-    },
-)
+def _testbed(profile: Profile) -> Testbed:
+    """A profile of the reference set, which has all functions in both regions."""
+    if profile.break_point is None:
+        raise ValueError(f"{profile.name}: no break-point")
+    fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
+    return Testbed(
+        profile.break_point.rate,
+        max(fit.last_rate for pair in fits.values() for fit in pair if fit),
+        {
+            metric: (Printed(below.function, below.coefficients), Printed(above.function, above.coefficients))
+            for metric, (below, above) in fits.items()
+            if below and above
+        },
+    )
+
+
+ADVA, BONSAI = map(_testbed, paper("troia").profiles)
 
 
 def printed_function(testbed: Testbed, metric: Metric) -> Function:

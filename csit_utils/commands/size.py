@@ -11,6 +11,7 @@ from csit_utils.commands.tables import Form, Line, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.deployment.worlds import layout_of, memory_of
 from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.bounds import MOST_SIZES
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.load_sizing import load_specifications
@@ -18,7 +19,7 @@ from resources.libraries.python.model.sizing import DeploymentSpec, Mode, Size
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.workload import WorkloadSpec
 from resources.libraries.python.planning.instances import place, usable_mb
-from resources.libraries.python.planning.sizes import exhaustive, name_of, planned
+from resources.libraries.python.planning.sizes import name_of, planned, possible
 from resources.libraries.python.planning.sizing_cost import INSTANCE_DEPLOY_S, Cost, cost
 from resources.libraries.python.recording.heat import write_heat
 
@@ -49,8 +50,11 @@ def size(
     asked = load_specifications(deployment, workload, _chosen(option or []))
     spec, load = asked.deployment, asked.workload
     price = cost(spec, load, deploy)
-    known = planned(spec)
-    sizes = {name_of(spec, each): each for each in (exhaustive(spec) if known is None else known)}
+    known = planned(spec) or possible(spec)
+    if known is None and heat:
+        raise ConfigError(f"--heat: a directed search may visit any of more than {MOST_SIZES} sizes of {spec.vnf_name}")
+    # Of too many the one that a directed search begins with is listed.
+    sizes = {name_of(spec, each): each for each in (known or (spec.smallest(),))}
     testbed = load_topology(topology) if topology else None
     templates = write_heat(asked, sizes, heat) if heat else []
     rows = [_row(name, each, spec, _why_not(spec, each, testbed)) for name, each in sizes.items()]
@@ -60,7 +64,8 @@ def size(
         typer.echo(json.dumps(_summary(price, spec, load, testbed)))
     else:
         print_table(_HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], Form.TERMINAL, ("size",))
-        for sentence in _sentences(price, spec, load, testbed, len(rows)):
+        among = f"more than {MOST_SIZES}" if known is None else str(len(known))
+        for sentence in _sentences(price, spec, load, testbed, among):
             typer.echo(sentence)
     if heat:
         typer.echo(f"templates: {len(templates)} in {heat}", err=as_json)
@@ -130,11 +135,11 @@ def _summary(price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Top
 
 
 def _sentences(
-    price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, possible: int
+    price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, among: str
 ) -> list[str]:
     sizes = f"{price.sizes} size{'' if price.sizes == 1 else 's'}"
     if spec.mode is Mode.DIRECTED:
-        sizes = f"at most {price.sizes} of {possible} sizes, the smallest first (directed search, {spec.scaling.value})"
+        sizes = f"at most {price.sizes} of {among} sizes, the smallest first (directed search, {spec.scaling.value})"
     loads = load.loads()
     least = "at most " if price.loads_at_most else ""
     virtual = " of a virtual clock" if testbed is not None and testbed.world is World.SIM else ""

@@ -194,13 +194,8 @@ def _functions(paper: Paper, kind: Kind, found: Sequence[View]) -> Figure | None
     """Published functions, and those of VNFs of the same kind here."""
     if kind != "sweep" or not paper.profiles:
         return None
-    own = [
-        (view.title, view.record.profile)
-        for view in found
-        if view.record.profile
-        and view.record.sweep
-        and [kind_words(vnf) for vnf in view.record.sweep.vnfs] == ["router"]
-    ]
+    drawn = [view for view in found if _is_router(view.record)]
+    own = [(_called(view, drawn), view.record.profile) for view in drawn if view.record.profile]
     published = [(f"published: {profile.name}", profile) for profile in paper.profiles]
     variants: Json = {}
     for metric in Metric:
@@ -208,9 +203,15 @@ def _functions(paper: Paper, kind: Kind, found: Sequence[View]) -> Figure | None
             _function(name, profile, metric, 6 + number, "dash") for number, (name, profile) in enumerate(published)
         ] + [_function(name, profile, metric, number, "solid") for number, (name, profile) in enumerate(own)]
         variants[metric.value] = {"data": lines, "layout": axes(metric, FIRST_SCALE[metric])}
-    simulated = any(view.simulated for view in found) and bool(own)
+    simulated = any(view.simulated for view in drawn)
     title = f"Functions of a router: published by {paper.title} and fitted here"
     return Figure(f"published-{paper.name}-functions", title, simulated, (tuple(variants),), variants)
+
+
+def _is_router(record: Characterization) -> bool:
+    """Whether it has the functions of a router alone."""
+    kinds = [kind_words(vnf) for vnf in record.sweep.vnfs] if record.sweep else []
+    return record.profile is not None and kinds == ["router"]
 
 
 def _function(name: str, profile: Profile, metric: Metric, colour: int, dash: str) -> Json:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from csit_utils.report import thinning
 from csit_utils.report.behaviour_figures import furthest, name_of, workload_words
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.thinning import step_of, thinned_words
 from csit_utils.report.units import bandwidth
 from resources.libraries.python.behaviour.features import feature
 from resources.libraries.python.model.behaviour import ChainRun, ChainStudy
 from resources.libraries.python.model.chains import Chain
 
-MOST_VALUES = 60_000
-"""Of a page; some 400 kB. Samples of all chains are in the CSV files."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
@@ -25,13 +25,15 @@ def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     chosen = _fitting(ranked, runs)
     if not chosen:
         return None
+    samples = sum(_samples(runs[chain]) for chain in chosen)
+    step = step_of(samples)
     names = list(dict.fromkeys(each.feature for chain in chosen for run in runs[chain] for each in run.series))
     variants: Json = {}
     for chain in chosen:
         for name in names:
             unit = feature(name).unit
             variants[f"{name_of(chain, chosen)}|{name}"] = {
-                "data": list(_lines(runs[chain], name)),
+                "data": list(_lines(runs[chain], name, step)),
                 "layout": {
                     "xaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
                     "yaxis": {"title": {"text": escape(f"{name}, {unit}" if unit else name)}, "rangemode": "tozero"},
@@ -39,7 +41,8 @@ def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
             }
     selectors = (tuple(name_of(chain, chosen) for chain in chosen), tuple(names))
     left = f" ({len(chosen)} of {len(runs)} chains)" if len(chosen) < len(runs) else ""
-    return Figure(f"{anchor}-series", f"Sampled features over time{left}", simulated, selectors, variants)
+    title = f"Sampled features over time{left}{thinned_words(step, samples)}"
+    return Figure(f"{anchor}-series", title, simulated, selectors, variants)
 
 
 def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list[Chain]:
@@ -47,11 +50,15 @@ def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list
     chosen: list[Chain] = []
     total = 0
     for chain in ranked:
-        total += sum(len(each.values) for run in runs[chain] for each in run.series)
-        if chosen and total > MOST_VALUES:
+        total += _samples(runs[chain])
+        if chosen and total > thinning.MOST_VALUES:
             break
         chosen.append(chain)
     return chosen
+
+
+def _samples(runs: Sequence[ChainRun]) -> int:
+    return sum(len(each.values) for run in runs for each in run.series)
 
 
 def _loads(runs: Sequence[ChainRun]) -> list[str]:
@@ -62,7 +69,7 @@ def _loads(runs: Sequence[ChainRun]) -> list[str]:
     return volumes if len(set(volumes)) == len(runs) else [workload_words(run.workload) for run in runs]
 
 
-def _lines(runs: Sequence[ChainRun], name: str) -> Iterator[Json]:
+def _lines(runs: Sequence[ChainRun], name: str, step: int) -> Iterator[Json]:
     """A colour for each owner, a dash for each workload."""
     owners = list(dict.fromkeys(each.owner for run in runs for each in run.series))
     loads = _loads(runs)
@@ -74,8 +81,8 @@ def _lines(runs: Sequence[ChainRun], name: str) -> Iterator[Json]:
                     "type": "scatter",
                     "mode": "lines+markers",
                     "name": text,
-                    "x": list(range(1, len(each.values) + 1)),
-                    "y": [None if value is None else float(f"{value:.5g}") for value in each.values],
+                    "x": list(range(1, len(each.values) + 1, step)),
+                    "y": [None if value is None else float(f"{value:.5g}") for value in each.values[::step]],
                     "hovertemplate": f"{text}, second %{{x}}: %{{y:.4~g}}<extra></extra>",
                     "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
                     "marker": {"size": 4},

@@ -8,7 +8,6 @@ from pathlib import PurePath
 
 from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.sizing_figures import reported
 from resources.libraries.python.model.sizing import Offered, Sizing
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
@@ -66,7 +65,7 @@ def _figure(identity: str, own: Sequence[_Own]) -> Figure:
         "indicator": (f"performance indicator, {unit}", lambda row: row.mean),
         "share of the load": ("indicator, % of the offered load", lambda row: 100 * row.ratio),
     }
-    for name in reported(row for each in own for size in each.sizing.sizes for row in size.offered):
+    for name in dict.fromkeys(name for each in own for name in each.sizing.figure_names):
         ways[escape(name)] = (name, partial(_value, name))
     sizes = list(dict.fromkeys(size.name for each in own for size in each.sizing.sizes if size.offered))
     variants = {

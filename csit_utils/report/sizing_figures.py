@@ -1,11 +1,12 @@
-"""Plots of a sizing: what each size carries and reports, what its parts use, and where it begins to oscillate."""
+"""Plots of a sizing: what each size carries, what its parts use, and where it begins to oscillate."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.sizing_traces import traces_figure
+from csit_utils.report.sizing_workloads import reported_figure
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.sizing import Offered, Sized, Sizing, Use
 
@@ -16,11 +17,11 @@ _FEW = 8
 
 
 def sizing_figures(anchor: str, record: Characterization) -> list[Figure]:
-    """Indicator, capacity, reported values, use and oscillation; none of what was not measured."""
+    """Indicator, capacity, use and oscillation; none of what was not measured."""
     sizing = record.sizing
     if sizing is None or not any(size.offered for size in sizing.sizes):
         return []
-    made = (_indicator, _capacity, _reported, _use, traces_figure, _oscillation)
+    made = (_indicator, reported_figure, _capacity, _use, traces_figure, _oscillation)
     return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
 
 
@@ -100,32 +101,6 @@ def _capacity(anchor: str, record: Characterization, sizing: Sizing) -> Figure |
         variants[way] = {"data": [bars], "layout": layout}
     title = f"{sizing.deployment.vnf_name}: capacity of each size"
     return _figure(f"{anchor}-capacity", title, record, variants)
-
-
-def reported(rows: Iterable[Offered]) -> list[str]:
-    """Names of what generator scripts report beside the indicator, such as `detected`, in the order they come."""
-    return list(dict.fromkeys(name for row in rows for name in row.figures))
-
-
-def _reported(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
-    """A choice for each value that the generator script reports beside the indicator."""
-    unit = escape(sizing.workload.unit)
-    measured = _measured(sizing)
-    variants: Json = {}
-    for name in reported(row for _, size in measured for row in size.offered):
-        lines = []
-        for number, size in measured:
-            rows = [(row.load, row.figures[name]) for row in size.offered if name in row.figures]
-            if not rows:
-                continue
-            texts = [f"{size.name}<br>offered {load:g} {unit}: {escape(name)} {value:.4g}" for load, value in rows]
-            line = _line(number, size, texts) | {"x": [load for load, _ in rows]}
-            lines.append(line | {"y": [_short(value) for _, value in rows]})
-        variants[escape(name)] = {"data": lines, "layout": _layout(unit, escape(name))}
-    if not variants:
-        return None
-    title = f"{sizing.deployment.vnf_name}: what the generator reports"
-    return _figure(f"{anchor}-reported", title, record, variants, facets=_facets(sizing))
 
 
 def _use(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from itertools import islice
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.panels import Panel, stacked
+from csit_utils.report.thinning import step_of, thinned_words
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.sizing import Sized, Sizing, Trace
 
@@ -33,20 +35,29 @@ def traces_figure(anchor: str, record: Characterization, sizing: Sizing) -> Figu
     traced = [size for size in sizing.sizes if any(row.trace is not None for row in size.offered)]
     if not traced:
         return None
-    variants = {size.name: _variant(sizing, size) for size in traced}
+    samples = sum(_samples(row.trace) for size in traced for row in size.offered if row.trace is not None)
+    step = step_of(samples)
+    variants = {size.name: _variant(sizing, size, step) for size in traced}
     title = f"{sizing.deployment.vnf_name}: performance indicator and CPU over time, by offered load"
+    title += thinned_words(step, samples)
     return Figure(f"{anchor}-traces", title, record.simulated, (tuple(variants),), variants)
 
 
-def _variant(sizing: Sizing, size: Sized) -> Json:
+def _samples(trace: Trace) -> int:
+    return len(trace.indicators) + sum(map(len, trace.cpu.values()))
+
+
+def _variant(sizing: Sizing, size: Sized, step: int) -> Json:
     stretches = _stretches(size)
     unit = sizing.workload.unit
     panels = (
         Panel(
             {"title": {"text": escape(f"indicator, {unit}")}, "rangemode": "tozero"},
-            list(_indicators(stretches, unit)),
+            list(_indicators(stretches, unit, step)),
         ),
-        Panel({"title": {"text": "CPU, % of the flavor's"}, "rangemode": "tozero"}, list(_cpus(sizing, stretches))),
+        Panel(
+            {"title": {"text": "CPU, % of the flavor's"}, "rangemode": "tozero"}, list(_cpus(sizing, stretches, step))
+        ),
     )
     made = stacked(panels, {"title": {"text": "time since the beginning of the load, s"}, **_ticks(stretches)})
     made["layout"]["annotations"] = [_heading(size, stretch, unit) for stretch in stretches]
@@ -90,22 +101,22 @@ def _heading(size: Sized, stretch: _Stretch, unit: str) -> Json:
     }
 
 
-def _indicators(stretches: Sequence[_Stretch], unit: str) -> Iterator[Json]:
+def _indicators(stretches: Sequence[_Stretch], unit: str, step: int) -> Iterator[Json]:
     if not any(stretch.trace.indicators for stretch in stretches):
         return
     offered = _line(stretches, lambda one: [(edge, one.load) for edge in (0.0, float(len(one.trace.indicators)))])
     yield {**offered, "name": "offered load", "hoverinfo": "skip", "line": _stroke("dash"), "meta": {"colour": 6}}
-    reported = _line(stretches, lambda one: enumerate(one.trace.indicators, 1))
+    reported = _line(stretches, lambda one: enumerate(one.trace.indicators, 1), step)
     hover = f"indicator: %{{y:.4~g}} {escape(unit)}<extra></extra>"
     yield {**reported, "name": "indicator", "hovertemplate": hover, "line": _stroke("solid"), "meta": {"colour": 0}}
 
 
-def _cpus(sizing: Sizing, stretches: Sequence[_Stretch]) -> Iterator[Json]:
+def _cpus(sizing: Sizing, stretches: Sequence[_Stretch], step: int) -> Iterator[Json]:
     """A line for each instance, in the colour of its component."""
     components = [component.name for component in sizing.deployment.components]
     for instance in dict.fromkeys(name for stretch in stretches for name in stretch.trace.cpu):
         component, _, number = instance.rpartition("-")
-        line = _line(stretches, partial(_cpu, instance))
+        line = _line(stretches, partial(_cpu, instance), step)
         name = escape(instance)
         dash = _DASHES[(int(number) - 1) % len(_DASHES)] if number.isdigit() else "solid"
         yield {
@@ -122,12 +133,14 @@ def _cpu(instance: str, stretch: _Stretch) -> Iterator[tuple[float, float | None
         yield end_s, None if cpu is None else 100 * cpu
 
 
-def _line(stretches: Sequence[_Stretch], points_of: Callable[[_Stretch], Iterable[tuple[float, float | None]]]) -> Json:
-    """Points of all loads, given by seconds since the load's beginning; nothing joins two loads."""
+def _line(
+    stretches: Sequence[_Stretch], points_of: Callable[[_Stretch], Iterable[tuple[float, float | None]]], step: int = 1
+) -> Json:
+    """Every `step`-th point of all loads, given by seconds since the load's beginning; nothing joins two loads."""
     x: list[float | None] = []
     y: list[float | None] = []
     for stretch in stretches:
-        for second, value in points_of(stretch):
+        for second, value in islice(points_of(stretch), 0, None, step):
             x.append(_short(stretch.begin_s + second))
             y.append(None if value is None else _short(value))
         x.append(None)

@@ -9,7 +9,8 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sizing_comparison import sizing_comparisons
-from csit_utils.report.sizing_figures import reported, sizing_figures
+from csit_utils.report.sizing_figures import sizing_figures
+from csit_utils.report.sizing_workloads import option_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
 
@@ -36,8 +37,6 @@ class SizingView:
     how: str
     figures: tuple[Figure, ...]
     sizes: tuple[SizeView, ...]
-    reported: tuple[str, ...] = ()
-    """Names of what the generator script reports beside the indicator."""
 
 
 def _build(shown: Shown) -> Mapping[str, object] | None:
@@ -45,9 +44,10 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     made = [_sizing(view) for view in found]
-    compared = sizing_comparisons(found)
+    compared, over_options = sizing_comparisons(found), option_figures(found)
     papers = sections(shown.papers, "sizing", found)
-    return {**keys_of_page("sizings", found, made, papers, compared), "compared": compared}
+    plots = {"compared": compared, "over_options": over_options}
+    return {**keys_of_page("sizings", found, made, papers, [*compared, *over_options]), **plots}
 
 
 def _sizing(view: View) -> SizingView:
@@ -57,8 +57,7 @@ def _sizing(view: View) -> SizingView:
         return SizingView(view, "", figures, ())
     unit = sizing.workload.unit
     sizes = tuple(SizeView(size, capacity_words(size, unit), size.name == sizing.best) for size in sizing.sizes)
-    names = tuple(reported(row for size in sizing.sizes for row in size.offered))
-    return SizingView(view, _how(sizing.deployment, sizing.workload), figures, sizes, names)
+    return SizingView(view, _how(sizing.deployment, sizing.workload), figures, sizes)
 
 
 def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:

@@ -11,6 +11,7 @@ from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report import published
 from csit_utils.report.characterized import views
+from csit_utils.report.figures import Figure
 from csit_utils.report.pages import profiles, sizings
 from csit_utils.report.published import Section, sections
 from csit_utils.report.rendered import Rendered, render
@@ -24,6 +25,7 @@ from resources.libraries.python.model.interference import NfType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.options import Option
 from resources.libraries.python.model.profile import Metric
+from resources.libraries.python.model.topology import World
 from resources.libraries.python.profiling.curves import BY_NAME
 from resources.libraries.python.profiling.using import value_at
 from tests.unit.behaviour.chain_runs import run, spec_of
@@ -169,9 +171,26 @@ def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kin
     assert own(section)["virtual router", "ADVA testbed"] == [router.profile.break_point.rate]
     assert own(section)["virtual firewall", "ADVA testbed"] == []
     names = [trace["name"] for trace in section.figures[1].variants["loss"]["data"]]
-    assert names == ["published: router, ADVA testbed", "published: router, BONSAI testbed", "router, 64B, 1c"]
+    assert names == ["published: router, ADVA testbed", "published: router, BONSAI testbed", "router, 64B, 1c on local"]
     page = page_with(profiles.PAGE, "troia", router)
     assert {figure.identity for figure in page.figures} >= {"published-troia-sweep", "published-troia-functions"}
+
+
+def test_functions_are_simulated_only_where_those_of_a_simulated_router_are_drawn() -> None:
+    def functions(*records: Characterization) -> Figure:
+        section = beside("troia", "sweep", *records)
+        return next(figure for figure in section.figures if figure.identity == "published-troia-functions")
+
+    router = swept("Router", sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5))
+    firewall = swept("Firewall", sweep_of("firewall", (NfKind.LINUX_FIREWALL,)))
+    simulated = {"world": World.SIM, "simulated": True, "test_name": "Simulated", "test_id": "simulated"}
+    assert not functions(router, firewall.model_copy(update=simulated)).simulated
+    found = functions(router, router.model_copy(update=simulated))
+    assert found.simulated
+    assert [trace["name"] for trace in found.variants["delay"]["data"]][2:] == [
+        "Router on local",
+        "Simulated on local, simulated",
+    ]
 
 
 def test_a_page_has_published_figures_only_where_they_are_asked_for() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from csit_utils.cli import make_app
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, PlanError
 
 ROOT = Path(__file__).parents[3]
 CLEARWATER = ROOT / "tests" / "characterization" / "specs" / "clearwater"
@@ -45,6 +45,36 @@ def test_a_directed_plan_is_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert "of a virtual clock" in text
     assert "fits" not in text
     assert objects(capsys, "deployment.json")[-1]["at_most"]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A specification with 3 ** 9 sizes, without scripts of its own."""
+    shutil.copytree(CLEARWATER, tmp_path / "specs")
+    spec = json.loads((CLEARWATER / "deployment.json").read_text(encoding="utf-8"))
+    first = spec["components"][0]
+    spec["components"] = [{**first, "name": f"part{each}", "short": each} for each in "abcdefghi"]
+    spec["resources"] = {}
+    path = tmp_path / "specs" / "many.json"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    return path
+
+
+def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixture[str], many: Path) -> None:
+    text = size(capsys, str(many))
+    assert "at most 19 of more than 10000 sizes, the smallest first (directed search, up)" in text
+    *sizes, summary = objects(capsys, str(many))
+    assert [row["size"] for row in sizes] == ["-".join(f"{part}1s" for part in "abcdefghi")]
+    assert (summary["sizes"], summary["sizes_at_most"], summary["loads"]) == (19, True, 19)
+    with pytest.raises(ConfigError, match="--heat: a directed search may visit any of more than 10000 sizes of clear"):
+        size(capsys, str(many), "--heat", str(many.parent / "heat"))
+    assert not (many.parent / "heat").exists()
+
+
+def test_an_exhaustive_plan_of_as_many_sizes_is_refused(capsys: pytest.CaptureFixture[str], many: Path) -> None:
+    many.write_text(many.read_text(encoding="utf-8").replace('"directed"', '"exhaustive"'), encoding="utf-8")
+    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):
+        size(capsys, str(many))
 
 
 def test_sizes_that_a_testbed_cannot_have_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 
+import pytest
+
+from csit_utils.report import thinning
 from csit_utils.report.characterized import views
 from csit_utils.report.figures import Figure
 from csit_utils.report.pages import sizings
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_traces import traces_figure
+from csit_utils.report.sizing_workloads import option_figures
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.options import Option
-from resources.libraries.python.model.sizing import Servers
+from resources.libraries.python.model.sizing import Offered, Servers
 from tests.unit.csit_utils.characterized import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 
@@ -48,6 +52,69 @@ def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     ]
     assert layout["xaxis"]["ticktext"][:3] == ["0", "2", "4"] and layout["xaxis"]["tickvals"][3] == 4.24
     assert layout["xaxis"]["anchor"] == "y2"
+
+
+def inspected(share: int, test_name: str, **workload: object) -> Characterization:
+    """A sizing with a share of malicious traffic, of which 1 % is not detected for each 100 of the load."""
+    options = {"malicious": Option(values=("0", "25", "50", "a"), value=str(share))}
+    record = changed(sized(), test_name, workload={"options": options, **workload})
+    assert record.sizing is not None
+    sizes = tuple(
+        size.model_copy(update={"offered": tuple(_judged(row, share) for row in size.offered)})
+        for size in record.sizing.sizes
+    )
+    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+
+
+def _judged(row: Offered, share: int) -> Offered:
+    detected = {"detected": 1 - row.load / 1e4} if share else {}
+    return row.model_copy(update={"figures": {"hits": share * row.load, **detected}})
+
+
+def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None:
+    page = made(sizings.PAGE, inspected(25, "a"))
+    (plot,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
+    assert plot.selectors == (("hits", "detected"),)
+    assert [trace["name"] for trace in plot.variants["detected"]["data"]] == ["fr1s-ba1s", "fr1m-ba1s"]
+    assert plot.variants["detected"]["data"][0]["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
+    assert 'data-head="figure_detected">detected</th>' in page.html
+    assert '<td class="num" data-v="12500.0">' in page.html and '<td class="num" data-v="0.95">' in page.html
+    assert not [figure for figure in page.figures if "option" in figure.identity], "one share is no series"
+    plain = made(sizings.PAGE, sized())
+    assert not [figure for figure in plain.figures if figure.identity.endswith("-reported")]
+
+
+def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -> None:
+    shares = [inspected(share, f"{share}") for share in (50, 0, 25)]
+    other = inspected(25, "other", repeat=3)
+    (plot,) = option_figures(views(shown(*shares, other, sized()).contents.characterizations))
+    assert plot.selectors[0] == ("hits", "detected", "indicator") and plot.selectors[1][0] == "500 calls/s"
+    lines = plot.variants["detected|500 calls/s"]["data"]
+    assert (lines[0]["x"], lines[0]["y"]) == ([25, 50], [0.95, 0.95]), "without malicious traffic there is no share"
+    assert plot.variants["hits|100 calls/s"]["data"][0]["y"] == [0, 2500, 5000]
+    assert plot.variants["hits|100 calls/s"]["data"][0]["x"] == [0, 25, 50]
+    assert plot.variants["indicator|500 calls/s"]["data"][0]["y"] == [300, 300, 300]
+    assert plot.title == "proxy on local: figures over malicious"
+
+
+def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 3 loads of 4 s: indicator, CPUs of two instances.
+    monkeypatch.setattr(thinning, "MOST_VALUES", 35)
+    figure = over_time(traced(sized()))
+    assert figure is not None
+    assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
+    by_name = {trace["name"]: trace for trace in figure.variants["fr1s-ba1s"]["data"]}
+    assert by_name["indicator"]["x"][:4] == [1, 3, None, 5.24]
+    assert by_name["indicator"]["y"][:4] == [100, 100, None, 300]
+    assert by_name["front-1"]["x"][:3] == [1, 3, None]
+    assert by_name["offered load"]["y"] == [100, 100, None, 300, 300, None, 500, 500]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [(1, ""), (3, " (every 3rd of 9,000 samples)"), (12, " (every 12th of 9,000 samples)")]
+)
+def test_the_thinning_is_put_in_words(step: int, words: str) -> None:
+    assert thinning.thinned_words(step, 9000) == words
 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
@@ -129,17 +196,6 @@ def reporting(**values: float) -> Characterization:
     offered = [row.model_copy(update={"figures": values}) for row in first.offered[:2]] + list(first.offered[2:])
     sizes = (first.model_copy(update={"offered": tuple(offered)}), *others)
     return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
-
-
-def test_what_a_generator_script_reports_has_a_picture_and_columns() -> None:
-    page = made(sizings.PAGE, reporting(detected=0.77, **{"<hits>": 1200}))
-    (figure,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
-    assert figure.selectors == (("detected", "&lt;hits&gt;"),)
-    (line,) = figure.variants["detected"]["data"]
-    assert (line["name"], line["x"], line["y"]) == ("fr1s-ba1s", [100, 200], [0.77, 0.77])
-    assert 'data-sort="number" class="num">&lt;hits&gt;</th>' in page.html
-    assert page.html.count('data-v="0.77">0.77</td>') == 2
-    assert not [each for each in made(sizings.PAGE, sized()).figures if each.identity.endswith("-reported")]
 
 
 def test_what_generator_scripts_report_stands_side_by_side() -> None:

@@ -51,6 +51,7 @@ def test_rates_that_make_no_sense_are_told(text: str, sentence: str) -> None:
     [
         ("2/1@50000", "bursts '2/1@50000' are not like 'on 2 off 1 at 50000' or 'on 2 off 1 at 1.2x'"),
         ("on 0 off 1 at 500", "bursts 'on 0 off 1 at 500': on_s: Input should be greater than or equal to 1"),
+        ("on 3601 off 1 at 9", "bursts 'on 3601 off 1 at 9': on_s: Input should be less than or equal to 3600"),
         ("on 1 off 1 at 0x", "bursts 'on 1 off 1 at 0x': rate_pps: Input should be greater than 0"),
     ],
 )

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,14 +13,18 @@ from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import is_characterization, parse_characterization
 from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
 from resources.libraries.python.recording.schema import characterization_schema
 from resources.libraries.python.recording.shelf import Shelf
 from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
 from tests.unit.csit_utils import builders
-from tests.unit.csit_utils.studied import chain_studied
-from tests.unit.recording.characterizations import characterization
+from tests.unit.csit_utils.characterized import sized
+from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.recording.characterizations import SPEC, characterization
+
+BURSTS = SPEC.model_dump(mode="json") | {"rates": None}
 
 
 def test_a_record_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
@@ -53,6 +58,40 @@ def test_the_parts_of_a_study_are_packed_and_records_that_had_them_unpacked_are_
     both = f'{short[:-1]},"chain_study":null}}'
     with pytest.raises(ReadError, match="its packed part is not that of a record"):
         parse_characterization(both, "x")
+
+
+def _place(record: dict[str, Any], path: str) -> tuple[Any, int | str]:
+    """The part of a record that has the last key of a path, and that key."""
+    *above, last = (int(key) if key.isdecimal() else key for key in path.split("."))
+    part: Any = record
+    for key in above:
+        part = part[key]
+    return part, last
+
+
+@pytest.mark.parametrize(
+    ("made", "path", "value"),
+    [
+        (interfered(), "interference.spec.repetitions", 10**6),
+        (interfered(), "interference.spec.together", 100),
+        (interfered(), "interference.spec.duration_s", 1e6),
+        (interfered(), "interference.spec.load_pps", 1e13),
+        (chain_studied(), "chain_study.spec.duration_s", 7200),
+        (chain_studied(), "chain_study.spec.workloads.0.volume_bps", 1e18),
+        (chain_studied(), "chain_study.spec.policies", ["a > b"] * 300),
+        (sized(), "sizing.workload.repeat", 2000),
+        (sized(), "sizing.workload.duration_s", 1e6),
+        (sized(), "sizing.workload.increase", 1e-9),
+        (characterization(), "sweep.spec", {**BURSTS, "bursts": {"rate_pps": 1.0, "on_s": 5000, "off_s": 1}}),
+    ],
+)  # fmt: skip
+def test_a_record_beyond_the_bounds_of_specifications_is_read(made: Characterization, path: str, value: object) -> None:
+    data = json.loads(made.model_dump_json())
+    part, key = _place(data, path)
+    part[key] = value
+    read = parse_characterization(json.dumps(data), "here").model_dump(mode="json")
+    part, key = _place(read, path)
+    assert part[key].items() >= value.items() if isinstance(value, dict) else part[key] == value
 
 
 def test_a_damaged_record_is_told_with_the_path_inside() -> None:

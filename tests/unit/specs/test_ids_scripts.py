@@ -2,7 +2,11 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,6 +70,56 @@ def test_the_last_whole_report_of_snort_counts() -> None:
     assert COUNTERS.of_snort("Commencing packet processing (pid=7)") is None
 
 
+WRITER = """
+import signal, sys, time
+log = open(sys.argv[1], "a")
+def report(*_):
+    time.sleep(float(sys.argv[2]))
+    for text in reports.pop(0):
+        log.write(text)
+        log.flush()
+        time.sleep(0.1)
+reports = [sys.argv[3:4], sys.argv[4:6], []]
+signal.signal(signal.SIGUSR1, report)
+log.write("Commencing packet processing\\n")
+log.flush()
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def late_snort(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a process that reports 0.5 s after a signal; the second time in two parts, the third time not."""
+    first, second = SNORT.format(udp=400, alerts=100), SNORT.format(udp=996, alerts=249)
+    log = tmp_path / "ids.log"
+    half = second.index("Action Stats:")
+    command = [sys.executable, "-c", WRITER, str(log), "0.5", first, second[:half], second[half:]]
+    with subprocess.Popen(command) as snort:
+        (tmp_path / "ids.pid").write_text(str(snort.pid), encoding="ascii")
+        try:
+            wait_for(lambda: log.exists() and log.stat().st_size > 0)
+            yield tmp_path
+        finally:
+            snort.kill()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_report_of_snort_is_newer_than_its_request(late_snort: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = COUNTERS.reader("snort", late_snort)
+    assert read()["inspected"] == 400
+    assert read() == {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
+    monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", 0.8)
+    with pytest.raises(COUNTERS.LateReportError, match=r"Snort wrote no report within 0\.8 s after SIGUSR1"):
+        read()
+
+
 @given(st.text(max_size=200))
 def test_no_text_is_a_statistic_by_accident(text: str) -> None:
     assert COUNTERS.of_snort(text) is None
@@ -76,8 +130,15 @@ def test_no_text_is_a_statistic_by_accident(text: str) -> None:
 def test_counters_are_told_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         monkeypatch.setattr(COUNTERS, "PORT", free.getsockname()[1])
-    answers = iter([None, NONE])
-    server = threading.Thread(target=COUNTERS.serve, args=(lambda: next(answers), "127.0.0.1"), daemon=True)
+    answers = iter([None, COUNTERS.LateReportError("no report within 4 s"), NONE])
+
+    def read() -> object:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    server = threading.Thread(target=COUNTERS.serve, args=(read, "127.0.0.1"), daemon=True)
     server.start()
 
     def ask() -> object:
@@ -88,6 +149,8 @@ def test_counters_are_told_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     with pytest.raises(ValueError, match="has no statistics yet"):
+        ask()
+    with pytest.raises(ValueError, match=r"the IDS at 127\.0\.0\.1: no report within 4 s"):
         ask()
     assert ask() == NONE
 

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.keywords.choices import Lookup, rerun_of
 from resources.libraries.python.keywords.specifications import found as file_of
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.interference import InterferenceSpec
 from resources.libraries.python.model.load_interference import load_interference
@@ -52,7 +53,7 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
         loads = _several("INTERFERENCE_LOAD", chosen["load_pps"])
         changes |= {"load_pps": loads if len(loads) > 1 else loads[0], "loads_pps": ()}
     try:
-        return InterferenceSpec.model_validate({**dict(spec), **changes})
+        return InterferenceSpec.model_validate({**dict(spec), **changes}, context=ASKED)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

@@ -1,5 +1,11 @@
 """Upper bounds of specifications, selections and runs."""
 
+from collections.abc import Sized
+from typing import TypeVar
+
+from pydantic import AfterValidator, ValidationInfo
+from pydantic_core import PydanticKnownError
+
 from resources.libraries.python.errors import ConfigError
 
 MOST_RUNS = 1_000_000
@@ -28,6 +34,40 @@ HIGHEST_PPS = 1e12
 HIGHEST_BPS = 1e15
 MOST_MEMORY_MIB = 2**24
 """16 TiB."""
+
+ASKED = {"asked": True}
+"""Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""
+_Number = TypeVar("_Number", int, float)
+_Items = TypeVar("_Items", bound=Sized)
+
+
+def is_asked(info: ValidationInfo) -> bool:
+    """Whether a model is validated as a specification."""
+    return bool(info.context and info.context.get("asked"))
+
+
+def at_most(most: float) -> AfterValidator:
+    """Annotation of a number: its maximum in specifications."""
+
+    def check(value: _Number, info: ValidationInfo) -> _Number:
+        if is_asked(info) and not value <= most:
+            raise PydanticKnownError("less_than_equal", {"le": most})
+        return value
+
+    return AfterValidator(check)
+
+
+def at_most_items(most: int) -> AfterValidator:
+    """Annotation of a tuple: its maximum length in specifications."""
+
+    def check(value: _Items, info: ValidationInfo) -> _Items:
+        if is_asked(info) and len(value) > most:
+            raise PydanticKnownError(
+                "too_long", {"field_type": "Tuple", "max_length": most, "actual_length": len(value)}
+            )
+        return value
+
+    return AfterValidator(check)
 
 
 def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> None:

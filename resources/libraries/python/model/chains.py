@@ -6,13 +6,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import (
-    HIGHEST_BPS,
-    LONGEST_LOAD_S,
-    MOST_MEMORY_MIB,
-    MOST_NAMES,
-    MOST_WORKLOADS,
-)
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.function import Limits, Program
@@ -44,7 +37,7 @@ class VnfSpec(Frozen):
     mode: Mode = Mode.INLINE
     sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
     """CPU range: each is tried."""
-    memory_mib: tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...] = ()
+    memory_mib: tuple[Annotated[int, Field(ge=16)], ...] = ()
     """Memory range: each is tried; empty leaves it to the kind."""
     program: Program | None = None
     """Of kind `process` only."""
@@ -61,7 +54,7 @@ class Workload(Frozen):
 
     generator: Literal["built-in", "iperf3"] = "built-in"
     protocol: Protocol = Protocol.UDP
-    volume_bps: Annotated[float, Field(gt=0, le=HIGHEST_BPS)]
+    volume_bps: Annotated[float, Field(gt=0)]
     """L2 bits per second of one way, all sessions together."""
     sessions: Annotated[int, Field(ge=1, le=1000)] = 1
     frame: Frame
@@ -79,13 +72,13 @@ class ChainStudySpec(Frozen):
     """All that a study of chains is asked."""
 
     name: str
-    vnfs: Annotated[tuple[VnfSpec, ...], Field(min_length=1, max_length=MOST_NAMES)]
-    policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
+    vnfs: Annotated[tuple[VnfSpec, ...], Field(min_length=1)]
+    policies: tuple[str, ...] = ()
     """Each an expression over names of VNFs; see `planning.policies`. A chain must obey all."""
-    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
+    lengths: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Lengths of chains to measure; empty for every length."""
-    workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=MOST_WORKLOADS)]
-    duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
+    workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
+    duration_s: Annotated[int, Field(ge=1)] = 5
     """Of each workload: samples, one each second."""
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0

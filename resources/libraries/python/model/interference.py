@@ -14,6 +14,8 @@ from resources.libraries.python.model.bounds import (
     MOST_NAMES,
     MOST_REPETITIONS,
     MOST_TOGETHER,
+    at_most,
+    at_most_items,
 )
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.chains import VnfName
@@ -71,7 +73,8 @@ MOST_SWEPT = 16
 
 
 Load = Annotated[
-    Annotated[float, Field(gt=0, le=HIGHEST_PPS)] | None, BeforeValidator(lambda load: None if load == "auto" else load)
+    Annotated[float, Field(gt=0), at_most(HIGHEST_PPS)] | None,
+    BeforeValidator(lambda load: None if load == "auto" else load),
 ]
 """Packets per second; `auto`, None, is more than the fastest carries alone."""
 _LISTS = {"frame": "frames", "load_pps": "loads_pps"}
@@ -81,22 +84,23 @@ class InterferenceSpec(Frozen):
     """All that a study of interference is asked."""
 
     name: str
-    contenders: Annotated[tuple[Contender, ...], Field(min_length=1, max_length=MOST_NAMES)]
+    contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MOST_NAMES)]
     size: NfSize = NfSize.ONE
     """Of each: they are compared on equal terms."""
     frame: Frame
     load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
-    frames: Annotated[tuple[Frame, ...], Field(max_length=MOST_SWEPT, exclude_if=lambda frames: not frames)] = ()
+    frames: Annotated[tuple[Frame, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MOST_SWEPT)] = ()
     """All frame sizes, of which `frame` is the first; empty for that one only."""
     loads_pps: Annotated[
         tuple[Load, ...],
-        Field(max_length=MOST_SWEPT, exclude_if=lambda loads: not loads),
+        Field(exclude_if=lambda loads: not loads),
+        at_most_items(MOST_SWEPT),
     ] = ()
     """All loads, of which `load_pps` is the first; empty for that one only."""
-    duration_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 1.0
-    repetitions: Annotated[int, Field(ge=1, le=MOST_REPETITIONS)] = 10
-    together: Annotated[int, Field(ge=2, le=MOST_TOGETHER)] = 2
+    duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 1.0
+    repetitions: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 10
+    together: Annotated[int, Field(ge=2), at_most(MOST_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
     least_measured: LeastMeasured = 1.0
     """Of all measurements; with less the test fails, and its record has what there is."""

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import csit_topology
 from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.csit_topology import Secrets, Translation
 from resources.libraries.python.model.topology import Topology
 
@@ -111,7 +112,7 @@ def load_json(path: Path, model: type[Model]) -> Model:
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     try:
-        return model.model_validate_json(text, strict=True)
+        return model.model_validate_json(text, strict=True, context=ASKED)
     except ValidationError as error:
         raise ConfigError(_sentence(path, root, error, model)) from error
 
@@ -149,7 +150,7 @@ def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:
 
 def _validated(path: Path, root: yaml.Node | None, data: object, model: type[Model]) -> Model:
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=ASKED)
     except ValidationError as error:
         raise ConfigError(_sentence(path, root, error, model)) from error
 

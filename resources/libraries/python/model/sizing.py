@@ -263,6 +263,11 @@ class Sizing(Frozen):
     notes: tuple[str, ...] = ()
     """Sentences: components that do not scale, what scaling out costs, loads that do not fit the picture."""
 
+    @property
+    def figure_names(self) -> tuple[str, ...]:
+        """What the generator script said beside the indicator, in its order."""
+        return tuple(dict.fromkeys(name for size in self.sizes for row in size.offered for name in row.figures))
+
     def named(self) -> Mapping[str, Sized]:
         """By name."""
         return {row.name: row for row in self.sizes}

@@ -108,6 +108,17 @@ def _check_smallest(spec: DeploymentSpec) -> None:
         raise Misfit(("resources",), f"the smallest size {lacking}")
 
 
+def check_load_count(spec: WorkloadSpec) -> None:
+    """Refuse more loads than a sizing may offer.
+
+    Raises:
+        Misfit: With the place below the specification.
+    """
+    count = (spec.range.max - spec.range.min) / spec.increase
+    if count >= MOST_SIZING_LOADS:
+        raise Misfit(("increase",), f"{spec.increase:g} makes {count:.0f} loads; at most {MOST_SIZING_LOADS}")
+
+
 def check_workload(spec: WorkloadSpec) -> None:
     """Refuse loads and limits that cannot answer anything.
 
@@ -117,11 +128,7 @@ def check_workload(spec: WorkloadSpec) -> None:
     span = spec.range.max - spec.range.min
     if spec.increase > span > 0:
         raise Misfit(("increase",), f"{spec.increase:g} is more than the range's {span:g}: one load would be offered")
-    if span / spec.increase >= MOST_SIZING_LOADS:
-        raise Misfit(
-            ("increase",), f"{spec.increase:g} makes {span / spec.increase:.0f} loads; at most {MOST_SIZING_LOADS}"
-        )
-    top = spec.loads()[-1]
+    top = spec.highest_load
     if spec.workload is not None and spec.workload > top:
         raise Misfit(
             ("workload",), f"{spec.workload:g} {spec.unit} is above the highest load, {top:g}: no size could show it"

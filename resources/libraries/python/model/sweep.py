@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import LONGEST_LOAD_S
+from resources.libraries.python.model.bounds import LONGEST_LOAD_S, at_most
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.kinds import NfKind
 
@@ -53,8 +53,8 @@ class Bursts(Frozen):
 
     rate_pps: Positive
     """Of each flow, while it is on."""
-    on_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)]
-    off_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)]
+    on_s: Annotated[int, Field(ge=1), at_most(LONGEST_LOAD_S)]
+    off_s: Annotated[int, Field(ge=1), at_most(LONGEST_LOAD_S)]
     """The duty cycle, whole seconds: samples are one second long."""
 
 

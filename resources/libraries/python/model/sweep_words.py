@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MOST_SWEEP_LOADS
+from resources.libraries.python.model.bounds import ASKED, MOST_SWEEP_LOADS
 from resources.libraries.python.model.sweep import Bursts, Rates
 
 _Kind = TypeVar("_Kind", Rates, Bursts)
@@ -66,7 +66,7 @@ def parse_bursts(text: str) -> Bursts | RelativeBursts:
 
 def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
     try:
-        return kind.model_validate(values)
+        return kind.model_validate(values, context=ASKED)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))

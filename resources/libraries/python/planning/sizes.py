@@ -1,6 +1,7 @@
 """Deployment sizes: their names, all that the resources allow, and the next one for a component that is too small."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
@@ -77,14 +78,20 @@ def exhaustive(spec: DeploymentSpec) -> tuple[Size, ...]:
     Raises:
         PlanError: They are more than 10,000.
     """
-    found: list[Size] = []
-    for size in _combinations(spec, 0, spec.smallest()):
-        found.append(size)
-        if len(found) > MOST_SIZES:
-            raise PlanError(
-                f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; give less of them, or take "
-                "directed search"
-            )
+    found = possible(spec)
+    if found is None:
+        raise PlanError(
+            f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; give less of them, or take "
+            "directed search"
+        )
+    return found
+
+
+def possible(spec: DeploymentSpec) -> tuple[Size, ...] | None:
+    """The sizes of `exhaustive`; None where they are more than 10,000."""
+    found = list(islice(_combinations(spec, 0, spec.smallest()), MOST_SIZES + 1))
+    if len(found) > MOST_SIZES:
+        return None
     return tuple(sorted(found, key=lambda size: (spec.vcpus(size), spec.memory_mb(size))))
 
 

@@ -51,8 +51,8 @@ def sizing_table(sizing: Sizing) -> str:
     Columns are SIZING_COLUMNS, and what the generator script said beside the indicator as `figure_<name>`. A size of
     which no load could be measured has one row, with an empty load.
     """
-    names = dict.fromkeys(name for size in sizing.sizes for load in size.offered for name in load.figures)
-    return csv_text((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), _sizing_rows(sizing, tuple(names)))
+    names = sizing.figure_names
+    return csv_text((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), _sizing_rows(sizing, names))
 
 
 def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:

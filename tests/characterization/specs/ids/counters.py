@@ -18,11 +18,19 @@ from contextlib import suppress
 from pathlib import Path
 
 PORT = 8020
+REPORT_WITHIN_S = 4.0
+"""Snort writes its report when it has handled the present packets."""
 ANSWER_WITHIN_S = 5.0
+"""More than a report takes, so that its error is still answered."""
+_POLL_S = 0.02
 _TAIL_BYTES = 65536
 Counters = dict[str, float]
 """`inspected`: UDP packets that were searched. `missed`: packets that it was too
 slow for. `hits`: matches of rules. `blocked`: packets that were not forwarded."""
+
+
+class LateReportError(Exception):
+    """An engine did not write the report that it was asked for."""
 
 
 def of_suricata(eve: str) -> Counters | None:
@@ -69,18 +77,27 @@ def reader(engine: str, folder: Path) -> Callable[[], Counters | None]:
         return of_suricata(_tail(folder / "eve.json"))
 
     def snort() -> Counters | None:
+        log = folder / "ids.log"
+        before = log.stat().st_size
         os.kill(int((folder / "ids.pid").read_text(encoding="ascii")), signal.SIGUSR1)
-        time.sleep(0.2)
-        return of_snort((folder / "ids.log").read_text(encoding="utf-8", errors="replace"))
+        deadline = time.monotonic() + REPORT_WITHIN_S
+        while (found := of_snort(_from(log, before))) is None:
+            if time.monotonic() > deadline:
+                raise LateReportError(f"Snort wrote no report within {REPORT_WITHIN_S:g} s after SIGUSR1")
+            time.sleep(_POLL_S)
+        return found
 
     return snort if engine == "snort" else suricata
 
 
 def _tail(path: Path) -> str:
-    if not path.exists():
-        return ""
+    return _from(path, max(0, path.stat().st_size - _TAIL_BYTES)) if path.exists() else ""
+
+
+def _from(path: Path, begin: int) -> str:
+    """What a file has from a byte on."""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        file.seek(begin)
         return file.read().decode("utf-8", errors="replace")
 
 
@@ -90,8 +107,11 @@ def serve(read: Callable[[], Counters | None], address: str) -> None:
         while True:
             client, _ = server.accept()
             with client:
+                found: Counters | str | None
                 try:
                     found = read()
+                except LateReportError as error:
+                    found = str(error)
                 except (OSError, ValueError, KeyError):  # the IDS has just begun, or has ended
                     found = None
                 with suppress(OSError):  # the client has closed its end
@@ -103,10 +123,12 @@ def ask(address: str) -> Counters:
 
     Raises:
         OSError: It does not answer.
-        ValueError: It has none yet.
+        ValueError: It has none yet, or its engine reports none.
     """
     with socket.create_connection((address, PORT), ANSWER_WITHIN_S) as server:
         found = json.loads(b"".join(iter(lambda: server.recv(4096), b"")))
+    if isinstance(found, str):
+        raise ValueError(f"the IDS at {address}: {found}")
     if not isinstance(found, dict):
         raise ValueError(f"the IDS at {address} has no statistics yet")
     return found

@@ -150,12 +150,12 @@ def main() -> None:
             for n in range(SENDERS)
         ]
         sent = [each.result() for each in running]
-    try:
-        after = settled(addresses, before, sum(each.packets for each in sent))
-        print(json.dumps(report(load, sent, malicious, before, after)))
-    except ValueError as error:
-        sys.exit(str(error))
+    after = settled(addresses, before, sum(each.packets for each in sent))
+    print(json.dumps(report(load, sent, malicious, before, after)))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(str(error))
