@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.function.nftables import rulesets
 from resources.libraries.python.drivers.function.nftables.driver import NftablesRouters
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.function.nginx.driver import NginxProxies
-from resources.libraries.python.drivers.function.nginx.driver import missing as nginx_missing
+from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.function.openvpn.driver import OpenVpns
 from resources.libraries.python.drivers.function.openvpn.requirements import missing as openvpn_missing
 from resources.libraries.python.drivers.function.process.driver import UserPrograms
@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.function.vm.driver import VirtualMachine
 from resources.libraries.python.drivers.function.vm.inside import Inside
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.function.vm_application.inside import Applications
+from resources.libraries.python.drivers.function.vm_application.requirements import missing as application_missing
 from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
 from resources.libraries.python.drivers.function.vm_vpp.requirements import missing as vm_vpp_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
@@ -109,7 +110,7 @@ _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
     NfKind.VPP: lambda node: tuple(vpp_missing(node.vpp)),
 }
 _MISSING_FOR_VMS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
-    NfKind.QEMU: lambda _: tuple(vm_missing()),
+    NfKind.QEMU: lambda _: (*vm_missing(), *application_missing()),
     NfKind.QEMU_VPP: lambda node: tuple(vm_vpp_missing(node.vpp)),
 }
 _ON_REQUEST = frozenset(

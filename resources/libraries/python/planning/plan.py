@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from itertools import product
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -14,6 +15,7 @@ from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.media import vswitch_of
+from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import Service
@@ -76,13 +78,24 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
             has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(has)}"
-    if reason := _no_such_tap(topology, cell):
+    if reason := _no_such_tap(topology, cell) or _too_small(topology, cell):
         return reason
     for node in cell.shared_nodes:
         kind = dut.kind_of(cell.service_type, cell.kind_of(node))
         if kind is not None and not kind.is_shareable:
             can = ", ".join(kind for kind in NfKind if kind.is_shareable)
             return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
+    return None
+
+
+def _too_small(topology: Topology, cell: Cell) -> str | None:
+    """Say which NF's limits leave too little memory for what is in its virtual machine; None when none do."""
+    instances = range(1, cell.nf_chains + 1) if cell.instance_kinds else [1]
+    for instance, node in product(instances, range(1, cell.nf_nodes + 1)) if cell.limits else ():
+        kind, given = cell.kind_of(node, instance), cell.limits_of(node, instance).memory_mib
+        needed = least_guest_mb(topology.dut, kind) if kind is not None else 0
+        if given is not None and given < needed:
+            return f"an NF of kind {kind} (node {node}) is limited to {given} MiB of memory, its guest needs {needed}"
     return None
 
 

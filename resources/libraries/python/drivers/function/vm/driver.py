@@ -94,7 +94,7 @@ class VirtualMachines:
         if problems:
             raise Unsupported("; ".join(map(str, problems)))
         if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
-            sizes = (function.limits.memory_mib or self._inside.memory_mb for function in self._functions)
+            sizes = map(self._memory_mb, self._functions)
             needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
             huge_pages.require("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
@@ -111,8 +111,8 @@ class VirtualMachines:
         vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
         # Without vhost-net QEMU's main thread copies between tap and guest.
         emulator = not vhost and (self._inside.waits or not self._sockets)
-        files = (boot.kernel, self._inside.initramfs(boot, cache))
         for function in self._functions:
+            files = (boot.kernel, self._inside.initramfs(function.name, boot, cache))
             self._start(function, files, choice, vhost=vhost, emulator=emulator)
         self._wait_ready()
         self._inside.configure(self._guests, emulator=emulator)
@@ -129,6 +129,9 @@ class VirtualMachines:
             "boot_s": f"{time.monotonic() - begin:.2f}",
         }
         _log.info("booted %d guests with %s in %s s", len(self._guests), choice.accelerator, self._facts["boot_s"])
+
+    def _memory_mb(self, function: NfPlan) -> int:
+        return function.limits.memory_mib or self._inside.memory_mb(function.name)
 
     def _copied_by(self, choice: Choice, *, vhost: bool) -> str:
         """Who copies packets between guest and host."""
@@ -165,10 +168,10 @@ class VirtualMachines:
             )
             hardware = Hardware(
                 choice.accelerator,
-                function.limits.memory_mib or self._inside.memory_mb,
+                self._memory_mb(function),
                 len(vcpus),
                 nics,
-                self._inside.cpu_model,
+                self._inside.cpu_model(name),
                 self._inside.arguments(function, FOLDER),
                 HUGE_PAGES_MB[self._settings.huge_pages],
                 self._plan.cores.numa_node,

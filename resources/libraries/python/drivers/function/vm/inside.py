@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from resources.libraries.python.drivers.function.vm.arguments import CPU_MODEL
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import command_line
@@ -14,15 +15,17 @@ from resources.libraries.python.model.plan import NfPlan, Plan, Port
 class Inside(Protocol):
     """What runs inside of all guests of a driver."""
 
-    cpu_model: str
-    """Of guests in emulation."""
-    memory_mb: int
-    """Of each guest."""
     waits: bool
     """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
-        """What guests begin with: the image's own, or one with more in it, kept in the cache."""
+    def cpu_model(self, name: str) -> str:
+        """Of the guest of an NF in emulation."""
+
+    def memory_mb(self, name: str) -> int:
+        """Of the guest of an NF whose limits do not say it."""
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
+        """What the guest of an NF begins with: the image's own, or one with more in it, kept in the cache."""
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """The CPU of each vCPU of an NF."""
@@ -66,7 +69,6 @@ class Inside(Protocol):
 class Router:
     """Fulfils `Inside`: the guest's kernel routes, told all by its command line. A vCPU for each data thread."""
 
-    cpu_model = "qemu64"
     waits = True
 
     def __init__(self, plan: Plan, memory_mb: int) -> None:
@@ -76,12 +78,22 @@ class Router:
             plan: Has the NFs' cores and ports.
             memory_mb: Of each guest.
         """
-        self.memory_mb = memory_mb
         self._plan = plan
+        self._memory_mb = memory_mb
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
+    def cpu_model(self, name: str) -> str:
+        """One with few features, which are the fastest to emulate."""
+        del name
+        return CPU_MODEL
+
+    def memory_mb(self, name: str) -> int:
+        """The same for all."""
+        del name
+        return self._memory_mb
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """The image's own."""
-        del cache
+        del name, cache
         return base.initramfs
 
     def cpus(self, name: str) -> tuple[int, ...]:

@@ -29,8 +29,6 @@ class VppInside:
     itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.
     """
 
-    cpu_model = "max"
-
     def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
         """Prepare.
 
@@ -48,16 +46,27 @@ class VppInside:
         self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
         self.waits = mode != "polling"
         self._hugepages = vpp_guest_hugepages(node)
-        self.memory_mb = vpp_guest_mb(node)
+        self._memory_mb = vpp_guest_mb(node)
         self._vpps: dict[str, GuestVpp] = {}
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
+    def cpu_model(self, name: str) -> str:
+        """One with the vector instructions that VPP is made for."""
+        del name
+        return "max"
+
+    def memory_mb(self, name: str) -> int:
+        """The same for all."""
+        del name
+        return self._memory_mb
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """The guests' image and this machine's VPP.
 
         Raises:
             Unsupported: Libraries of VPP cannot be found.
             CsitError: It cannot be made.
         """
+        del name
         return initramfs(base, Path(self._settings.prefix), cache)
 
     def cpus(self, name: str) -> tuple[int, ...]:
@@ -145,7 +154,7 @@ class VppInside:
             return {}
         version = next(iter(self._vpps.values())).version
         found = {
-            "vpp": f"VPP {version} in virtual machines of {self.memory_mb} MB",
+            "vpp": f"VPP {version} in virtual machines of {self._memory_mb} MB",
             "data threads": self._waiting.data_threads,
             "waiting": str(self._waiting),
         }
