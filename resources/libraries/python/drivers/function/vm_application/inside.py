@@ -56,7 +56,8 @@ class Applications(Router):
             functions: The NFs of the guests.
             plan: Has their cores and ports.
             node: Has the settings of guests and applications.
-            counters: Of the ports of an NF, by its name."""
+            counters: Of the ports of an NF, by its name.
+        """
         super().__init__(plan, node.vm.memory_mb)
         made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
         self._applications = {name: each for name, each in made.items() if each is not None}
