@@ -55,7 +55,7 @@ name: guests
 vnfs:
   - {name: ids, kind: qemu_suricata}
   - {name: proxy, kind: qemu_nginx_proxy}
-policies: [ids > proxy]
+policies: [ids & proxy, ids > proxy]
 lengths: [2]
 workloads: {protocols: [UDP], volumes_mbps: [0.2], sessions: [4], frames: [64B]}
 duration_s: 2

@@ -31,9 +31,7 @@ frame: 512B
 load_pps: 500
 duration_s: 0.5
 repetitions: 1
-contenders:
-  - {name: firewall, type: II, kind: qemu_firewall}
-  - {name: proxy, type: IV, kind: qemu_nginx_proxy}
+contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
 """
 SUITE = """
 *** Settings ***
@@ -113,17 +111,15 @@ def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Inter
 
 
 @pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
-def test_applications_in_virtual_machines_meet_each_other(tmp_path: Path) -> None:
+def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     before = network_state()
     done = run(tmp_path, VM)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
     assert found is not None
-    names = ("firewall", "proxy")
-    companies = {(name, against) for name in names for against in ((), *((other,) for other in names))}
-    assert {(each.target, each.against) for each in found.meetings} == companies
-    assert {(row.target, row.against) for row in found.matrix} == {row for row in companies if row[1]}
+    assert sorted(each.against for each in found.meetings) == [(), ("proxy",)]
+    assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
     for each in found.meetings:
         assert each.throughput_pps > 50, found.notes
         assert each.cpu and each.cpu > 0.01, "QEMU with all its vCPUs, and the threads of its ports"

@@ -39,6 +39,7 @@ from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.roles.function import Processing
+from resources.libraries.python.search.seconds import work
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
 from tests.integration.user_space import deployed as running_on
@@ -193,8 +194,11 @@ def test_suricata_in_a_guest_counts_every_packet_though_it_empties_the_same_coun
 def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
     kinds = (NfKind.QEMU_NGINX_BALANCER, NfKind.QEMU_NGINX_PROXY)
     with running_on(TOPOLOGY, vsc(*kinds)) as deployment:
+        before = deployment.sample()
         result = deployment.measure(rate(400.0))
+        used = work(deployment.plan, before, deployment.sample(), 1.0).cpu
         assert result.received == result.sent > 300
+        assert all(0.01 < sum(used[name]) <= 1 for name in ("nf-1-1", "nf-1-2")), "also where all share a CPU"
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = result.sent + sum(each.sent for each in result.latency)
         done = dict(cast(Processing, deployment.parts.functions).processed())
