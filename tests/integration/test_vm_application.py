@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.sampler.accounts import TaskAccount
 from resources.libraries.python.drivers.sampler.guest_accounts import VcpuAccount
 from resources.libraries.python.drivers.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.kinds import NfKind
@@ -177,14 +177,17 @@ def rate(load_pps: float, seconds: float = 1.0) -> Trial:
 
 
 @pytest.mark.skipif(path_of("suricata") is None, reason="suricata is not installed")
-def test_suricata_in_a_guest_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
-    with running_on(TOPOLOGY, vsc(NfKind.QEMU_SURICATA)) as deployment:
+def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
+    """Inline beside the kernel that routes, and passive at copies of the same packets."""
+    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
+    with running_on(TOPOLOGY, vsc(NfKind.QEMU_SURICATA).model_copy(update={"taps": (tap,)})) as deployment:
         sent = 0
         for _ in range(2):
             result = deployment.measure(rate(400.0, 1.3))
             assert result.received == result.sent > 400
             sent += result.sent + sum(each.sent for each in result.latency)
-            assert dict(cast(Processing, deployment.parts.functions).processed()) == {"nf-1-1": Processed(sent, 0)}
+            done = dict(cast(Processing, deployment.parts.functions).processed())
+            assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), Processed(sent, 0))
         assert deployment.problems() == ()
         said = deployment.facts()["functions"][NfKind.QEMU_SURICATA]
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)

@@ -43,7 +43,7 @@ def _monitors(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan | TapPla
     )
 
 
-def _inside(node: DutNode, site: Site, row: Sequence[NfPlan]) -> Inside | None:
+def _inside(node: DutNode, site: Site, row: Sequence[NfPlan | TapPlan]) -> Inside | None:
     """What runs in Linux guests; None where all of them only route."""
     if all(function.kind.in_guest is None for function in row):
         return None
@@ -68,9 +68,6 @@ _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunc
     NfKind.OPENVPN: lambda _, site, row: OpenVpns(
         row, site.fabric, site.companions("openvpn-left"), site.companions("openvpn-right")
     ),
-    NfKind.QEMU: lambda node, site, row: VirtualMachines(
-        row, site.plan, site.fabric, site.lock, node.vm, inside=_inside(node, site, row)
-    ),
     NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
         row,
         site.plan,
@@ -91,8 +88,11 @@ _WATCHING: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], Ne
     NfKind.PROCESS: lambda _, site, row: UserPrograms(
         row, site.fabric, site.companions(NfKind.PROCESS, takes_turns=False)
     ),
+    NfKind.QEMU: lambda node, site, row: VirtualMachines(
+        row, site.plan, site.fabric, site.lock, node.vm, inside=_inside(node, site, row)
+    ),
 }
-"""NFs that can also be passive."""
+"""NFs some of which can also be passive. Linux guests of all kinds are one driver's."""
 
 
 def _missing_for_monitor(kind: NfKind) -> Callable[[DutNode], Sequence[Problem]]:
@@ -141,16 +141,17 @@ def functions(node: DutNode, site: Site, row: Sequence[NfPlan], taps: Sequence[T
     inline: dict[NfKind, list[NfPlan]] = {}
     watching: dict[NfKind, list[NfPlan | TapPlan]] = {}
     for function in row:
-        if function.kind in _WATCHING:
-            watching.setdefault(function.kind, []).append(function)
-        elif (driver := NfKind.QEMU if function.kind.in_guest else function.kind) in _FUNCTIONS:
+        driver = NfKind.QEMU if function.kind.in_guest else function.kind
+        if driver in _WATCHING:
+            watching.setdefault(driver, []).append(function)
+        elif driver in _FUNCTIONS:
             inline.setdefault(driver, []).append(function)
         else:
             raise Unsupported(f"machines have no driver for NFs of kind {function.kind}")
     for tap in taps:
-        if tap.kind not in _WATCHING:
-            raise Unsupported(f"an NF of kind {tap.kind} cannot be passive; {', '.join(_WATCHING)} can")
-        watching.setdefault(tap.kind, []).append(tap)
+        if not tap.kind.can_be_passive or tap.kind is NfKind.SIM:
+            raise Unsupported(f"machines have no driver for passive NFs of kind {tap.kind}")
+        watching.setdefault(NfKind.QEMU if tap.kind.in_guest else tap.kind, []).append(tap)
     parts = Several(
         [
             *(_FUNCTIONS[kind](node, site, group) for kind, group in inline.items()),

@@ -58,12 +58,12 @@ class Sample:
 
     threads: Mapping[str, ThreadTime] = field(default_factory=dict)
     """By the interface that the data thread serves."""
-    tasks: Mapping[str, Mapping[int, TaskTime]] = field(default_factory=dict)
-    """Of virtual machines and of programs beside the kernel, all threads that work for them: by owner and thread id."""
     cpus: Mapping[int, CpuTime] = field(default_factory=dict)
     """By logical CPU; in a lab those of the (first) DUT."""
     backlog_dropped: int = 0
     squeezed: int = 0
+    tasks: Mapping[str, Mapping[int, TaskTime]] = field(default_factory=dict)
+    """Of virtual machines and of programs beside the kernel, all threads that work for them: by owner and thread id."""
 
 
 @dataclass(frozen=True, slots=True)

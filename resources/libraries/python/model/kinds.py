@@ -78,7 +78,7 @@ class NfKind(StrEnum):
     @property
     def can_be_passive(self) -> bool:
         """Whether it is of use where packets do not go through it: it looks at what comes."""
-        return self in _WATCHING
+        return self in _WATCHING or self.in_guest in _MONITORS
 
     @property
     def takes_udp_only(self) -> bool:

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.function.vm_application.image import END
 from resources.libraries.python.drivers.function.vm_application.inside import Applications
 from resources.libraries.python.drivers.function.vm_application.questions import Questions
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.function import Limits
@@ -144,6 +144,27 @@ def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to
     (proxy,) = plan_of(NfKind.QEMU_NGINX_PROXY).functions
     other = application(proxy, LOCAL.dut)
     assert other is not None and "transparent" not in other.files["nginx.conf"]
+
+
+def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_looks(tmp_path: Path) -> None:
+    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
+    asked = cell_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).model_copy(update={"taps": (tap,)})
+    plan = make_plan(LOCAL, asked, HOST)
+    (passive,) = plan.taps
+    assert plan.suite_id.endswith("-lnxnat-tap1vmsuricata")
+    assert drivers_of(LOCAL, asked, {"containers": "x", "vms": "qemu"}) == {
+        "containers": "linux_nat",
+        "vms": "qemu_suricata",
+    }
+    without = asked.model_copy(update={"taps": ()})
+    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind.QEMU_SURICATA)) + Need(-2)
+    made = Applications([passive], plan, LOCAL.dut, FewCounters(0))
+    ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
+    assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
+    made.arguments(passive, tmp_path)
+    assert f"--af-packet={passive.interface}" in (tmp_path / "tap-1-1.program").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"qemu_firewall cannot be passive: .*; .*qemu_ngrep"):
+        Tap(position=1, kind=NfKind.QEMU_FIREWALL)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LINUX_GUESTS if kind.in_guest])

@@ -9,7 +9,14 @@ from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import command_line
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.plan import NfPlan, Plan, Port
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
+
+
+def cards(function: NfPlan | TapPlan) -> tuple[tuple[str, str], ...]:
+    """Network cards of an NF's guest: name and MAC of each, from left to right. A passive NF has one."""
+    if isinstance(function, TapPlan):
+        return ((function.interface, function.mac),)
+    return tuple((side.name, side.mac) for side in (function.left, function.right))
 
 
 class Inside(Protocol):
@@ -30,10 +37,10 @@ class Inside(Protocol):
     def cpus(self, name: str) -> tuple[int, ...]:
         """The CPU of each vCPU of an NF."""
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """Of the guest's kernel."""
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """Further ones of QEMU, after what they need is made in a folder."""
 
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
@@ -100,12 +107,12 @@ class Router:
         """Those of its data threads."""
         return self._plan.cores.cpus(name)
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """Has addresses, routes and neighbours."""
         threads = {port.interface: port.queues for port in self._plan.ports(function.name)}
-        return command_line(function, mtu, [threads[side.name] for side in (function.left, function.right)])
+        return command_line(function, mtu, [threads[name] for name, _ in cards(function)])
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """None."""
         del function, folder
         return ()

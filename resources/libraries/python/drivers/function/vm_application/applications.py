@@ -13,11 +13,13 @@ from resources.libraries.python.drivers.function.nftables import rulesets
 from resources.libraries.python.drivers.function.nftables.rulesets import Ruleset
 from resources.libraries.python.drivers.function.nginx import program as nginx
 from resources.libraries.python.drivers.function.nginx.configuration import configuration, ports
+from resources.libraries.python.drivers.function.vm.inside import cards
 from resources.libraries.python.drivers.function.vm_application.counting import Counts, Datagrams, PacketSockets
 from resources.libraries.python.drivers.host.installed import path_of
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.traffic import traffic_profile
 
 NFT, PERL, IP = "nft", "perl", "ip"
@@ -65,21 +67,28 @@ class Application:
     """Makes what reads the program's counters."""
 
 
-def application(function: NfPlan, node: DutNode, vcpus: int = 1) -> Application | None:
+def application(function: NfPlan | TapPlan, node: DutNode, vcpus: int = 1) -> Application | None:
     """What the guest of an NF runs; None for one that only routes.
 
     Args:
         function: The NF.
         node: Has the settings of applications.
         vcpus: That its guest has.
+
+    Raises:
+        Unsupported: A passive NF is of a kind that packets have to go through.
     """
     kind = function.kind.in_guest
     if kind is None:
         return None
+    if kind.is_monitor:
+        return _monitor(function, kind, node)
+    if isinstance(function, TapPlan):
+        raise Unsupported(f"{function.name}: an NF of kind {function.kind} cannot be passive")
     if kind in _RULES:
         ruleset, text = _RULES[kind](node), _RULES[kind](node).text([function])
         return Application(ruleset.about, needed(kind), nft.version, rules=text, counter=ruleset.counter)
-    return _monitor(function, kind, node) if kind.is_monitor else _nginx(function, kind, vcpus)
+    return _nginx(function, kind, vcpus)
 
 
 def needed(kind: NfKind) -> tuple[str, ...]:
@@ -93,8 +102,8 @@ def needed(kind: NfKind) -> tuple[str, ...]:
     return (programs(1, 1)[kind].name, PERL) if kind.is_monitor else (nginx.NAME, IP)
 
 
-def _monitor(function: NfPlan, kind: NfKind, node: DutNode) -> Application:
-    program, watched = programs(node.ngrep.patterns, node.suricata.rules)[kind], function.left.name
+def _monitor(function: NfPlan | TapPlan, kind: NfKind, node: DutNode) -> Application:
+    program, watched = programs(node.ngrep.patterns, node.suricata.rules)[kind], cards(function)[0][0]
     # A line of titles, and one for the program's socket.
     up = '[ "$(wc -l </proc/net/packet)" -gt 1 ]'
     return Application(

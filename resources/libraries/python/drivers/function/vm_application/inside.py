@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 from resources.libraries.python.planning.memory import guest_mb
 
 _FEW = 1000
@@ -45,7 +45,7 @@ class Applications(Router):
 
     def __init__(
         self,
-        functions: Sequence[NfPlan],
+        functions: Sequence[NfPlan | TapPlan],
         plan: Plan,
         node: DutNode,
         counters: Callable[[str], Mapping[str, InterfaceCounters]],
@@ -93,7 +93,7 @@ class Applications(Router):
         programs = {program: Path(path) for program, path in found.items() if path is not None}
         return initramfs(base, programs, each.more, cache)
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """The port for questions, and files with rules and with the program's command line."""
         name = function.name
         socket = folder / f"{name}.questions"

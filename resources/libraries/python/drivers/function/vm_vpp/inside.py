@@ -13,10 +13,10 @@ from resources.libraries.python.drivers.function.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.installation import plugin_folder
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import NfPlan, Plan, Port
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
 
 _log = logging.getLogger(__name__)
@@ -73,13 +73,19 @@ class VppInside:
         """First that of VPP's main thread, then those of its workers."""
         return vcpu_cpus(self._plan, name)
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """The same for all: what VPP is to do, it is told later."""
         del function, mtu
         return " ".join([*QUIET, f"hugepages={self._hugepages}"])
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
-        """The port to VPP's command line, and the file with its configuration."""
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
+        """The port to VPP's command line, and the file with its configuration.
+
+        Raises:
+            Unsupported: The NF is passive.
+        """
+        if isinstance(function, TapPlan):
+            raise Unsupported(f"{function.name}: VPP in a virtual machine cannot be passive")
         name = function.name
         startup, socket = folder / f"{name}.startup.conf", folder / f"{name}.cli"
         startup.write_text(self.startup(name).text(), encoding="utf-8")
