@@ -13,6 +13,7 @@ import pytest
 
 from resources.libraries.python.drivers.function.monitor.programs import programs
 from resources.libraries.python.drivers.function.nftables.rulesets import firewall
+from resources.libraries.python.drivers.function.vm.inside import Router
 from resources.libraries.python.drivers.function.vm_application import requirements
 from resources.libraries.python.drivers.function.vm_application.applications import application, needed
 from resources.libraries.python.drivers.function.vm_application.image import END, render_init
@@ -75,6 +76,15 @@ def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
     (container,) = plan_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).functions
     assert here[0].translates_to == container.translates_to is not None
     assert there[0].translates_to is None
+
+
+def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
+    plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU)
+    nat, behind = plan.functions
+    words = Router(plan, 128).command_line(behind, 1500)
+    assert nat.translates_to is not None
+    assert f",{behind.left.route.prefix}+{nat.translates_to},{behind.left.route.address}," in words
+    assert f",{behind.right.route.prefix},{behind.right.route.address}," in words
 
 
 def test_they_may_be_among_containers_of_a_chain() -> None:

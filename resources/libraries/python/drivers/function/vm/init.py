@@ -54,7 +54,7 @@ def probe_command_line() -> str:
 
 def _port(interface: NfInterface, mtu: int, vcpus: Sequence[int]) -> str:
     hop = interface.route
-    where = (interface.address, hop.prefix, hop.address, hop.mac)
+    where = (interface.address, "+".join((hop.prefix, *hop.also)), hop.address, hop.mac)
     return _word(interface.name, interface.mac, *where, str(mtu), _queues(vcpus))
 
 
