@@ -12,12 +12,14 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.deadlines import hold_back, is_held_back
 from resources.libraries.python.model.behaviour import HOST, VSWITCH, ChainRun, ChainStudy
 from resources.libraries.python.planning.chain_cost import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
+NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
 RING = 256
@@ -42,6 +44,16 @@ vnfs: [{name: machine, kind: qemu}]
 workloads: {protocols: [UDP], volumes_mbps: [1], sessions: [4], frames: [64B]}
 duration_s: 1
 faults: [{chain: [machine], vnf: machine, limits: {cpu: 0.3}}]
+"""
+GUESTS = """
+name: guests
+vnfs:
+  - {name: wall, kind: qemu_firewall}
+  - {name: proxy, kind: qemu_nginx_proxy}
+policies: [wall & proxy, wall > proxy]
+lengths: [2]
+workloads: {protocols: [UDP], volumes_mbps: [0.2], sessions: [4], frames: [64B]}
+duration_s: 1
 """
 SUITE = """
 *** Settings ***
@@ -148,6 +160,22 @@ def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_pat
     assert 15 < whole < 40, "its vCPUs run in real time elsewhere, which no quota holds back"
     assert values(run, "machine", "throttled_percent")[0]
     assert [graph.owner for graph in run.graphs] == ["machine"]
+
+
+@pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
+def test_a_chain_of_nftables_and_nginx_in_virtual_machines_is_measured_and_its_parts_alone(tmp_path: Path) -> None:
+    study = study_in(studied(tmp_path, GUESTS, "Chains Should Be Compared"))
+    assert {run.chain.order for run in study.runs} == {("wall",), ("proxy",), ("wall", "proxy")}
+    for run in study.runs:
+        assert run.failed is None
+        assert run.share and run.share > 0.8
+        assert run.latency_s and 1e-6 < run.latency_s < 10
+        for owner in run.chain.order:
+            (received,), (memory,) = values(run, owner, "rx_pps"), values(run, owner, "memory_bytes")
+            assert received == pytest.approx(2 * 0.2e6 / 8 / 64, rel=0.2), "both directions cross it"
+            (guest,), (whole,) = values(run, owner, "guest_cpu_percent"), values(run, owner, "cpu_percent")
+            assert guest and whole and guest > 0.2
+            assert memory and memory > 100 << 20, "of the guest"
 
 
 def test_a_passive_nf_gets_copies_of_both_directions_and_its_process_is_seen(study: ChainStudy) -> None:

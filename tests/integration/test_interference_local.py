@@ -7,10 +7,12 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.interference import Interference, Meeting
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
+NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
 SPEC = """
@@ -26,9 +28,10 @@ contenders:
 VM = """
 name: machines
 frame: 512B
-duration_s: 0.3
+load_pps: 500
+duration_s: 0.5
 repetitions: 1
-contenders: [{name: machine, type: II, kind: qemu}]
+contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
 """
 SUITE = """
 *** Settings ***
@@ -107,16 +110,20 @@ def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Inter
     assert len(said) == (0 if counted else 1)
 
 
-@pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
-def test_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
+@pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
+def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     before = network_state()
     done = run(tmp_path, VM)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
     assert found is not None
-    assert [(each.target, each.against) for each in found.meetings].count(("machine", ("machine",))) == 1
-    assert len(found.meetings) == 2 and all(each.throughput_pps > 100 for each in found.meetings), found.notes
+    assert sorted(each.against for each in found.meetings) == [(), ("proxy",)]
+    assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
+    for each in found.meetings:
+        assert each.throughput_pps > 50, found.notes
+        assert each.cpu and each.cpu > 0.01, "QEMU with all its vCPUs, and the threads of its ports"
+        assert each.memory_bytes and each.memory_bytes > 100 << 20, "of the guest"
 
 
 def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path) -> None:

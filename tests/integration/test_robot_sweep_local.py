@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
 pytestmark = pytest.mark.root
@@ -60,3 +63,18 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert (len(on), len(off)) == (6, 4)
     assert all(sample.input_pps == 0 and sample.delay_s is not None for sample in off), "probes go on"
     assert min(sample.cpu["nf-1-1"][0] for sample in on) > max(sample.cpu["nf-1-1"][0] for sample in off)
+
+
+@pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
+@pytest.mark.skipif(path_of("nft") is None, reason="nftables is not installed")
+def test_a_sweep_of_a_virtual_machine_has_the_cpu_time_of_its_threads_where_all_share_cpus_too(tmp_path: Path) -> None:
+    options = ("-v", "FIREWALL:qemu_firewall", "-v", "SWEEP_RATES:200-1000/800", "-v", "SWEEP_DURATION:1")
+    done = run_robot(tmp_path, *LOCAL, *options, "--test", "Firewall With 2 Cores", sources=[SUITES / "sweep.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = records(tmp_path).values()
+    assert record.sweep is not None
+    (vnf,) = record.sweep.vnfs
+    assert (vnf.kind, vnf.vcpus) == (NfKind.QEMU_FIREWALL, len(record.plan.cores.cpus("nf-1-1")))
+    low, high = record.sweep.points
+    assert len(low.cpu["nf-1-1"]) == vnf.vcpus
+    assert 0.005 < sum(low.cpu["nf-1-1"]) < sum(high.cpu["nf-1-1"]) <= vnf.vcpus

@@ -1,6 +1,7 @@
 """Applications in real guests: packets are filtered and counted inside, and all CPU time is charged to the NFs."""
 
 import os
+import re
 import socket
 import struct
 import time
@@ -8,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.function.vm.vhost import VHOST
@@ -24,16 +27,22 @@ from resources.libraries.python.drivers.sampler.accounts import TaskAccount
 from resources.libraries.python.drivers.sampler.guest_accounts import VcpuAccount
 from resources.libraries.python.drivers.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.settings import Vm
+from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.roles.function import Processing
+from resources.libraries.python.search.seconds import work
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
+from tests.integration.user_space import deployed as running_on
 
 LACKING = [str(each) for each in missing()]
 LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
@@ -43,9 +52,12 @@ REFUSED_SENDER = "198.18.0.1"
 """In the rules of every firewall."""
 
 
+def vsc(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Cell:
+    return Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, nf_sizes=(size,))
+
+
 def plan_of(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Plan:
-    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, nf_sizes=(size,))
-    return make_plan(TOPOLOGY, cell, discover())
+    return make_plan(TOPOLOGY, vsc(*kinds, size=size), discover())
 
 
 @contextmanager
@@ -157,6 +169,47 @@ def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: Mac
             arrive(fabric, flow)
             assert inside.looked_up("nf-1-1") == number * FRAMES
         assert guests.problems() == ()
+
+
+def rate(load_pps: float, seconds: float = 1.0) -> Trial:
+    """Guests in emulation whose vCPUs share a CPU with all others forward some 2 kpps."""
+    return Trial(load_pps=load_pps, duration_s=seconds, frame=frame_of("128B"), probe_pps=20.0, purpose="sweep")
+
+
+@pytest.mark.skipif(path_of("suricata") is None, reason="suricata is not installed")
+def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
+    """Inline beside the kernel that routes, and passive at copies of the same packets."""
+    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
+    with running_on(TOPOLOGY, vsc(NfKind.QEMU_SURICATA).model_copy(update={"taps": (tap,)})) as deployment:
+        sent = 0
+        for _ in range(2):
+            result = deployment.measure(rate(400.0, 1.3))
+            assert result.received == result.sent > 400
+            sent += result.sent + sum(each.sent for each in result.latency)
+            done = dict(cast(Processing, deployment.parts.functions).processed())
+            assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), Processed(sent, 0))
+        assert deployment.problems() == ()
+        said = deployment.facts()["functions"][NfKind.QEMU_SURICATA]
+        assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)
+
+
+@pytest.mark.skipif(any(nginx_missing()) or path_of("ip") is None, reason="nginx or iproute2 is not installed")
+def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
+    kinds = (NfKind.QEMU_NGINX_BALANCER, NfKind.QEMU_NGINX_PROXY)
+    with running_on(TOPOLOGY, vsc(*kinds)) as deployment:
+        before = deployment.sample()
+        result = deployment.measure(rate(400.0))
+        used = work(deployment.plan, before, deployment.sample(), 1.0).cpu
+        assert result.received == result.sent > 300
+        assert all(0.01 < sum(used[name]) <= 1 for name in ("nf-1-1", "nf-1-2")), "also where all share a CPU"
+        assert all(each.received == each.sent and each.p50_ns for each in result.latency)
+        sent = result.sent + sum(each.sent for each in result.latency)
+        done = dict(cast(Processing, deployment.parts.functions).processed())
+        assert done == {"nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent, 0)}
+        assert deployment.problems() == ()
+        facts = deployment.facts()["functions"]
+        assert facts[kinds[0]].endswith("sources kept, in the guest")
+        assert facts[kinds[1]].endswith("sources its own, in the guest")
 
 
 @pytest.mark.skipif(not VHOST.exists(), reason=f"this kernel has no {VHOST}")

@@ -192,7 +192,7 @@ def test_what_makes_no_sense_is_refused(asked: dict[str, object], said: str) -> 
 def test_a_testbed_that_cannot_says_why() -> None:
     with pytest.raises(PlanError, match="testbed lab: VPP makes no copies for passive NFs here"):
         make_plan(lab(vswitch="vpp"), chain(1), {})
-    with pytest.raises(PlanError, match="has no passive NFs of kind tcpdump; it has linux_router"):
+    with pytest.raises(PlanError, match="has no passive NFs of kind tcpdump; it has none"):
         make_plan(lab(vswitch="linux_bridge", containers="linux_router"), chain(1), {})
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
+from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, TaskTime, ThreadTime
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Interval, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
@@ -28,8 +29,8 @@ PROJECT = Path(__file__).parents[3]
 SECOND_NS = 1_000_000_000
 
 
-def plan(cpus: int, nodes: int = 1) -> Plan:
-    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=nodes)
+def plan(cpus: int, nodes: int = 1, size: NfSize = NfSize.ONE) -> Plan:
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=nodes, nf_sizes=(size,))
     rows = [(cpu, cpu, 0, 0) for cpu in range(cpus)]
     return make_plan(load_topology(PROJECT / "topologies" / "local.yaml"), cell, layout(rows))
 
@@ -81,6 +82,34 @@ def test_a_vnf_that_waits_for_its_cpu_has_work_all_the_time() -> None:
     cost = work(made, before, after, 1.0)
     assert cost.cpu["nf-1-1"] == pytest.approx([0.2])
     assert cost.busy["nf-1-1"] == pytest.approx([0.95])
+
+
+def test_the_time_of_a_guest_is_that_of_its_own_threads_also_where_others_share_their_cpus() -> None:
+    def tasks(ms: int) -> dict[str, dict[int, TaskTime]]:
+        """A vCPU on each of two data CPUs, a vhost thread on the second, QEMU's main thread on both and elsewhere."""
+        rows = {1: (400, 300, {one}), 2: (200, 0, {other}), 3: (100, 0, {other}), 4: (60, 0, {one, other}),
+                5: (900, 0, {99})}  # fmt: skip
+        return {
+            "nf-1-1": {
+                thread: TaskTime(ThreadTime(ran * ms * 1000, waited * ms * 1000), frozenset(cpus))
+                for thread, (ran, waited, cpus) in rows.items()
+            }
+        }
+
+    made = plan(8, size=NfSize.of(2))
+    one, other = made.cores.cpus("nf-1-1")
+    spent = Sample(cpus={cpu: CpuTime(10**9, 0, 0, 0) for cpu in (one, other)}, tasks=tasks(1000))
+    idle = Sample(cpus=dict.fromkeys((one, other), CpuTime(0, 0, 0, 0)), tasks=tasks(0))
+    cost = work(made, idle, spent, 1.0)
+    assert cost.cpu["nf-1-1"] == pytest.approx([0.43, 0.33]), "not all of its planned CPUs, which others used too"
+    assert cost.busy["nf-1-1"] == pytest.approx([0.7, 0.33]), "the first vCPU waited for its CPU"
+    crowded = plan(2, size=NfSize.of(2))
+    (one, other) = crowded.cores.cpus("nf-1-1")
+    assert one == other, "both data threads have the same CPU"
+    assert work(crowded, Sample(tasks=tasks(0)), Sample(tasks=tasks(1000)), 1.0).cpu["nf-1-1"] == pytest.approx(
+        [0.38] * 2
+    )
+    assert work(made, Sample(), Sample(tasks=tasks(1000)), 1.0).cpu == {}, "since when is not known"
 
 
 def test_without_times_of_threads_a_vnf_with_a_cpu_of_its_own_has_that_cpus_time() -> None:

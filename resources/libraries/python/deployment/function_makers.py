@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.function.nftables import rulesets
 from resources.libraries.python.drivers.function.nftables.driver import NftablesRouters
 from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.function.nginx.driver import NginxProxies
-from resources.libraries.python.drivers.function.nginx.driver import missing as nginx_missing
+from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.function.openvpn.driver import OpenVpns
 from resources.libraries.python.drivers.function.openvpn.requirements import missing as openvpn_missing
 from resources.libraries.python.drivers.function.process.driver import UserPrograms
@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.function.vm.driver import VirtualMachine
 from resources.libraries.python.drivers.function.vm.inside import Inside
 from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.function.vm_application.inside import Applications
+from resources.libraries.python.drivers.function.vm_application.requirements import missing as application_missing
 from resources.libraries.python.drivers.function.vm_vpp.inside import VppInside
 from resources.libraries.python.drivers.function.vm_vpp.requirements import missing as vm_vpp_missing
 from resources.libraries.python.drivers.function.vpp.driver import VppRouters
@@ -42,7 +43,7 @@ def _monitors(kind: NfKind) -> Callable[[DutNode, Site, Sequence[NfPlan | TapPla
     )
 
 
-def _inside(node: DutNode, site: Site, row: Sequence[NfPlan]) -> Inside | None:
+def _inside(node: DutNode, site: Site, row: Sequence[NfPlan | TapPlan]) -> Inside | None:
     """What runs in Linux guests; None where all of them only route."""
     if all(function.kind.in_guest is None for function in row):
         return None
@@ -67,9 +68,6 @@ _FUNCTIONS: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan]], NetworkFunc
     NfKind.OPENVPN: lambda _, site, row: OpenVpns(
         row, site.fabric, site.companions("openvpn-left"), site.companions("openvpn-right")
     ),
-    NfKind.QEMU: lambda node, site, row: VirtualMachines(
-        row, site.plan, site.fabric, site.lock, node.vm, inside=_inside(node, site, row)
-    ),
     NfKind.QEMU_VPP: lambda node, site, row: VirtualMachines(
         row,
         site.plan,
@@ -90,8 +88,11 @@ _WATCHING: dict[NfKind, Callable[[DutNode, Site, Sequence[NfPlan | TapPlan]], Ne
     NfKind.PROCESS: lambda _, site, row: UserPrograms(
         row, site.fabric, site.companions(NfKind.PROCESS, takes_turns=False)
     ),
+    NfKind.QEMU: lambda node, site, row: VirtualMachines(
+        row, site.plan, site.fabric, site.lock, node.vm, inside=_inside(node, site, row)
+    ),
 }
-"""NFs that can also be passive."""
+"""NFs some of which can also be passive. Linux guests of all kinds are one driver's."""
 
 
 def _missing_for_monitor(kind: NfKind) -> Callable[[DutNode], Sequence[Problem]]:
@@ -109,7 +110,7 @@ _MISSING_FOR_FUNCTIONS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
     NfKind.VPP: lambda node: tuple(vpp_missing(node.vpp)),
 }
 _MISSING_FOR_VMS: dict[NfKind, Callable[[DutNode], Sequence[Problem]]] = {
-    NfKind.QEMU: lambda _: tuple(vm_missing()),
+    NfKind.QEMU: lambda _: (*vm_missing(), *application_missing()),
     NfKind.QEMU_VPP: lambda node: tuple(vm_vpp_missing(node.vpp)),
 }
 _ON_REQUEST = frozenset(
@@ -140,16 +141,17 @@ def functions(node: DutNode, site: Site, row: Sequence[NfPlan], taps: Sequence[T
     inline: dict[NfKind, list[NfPlan]] = {}
     watching: dict[NfKind, list[NfPlan | TapPlan]] = {}
     for function in row:
-        if function.kind in _WATCHING:
-            watching.setdefault(function.kind, []).append(function)
-        elif (driver := NfKind.QEMU if function.kind.in_guest else function.kind) in _FUNCTIONS:
+        driver = NfKind.QEMU if function.kind.in_guest else function.kind
+        if driver in _WATCHING:
+            watching.setdefault(driver, []).append(function)
+        elif driver in _FUNCTIONS:
             inline.setdefault(driver, []).append(function)
         else:
             raise Unsupported(f"machines have no driver for NFs of kind {function.kind}")
     for tap in taps:
-        if tap.kind not in _WATCHING:
-            raise Unsupported(f"an NF of kind {tap.kind} cannot be passive; {', '.join(_WATCHING)} can")
-        watching.setdefault(tap.kind, []).append(tap)
+        if not tap.kind.can_be_passive or tap.kind is NfKind.SIM:
+            raise Unsupported(f"machines have no driver for passive NFs of kind {tap.kind}")
+        watching.setdefault(NfKind.QEMU if tap.kind.in_guest else tap.kind, []).append(tap)
     parts = Several(
         [
             *(_FUNCTIONS[kind](node, site, group) for kind, group in inline.items()),

@@ -26,7 +26,7 @@ from resources.libraries.python.drivers.instances.requirements import missing as
 from resources.libraries.python.drivers.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.sampler.host import HostSampler
-from resources.libraries.python.drivers.sampler.tasks import tasks_on
+from resources.libraries.python.drivers.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.tracer.driver import KernelTracer
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread
@@ -150,7 +150,9 @@ class Machine:
             else None,
             generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
             sampler=HostSampler(
-                {thread.cpu for thread in self._threads(plan)}, lambda: self._data_threads(plan, fabric)
+                {thread.cpu for thread in self._threads(plan)},
+                lambda: self._data_threads(plan, fabric),
+                _Working(plan, fabric).threads,
             ),
             generator_counters=lambda: fabric.counters({GENERATOR} & owners),
             features=LinuxFeatureSampler(plan, fabric, aside)
@@ -232,6 +234,28 @@ class Machine:
             elsewhere.update(filter(is_vswitch, fabric.owners))
         behind = {port.receiver for name in elsewhere for port in plan.ports(name)}
         return {interface: row for interface, row in fabric.threads().items() if interface not in behind}
+
+
+def _beside_the_kernel(plan: Plan) -> list[str]:
+    """NFs whose work the data threads of their ports do not do alone."""
+    return [function.name for function in plan.nfs if not function.kind.is_namespace]
+
+
+class _Working:
+    """Threads of NFs beside the kernel. Their processes are found once: that takes a pass over /proc."""
+
+    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+        self._plan = plan
+        self._fabric = fabric
+        self._found: dict[str, Tasks] = {}
+
+    def threads(self) -> dict[str, tuple[int, ...]]:
+        """Ids of their threads now, by owner."""
+        wanted = [name for name in _beside_the_kernel(self._plan) if name in self._fabric.owners]
+        if wanted and not (self._found and all(each.threads() for each in self._found.values())):
+            found = tasks_on(self._plan, self._fabric)
+            self._found = {name: found[name] for name in wanted if found[name].processes}
+        return {name: tasks.threads() for name, tasks in self._found.items()}
 
 
 def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:

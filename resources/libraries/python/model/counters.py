@@ -33,6 +33,15 @@ class ThreadTime:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskTime:
+    """Time of one thread that works for a network function, and where it may run."""
+
+    time: ThreadTime
+    cpus: frozenset[int]
+    """Logical CPUs of its affinity."""
+
+
+@dataclass(frozen=True, slots=True)
 class CpuTime:
     """Nanoseconds of one logical CPU since boot."""
 
@@ -53,6 +62,8 @@ class Sample:
     """By logical CPU; in a lab those of the (first) DUT."""
     backlog_dropped: int = 0
     squeezed: int = 0
+    tasks: Mapping[str, Mapping[int, TaskTime]] = field(default_factory=dict)
+    """Of virtual machines and of programs beside the kernel, all threads that work for them: by owner and thread id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ class NfKind(StrEnum):
     QEMU_NETSNIFF = "qemu_netsniff"
     QEMU_PKTSTAT = "qemu_pktstat"
     QEMU_NGREP = "qemu_ngrep"
+    QEMU_SURICATA = "qemu_suricata"
+    QEMU_NGINX_BALANCER = "qemu_nginx_balancer"
+    QEMU_NGINX_PROXY = "qemu_nginx_proxy"
     """Virtual machines whose Linux kernel routes and that run what `in_guest` says."""
     SIM = "sim"
 
@@ -75,12 +78,12 @@ class NfKind(StrEnum):
     @property
     def can_be_passive(self) -> bool:
         """Whether it is of use where packets do not go through it: it looks at what comes."""
-        return self in _WATCHING
+        return self in _WATCHING or self.in_guest in _MONITORS
 
     @property
     def takes_udp_only(self) -> bool:
         """Whether what it is there for is done to UDP datagrams, and to nothing else."""
-        return self in {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY}
+        return (self.in_guest or self) in {NfKind.NGINX_BALANCER, NfKind.NGINX_PROXY}
 
     @property
     def is_shareable(self) -> bool:
@@ -101,6 +104,9 @@ _IN_GUESTS = {
     NfKind.QEMU_NETSNIFF: NfKind.NETSNIFF,
     NfKind.QEMU_PKTSTAT: NfKind.PKTSTAT,
     NfKind.QEMU_NGREP: NfKind.NGREP,
+    NfKind.QEMU_SURICATA: NfKind.SURICATA,
+    NfKind.QEMU_NGINX_BALANCER: NfKind.NGINX_BALANCER,
+    NfKind.QEMU_NGINX_PROXY: NfKind.NGINX_PROXY,
 }
 LINUX_GUESTS = (NfKind.QEMU, *_IN_GUESTS)
 """What a testbed with Linux guests can run in them; the first only routes."""

@@ -45,6 +45,16 @@ VPP_OVERHEAD_MB = 128
 """What a VPP takes beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
 VPP_VM_HUGEPAGES_MB = 4096
 """A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
+LEAST_SYSTEM_MB = 128
+"""Of a Linux guest without an application; the default of `vm.memory_mb`."""
+SURICATA_LEAST_MB = 64
+"""What Suricata adds to the least memory of a guest. Measured: with 1000 rules one of 128 + 64 MB starts and counts,
+one of 128 + 32 MB does not answer."""
+SURICATA_GUEST_MB = 192
+"""What it adds by default: its memory for flows and streams (32 MB), rings for frames of 9000 bytes, and
+some to spare."""
+SURICATA_RULE_KB = 8
+"""For each rule. Measured: 37 MB of its own with 1000 rules, 71 with 10,000, 297 with 50,000 (Suricata 7.0.10)."""
 _RINGS_2MB = 8
 """Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
 USERSPACE_SWITCH_MB = 1280
@@ -150,8 +160,7 @@ def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, l
         case _ if kind is not None and kind.is_vm:
             vm = topology.dut.vm
             emulated = 0 if vm.accelerator == "kvm" else VM_TRANSLATION_MB
-            own_mb = limits.memory_mib or vm.memory_mb
-            inside = vpp_guest_mb(topology.dut) if kind is NfKind.QEMU_VPP else own_mb
+            inside = limits.memory_mib or guest_mb(topology.dut, kind)
             needs = Need(NAMESPACE_MB + inside + VM_OVERHEAD_MB + emulated)
             if page_mb := HUGE_PAGES_MB[vm.huge_pages]:
                 needs = _huge(-(-inside // page_mb) * page_mb, NAMESPACE_MB + VM_OVERHEAD_MB + emulated)
@@ -205,6 +214,23 @@ def vpp_guest_hugepages(dut: DutNode) -> int:
     in_heap = -(-vpp.main_heap_mb // 2)
     in_buffers = -(-vpp.buffers_per_numa * VPP_BUFFER_BYTES // 2**21)
     return in_heap + in_buffers + _RINGS_2MB
+
+
+def guest_mb(dut: DutNode, kind: NfKind) -> int:
+    """Memory of a guest of a kind, where its limits do not say it."""
+    if kind is NfKind.QEMU_VPP:
+        return vpp_guest_mb(dut)
+    return dut.vm.memory_mb + _of_suricata(dut, SURICATA_GUEST_MB if kind is NfKind.QEMU_SURICATA else 0)
+
+
+def least_guest_mb(dut: DutNode, kind: NfKind) -> int:
+    """Memory that limits must leave to a guest of a kind: with less, what is in it does not start; 0 if not known."""
+    return LEAST_SYSTEM_MB + _of_suricata(dut, SURICATA_LEAST_MB) if kind is NfKind.QEMU_SURICATA else 0
+
+
+def _of_suricata(dut: DutNode, own_mb: int) -> int:
+    """With its rules; none where it has no memory of its own."""
+    return own_mb + -(-dut.suricata.rules * SURICATA_RULE_KB // 1024) if own_mb else 0
 
 
 def vpp_guest_mb(dut: DutNode) -> int:

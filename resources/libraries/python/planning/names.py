@@ -98,8 +98,8 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     It says 4 chains, 16 vSwitch interfaces towards NFs, 8 containers with 2 data threads each. Pipelines count only
     the interfaces at their edges. A service of different NFs names its sizes instead of the thread count. Kinds of NFs
     of different instances are joined by `_`, those of one instance by `+`. At the end are nodes that instances share,
-    `-shared1+3` (the number of NFs counts each of those once), passive NFs by position, `-tap1tcpdump+3ngrep` (they do
-    not count), and that NFs have limits of their own.
+    `-shared1+3` (the number of NFs counts each of those once), passive NFs by position, `-tap1tcpdump+3vmngrep` (they
+    do not count; `vm` is a virtual machine), and that NFs have limits of their own.
     """
     pipeline = cell.service_type.is_pipeline
     interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
@@ -151,7 +151,8 @@ def _shared(cell: Cell) -> str:
 
 def _taps(cell: Cell) -> str:
     """Passive NFs by position, at the end of a suite id, and a word where NFs have limits of their own."""
-    taps = "+".join(f"{tap.position}{_APPLICATION_WORDS[tap.kind]}" for tap in cell.taps)
+    words = ((tap.kind, _APPLICATION_WORDS[tap.kind.in_guest or tap.kind], tap.position) for tap in cell.taps)
+    taps = "+".join(f"{position}{'vm' * kind.is_vm}{word}" for kind, word, position in words)
     limited = cell.limits + tuple(tap.limits for tap in cell.taps)
     return f"{taps and '-tap'}{taps}{'-limited' if any(each != Limits() for each in limited) else ''}"
 

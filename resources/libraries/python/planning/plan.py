@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from itertools import product
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -14,6 +15,7 @@ from resources.libraries.python.planning.balance import unequal
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.media import vswitch_of
+from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import Service
@@ -51,7 +53,8 @@ def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> di
         drivers: Of the world.
     """
     own = {"containers": ", ".join(_containers(topology, cell))} if "containers" in drivers else {}
-    guests = dict.fromkeys(kind for kind in cell.asked_kinds() if kind in topology.dut.guests)
+    asked = (*cell.asked_kinds(), *(tap.kind for tap in cell.taps))
+    guests = dict.fromkeys(kind for kind in asked if kind in topology.dut.guests)
     if "vms" in drivers and guests:
         own["vms"] = ", ".join(guests)
     return {**drivers, **own}
@@ -61,7 +64,10 @@ def _containers(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
     """Kinds of a cell's containers, each once; the testbed's default where a cell has none, or none that is there."""
     inline = () if cell.service_type is ServiceType.VSC else cell.asked_kinds()
     asked = (topology.dut.kind_of(ServiceType.CSC, kind) for kind in (*inline, *(tap.kind for tap in cell.taps)))
-    return tuple(dict.fromkeys(kind for kind in asked if kind is not None)) or topology.dut.containers[:1]
+    return (
+        tuple(dict.fromkeys(kind for kind in asked if kind is not None and not kind.is_vm))
+        or topology.dut.containers[:1]
+    )
 
 
 def no_such_kind(topology: Topology, cell: Cell) -> str | None:
@@ -76,13 +82,26 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
             has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
             lacks = f"testbed {name} has no NFs of kind {kind} for a {cell.service_type}"
             return f"{lacks}; it has {', '.join(has)}"
-    if reason := _no_such_tap(topology, cell):
+    if reason := _no_such_tap(topology, cell) or _too_small(topology, cell):
         return reason
     for node in cell.shared_nodes:
         kind = dut.kind_of(cell.service_type, cell.kind_of(node))
         if kind is not None and not kind.is_shareable:
             can = ", ".join(kind for kind in NfKind if kind.is_shareable)
             return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
+    return None
+
+
+def _too_small(topology: Topology, cell: Cell) -> str | None:
+    """Say which NF's limits leave too little memory for what is in its virtual machine; None when none do."""
+    instances = range(1, cell.nf_chains + 1) if cell.instance_kinds else [1]
+    places = product(instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
+    inline = ((cell.kind_of(node, row), cell.limits_of(node, row), f"node {node}") for row, node in places)
+    passive = ((tap.kind, tap.limits, f"passive, at position {tap.position}") for tap in cell.taps)
+    for kind, limits, where in (*inline, *passive):
+        needed, given = least_guest_mb(topology.dut, kind) if kind is not None else 0, limits.memory_mib
+        if given is not None and given < needed:
+            return f"an NF of kind {kind} ({where}) is limited to {given} MiB of memory, its guest needs {needed}"
     return None
 
 
@@ -97,8 +116,9 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
     if cell.taps and dut.vswitch == "vpp":
         return f"testbed {name}: VPP makes no copies for passive NFs here; use the vSwitch linux_bridge or ovs"
     for tap in cell.taps:
-        if tap.kind not in dut.containers:
-            return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(dut.containers)}"
+        if tap.kind not in (has := (*dut.containers, *dut.guests)):
+            has = tuple(kind for kind in has if kind.can_be_passive)
+            return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(has) or 'none'}"
         at_cable = tap.position in {1, cell.nf_nodes + 1}
         if at_cable and cell.nf_chains > 1 and edges_of(topology).shared:
             return (

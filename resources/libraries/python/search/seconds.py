@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.counters import InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.evidence import Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.sweep import CpuUse, SweepSample, Vnf
@@ -16,6 +16,8 @@ _PROBE_SHARE = 0.01
 _LEAST_PROBES_PPS = 20.0
 _MOST_PROBES_PPS = 1000.0
 _AS_MUCH = 0.998
+_NEW = ThreadTime(0, 0)
+"""A thread that was started since the last reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,9 @@ class Work:
 def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Work:
     """Share of the time of sending in which each data thread of each VNF ran, and in which it had work.
 
-    Where the world does not tell the time of threads, as of programs in user space, it is that of their CPU, if no
-    other data thread has its place there. A VNF of which nobody knows is left out.
+    Of a virtual machine or a program beside the kernel it is the time of all threads that work for it: of a guest its
+    vCPUs, QEMU's other threads on their CPUs, and vhost threads. Where the world has no times of threads, it is that
+    of their CPU, if no other data thread has its place there. A VNF of which nothing is known is left out.
 
     A data thread may be several threads of the kernel, one for each port, that wait for each other as well as for
     others. It had work at least as long as all of them ran together, and as long as any of them ran or waited.
@@ -94,9 +97,38 @@ def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Work:
             )
             had_work = (max((load.running + load.waiting for load in row), default=0.0) for row in rows)
             busy[vnf.name] = tuple(map(max, cpu[vnf.name], had_work))
+        elif by_tasks := _of_tasks(plan.cores.cpus(vnf.name), vnf.name, before, after):
+            cpu[vnf.name] = tuple(min(1.0, ran_ns / sending_s / 1e9) for ran_ns, _ in by_tasks)
+            had_work = (min(1.0, wanted_ns / sending_s / 1e9) for _, wanted_ns in by_tasks)
+            busy[vnf.name] = tuple(map(max, cpu[vnf.name], had_work))
         elif own is not None:
             cpu[vnf.name] = own
     return Work(cpu, busy)
+
+
+def _of_tasks(cpus: Sequence[int], name: str, before: Sample, after: Sample) -> list[tuple[float, float]]:
+    """Nanoseconds in which threads of a VNF ran, and in which one of them ran or waited, for each of its data CPUs.
+
+    The time of a thread that may run on several of them is divided equally, also between data threads that share a
+    CPU. Threads that may run on none of them only manage. Empty where no thread is known.
+    """
+    then, now = before.tasks.get(name, {}), after.tasks.get(name, {})
+    gained = [
+        (each.cpus & set(cpus), each.time.running_ns - earlier.running_ns, each.time.waiting_ns - earlier.waiting_ns)
+        for thread, each in now.items()
+        for earlier in [then[thread].time if thread in then else _NEW]
+        if each.cpus & set(cpus)
+    ]
+    if not then or not gained:
+        return []
+    shares = [(own, sum(cpu in own for cpu in cpus), ran, waited) for own, ran, waited in gained]
+    return [
+        (
+            sum(ran / places for own, places, ran, _ in shares if cpu in own),
+            max(((ran + waited) / places for own, places, ran, waited in shares if cpu in own), default=0.0),
+        )
+        for cpu in cpus
+    ]
 
 
 def _of_cpus(plan: Plan, name: str, found: Usage) -> tuple[float, ...] | None:

@@ -90,7 +90,7 @@ def test_its_configuration_is_for_a_vpp_with_the_guest_to_itself() -> None:
         assert f"  {line}\n" in text
     assert "_plugin.so" not in text, "its driver of network cards is no plugin"
     assert "hugepages=284" in inside.command_line(plan_of().functions[0], 1500).split()
-    assert inside.memory_mb == 128 + 128 + 568
+    assert inside.memory_mb("nf-1-1") == 128 + 128 + 568
 
 
 def test_qemu_gets_a_port_to_the_command_line_and_the_configuration_as_a_file(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ class SamplersTogether:
         samples = [sampler.read() for sampler in self._samplers]
         return Sample(
             threads={name: time for sample in samples for name, time in sample.threads.items()},
+            tasks={owner: tasks for sample in samples for owner, tasks in sample.tasks.items()},
             cpus=samples[0].cpus if samples else {},
             backlog_dropped=sum(sample.backlog_dropped for sample in samples),
             squeezed=sum(sample.squeezed for sample in samples),

@@ -1,16 +1,20 @@
 """Use of CPUs by data threads, from the kernel's own accounts. See proc(5) and Documentation/scheduler/sched-stats."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.model.counters import CpuTime, Sample, ThreadTime
+from resources.libraries.python.model.counters import CpuTime, Sample, TaskTime, ThreadTime
+from resources.libraries.python.model.ranges import expand
 
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STOLEN = 0, 1, 2, 5, 6, 7
 """Columns of a CPU in /proc/stat; 3 and 4 are idle times."""
 _DROPPED, _SQUEEZED = 1, 2
 """Columns of a CPU in /proc/net/softnet_stat, hexadecimal."""
+
+_ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
 class HostSampler:
@@ -20,7 +24,11 @@ class HostSampler:
     """
 
     def __init__(
-        self, cpus: Collection[int], threads: Callable[[], Mapping[str, Collection[int]]], root: Path = Path("/proc")
+        self,
+        cpus: Collection[int],
+        threads: Callable[[], Mapping[str, Collection[int]]],
+        tasks: Callable[[], Mapping[str, Collection[int]]] = dict,
+        root: Path = Path("/proc"),
     ) -> None:
         """Prepare.
 
@@ -28,10 +36,13 @@ class HostSampler:
             cpus: Logical CPUs to read.
             threads: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
                 that share an interface are added up.
+            tasks: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do
+                all the work.
             root: Where proc is mounted.
         """
         self._cpus = frozenset(cpus)
         self._threads = threads
+        self._tasks = tasks
         self._root = root
         self._tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
 
@@ -43,8 +54,16 @@ class HostSampler:
                 accounts = [self._text(f"{thread}/schedstat").split()[:2] for thread in row]
                 running, waiting = (sum(map(int, column)) for column in zip(*accounts, strict=True))
                 threads[interface] = ThreadTime(running, waiting)
+        tasks = {owner: dict(self._task_times(row)) for owner, row in self._tasks().items()}
         dropped, squeezed = self._softnet()
-        return Sample(threads=threads, cpus=self._cpu_times(), backlog_dropped=dropped, squeezed=squeezed)
+        return Sample(threads=threads, tasks=tasks, cpus=self._cpu_times(), backlog_dropped=dropped, squeezed=squeezed)
+
+    def _task_times(self, threads: Iterable[int]) -> Iterator[tuple[int, TaskTime]]:
+        for thread in threads:
+            with suppress(OSError, ValueError, IndexError):  # as above
+                running, waiting = map(int, self._text(f"{thread}/schedstat").split()[:2])
+                if allowed := _ALLOWED.search(self._text(f"{thread}/status")):
+                    yield thread, TaskTime(ThreadTime(running, waiting), frozenset(expand(allowed[1])))
 
     def _cpu_times(self) -> dict[int, CpuTime]:
         times: dict[int, CpuTime] = {}

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
 
 _ANSWER_S = 5.0
-_VERSION = "0.2"
+GREETING = json.dumps({"version": "0.2"})
+"""The first line to Suricata, with the version of the protocol."""
 
 
 def taken(place: Path, interface: str) -> Processed:
@@ -23,27 +25,46 @@ def taken(place: Path, interface: str) -> Processed:
     Raises:
         CsitError: It does not answer, or something else.
     """
-    counts = _asked(place, {"command": "iface-stat", "arguments": {"iface": interface}})
-    try:
-        packets, dropped = int(counts["pkts"]), int(counts["drop"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CsitError(f"suricata's counters of {interface} cannot be understood: {counts!r:.200}") from error
-    return Processed(packets - dropped, dropped)
-
-
-def _asked(place: Path, question: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever it says
+    message = None
     try:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(_ANSWER_S)
             link.connect(str(place))
-            for line in ({"version": _VERSION}, question):
-                link.sendall(json.dumps(line).encode() + b"\n")
-                answer = _answer(link)
-                if answer.get("return") != "OK":
-                    raise CsitError(f"suricata refuses {json.dumps(line)}: {answer.get('message')!r:.200}")
+            for line in (GREETING, counters_of(interface)):
+                link.sendall(line.encode() + b"\n")
+                message = accepted(line, _answer(link))
     except OSError as error:
         raise CsitError(f"suricata does not answer at {place}: {error.strerror or error}") from error
+    return counted(message, interface)
+
+
+def counters_of(interface: str) -> str:
+    """The request for the counters of an interface, as a line."""
+    return json.dumps({"command": "iface-stat", "arguments": {"iface": interface}})
+
+
+def accepted(line: str, answer: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """The message of an answer.
+
+    Raises:
+        CsitError: Suricata refused the request.
+    """
+    if answer.get("return") != "OK":
+        raise CsitError(f"suricata refuses {line}: {answer.get('message')!r:.200}")
     return answer.get("message")
+
+
+def counted(message: Any, interface: str) -> Processed:  # noqa: ANN401 - as it came
+    """Packets of an interface: those that Suricata got, and those that it dropped.
+
+    Raises:
+        CsitError: The message has no counters.
+    """
+    try:
+        packets, dropped = int(message["pkts"]), int(message["drop"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CsitError(f"suricata's counters of {interface} cannot be understood: {message!r:.200}") from error
+    return Processed(packets - dropped, dropped)
 
 
 def _answer(link: socket.socket) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, mo
                 "forward": _addresses(function.right.route.prefix),
                 "reverse": _addresses(function.left.route.prefix),
             },
-            "transparent": function.kind is NfKind.NGINX_BALANCER,
+            "transparent": NfKind.NGINX_BALANCER in (function.kind, function.kind.in_guest),
         },
     )
 

@@ -1,36 +1,27 @@
 """Network functions as nginx with its stream module, in a network namespace each."""
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.function.nginx import program
 from resources.libraries.python.drivers.function.nginx.configuration import configuration, ports
 from resources.libraries.python.drivers.host.companions import Companions
 from resources.libraries.python.drivers.host.diverting import divert
 from resources.libraries.python.drivers.host.fabric import Fabric
 from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.drivers.host.listening import udp_ports
-from resources.libraries.python.drivers.host.preflight import Problem
 from resources.libraries.python.drivers.host.routing import route
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.traffic import traffic_profile
 
-_PROGRAM = "nginx"
-_MODULES = (Path("/usr/lib/nginx/modules"), Path("/usr/lib64/nginx/modules"))
-_MODULE = "ngx_stream_module.so"
 _READY_S = 15.0
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""
 _TAKEN_IN = 0.9
 """Share of the packets received that must have gone to nginx."""
-_ABOUT = {
-    NfKind.NGINX_BALANCER: "a session for each datagram, destinations in turns, sources kept",
-    NfKind.NGINX_PROXY: "a session for each datagram, destinations in turns, sources its own",
-}
 
 
 class NginxProxies:
@@ -61,17 +52,19 @@ class NginxProxies:
             CsitError: One ended; the text has its last words.
             NotReady: One does not listen in time.
         """
-        path = path_of(_PROGRAM)
+        path = path_of(program.NAME)
         if path is None:
-            raise Unsupported("; ".join(map(str, missing())))
-        self._version = _version(path)
+            raise Unsupported("; ".join(map(str, program.missing())))
+        self._version = program.version()
         wanted = ports(self._traffic)
         for function in self._functions:
             folder = self._companions.folder / function.name
             folder.mkdir()
             file = folder / "nginx.conf"
             workers = len(self._cores.cpus(function.name))
-            file.write_text(configuration(function, self._traffic, workers=workers, module=_module()), encoding="ascii")
+            file.write_text(
+                configuration(function, self._traffic, workers=workers, module=program.module()), encoding="ascii"
+            )
             self._companions.start(function.name, [path, "-p", str(folder), "-c", str(file), "-e", "stderr"])
         for function in self._functions:
             self._companions.wait_for(
@@ -109,14 +102,12 @@ class NginxProxies:
 
     def _processed(self, name: str) -> tuple[Processed, int]:
         """And all that came for it."""
-        row = self._fabric.run_inside(name, _datagrams)
-        came, sent = row["InDatagrams"] + row["InErrors"], row["OutDatagrams"]
-        return Processed(sent, max(0, came - sent)), came
+        return program.counted(self._fabric.run_inside(name, _udp_counters))
 
     def facts(self) -> Mapping[str, str]:
         """Its version, and what becomes of a datagram."""
         kind = next((function.kind for function in self._functions), None)
-        return {kind: f"{self._version}, {_ABOUT[kind]}"} if kind is not None and self._version else {}
+        return {kind: f"{self._version}, {program.ABOUT[kind]}"} if kind is not None and self._version else {}
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that passed nginx by."""
@@ -136,41 +127,6 @@ class NginxProxies:
         self._companions.stop()
 
 
-def missing() -> Iterator[Problem]:
-    """What this machine lacks."""
-    path = path_of(_PROGRAM)
-    if path is None or (_module() is None and not _has_stream_built_in(path)):
-        lacks = "nginx" if path is None else "nginx's stream module"
-        yield Problem(
-            f"{lacks} missing for NFs of kind nginx_balancer and nginx_proxy",
-            "install it: apt-get install nginx libnginx-mod-stream",
-        )
-
-
-def _module() -> str | None:
-    return next((str(folder / _MODULE) for folder in _MODULES if (folder / _MODULE).exists()), None)
-
-
-def _has_stream_built_in(path: str) -> bool:
-    words = _said(path, "-V").split()
-    return "--with-stream" in words
-
-
-def _version(path: str) -> str:
-    """`nginx/1.22.1`."""
-    return _said(path, "-v").rpartition(" ")[2].strip()
-
-
-def _said(path: str, option: str) -> str:
-    try:
-        done = subprocess.run([path, option], capture_output=True, timeout=_READY_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CsitError(f"{path} cannot be run: {error}") from error
-    return done.stderr.decode(errors="replace")
-
-
-def _datagrams() -> dict[str, int]:
-    """The kernel's counters of UDP, of the calling thread's namespace."""
-    rows = Path("/proc/thread-self/net/snmp").read_text(encoding="ascii").splitlines()
-    names, values = (row.split()[1:] for row in rows if row.startswith("Udp:"))
-    return dict(zip(names, map(int, values), strict=True))
+def _udp_counters() -> str:
+    """The kernel's counters of the calling thread's namespace."""
+    return Path("/proc/thread-self/net/snmp").read_text(encoding="ascii")

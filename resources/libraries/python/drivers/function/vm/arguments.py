@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 QEMU = "qemu-system-x86_64"
+CPU_MODEL = "qemu64"
+"""Of guests in emulation. Measured: with `max` a Linux guest forwards 75 kpps, with this one 92 kpps."""
 
 _NO_OFFLOADS = ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
 """A frame stays the frame that was sent: nothing is merged, cut, or left for somebody else to sum up."""
@@ -44,8 +46,8 @@ class Hardware:
     memory_mb: int
     vcpus: int
     nics: tuple[Nic, ...] = ()
-    model: str = "qemu64"
-    """Of the CPU in emulation. Measured: with `max` a Linux guest forwards 75 kpps, with this one 92 kpps."""
+    model: str = CPU_MODEL
+    """Of the CPU in emulation."""
     more: tuple[str, ...] = ()
     """Further arguments."""
     huge_page_mb: int = 0

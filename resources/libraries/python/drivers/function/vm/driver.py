@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.function.vm.accelerator import Choice, c
 from resources.libraries.python.drivers.function.vm.arguments import Hardware, Nic, arguments
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image, image
-from resources.libraries.python.drivers.function.vm.inside import Inside, Router
+from resources.libraries.python.drivers.function.vm.inside import Inside, Router, cards
 from resources.libraries.python.drivers.function.vm.requirements import missing
 from resources.libraries.python.drivers.function.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.function.vm.vhost import VHOST, open_vhost, place_workers
@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.sockets import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.plan import Medium, NfPlan, Plan
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
 from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.memory import HUGE_PAGES_MB
 
@@ -45,7 +45,7 @@ class VirtualMachines:
 
     def __init__(
         self,
-        functions: Sequence[NfPlan],
+        functions: Sequence[NfPlan | TapPlan],
         plan: Plan,
         fabric: Fabric,
         machine: MachineLock,
@@ -57,7 +57,7 @@ class VirtualMachines:
         """Prepare.
 
         Args:
-            functions: The NFs that are virtual machines.
+            functions: The NFs that are virtual machines, inline or passive.
             plan: Has their cores and ports.
             fabric: Has the ports; started before `start`.
             machine: The machine's lock, held.
@@ -94,7 +94,7 @@ class VirtualMachines:
         if problems:
             raise Unsupported("; ".join(map(str, problems)))
         if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
-            sizes = (function.limits.memory_mib or self._inside.memory_mb for function in self._functions)
+            sizes = map(self._memory_mb, self._functions)
             needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
             huge_pages.require("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
@@ -111,8 +111,8 @@ class VirtualMachines:
         vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
         # Without vhost-net QEMU's main thread copies between tap and guest.
         emulator = not vhost and (self._inside.waits or not self._sockets)
-        files = (boot.kernel, self._inside.initramfs(boot, cache))
         for function in self._functions:
+            files = (boot.kernel, self._inside.initramfs(function.name, boot, cache))
             self._start(function, files, choice, vhost=vhost, emulator=emulator)
         self._wait_ready()
         self._inside.configure(self._guests, emulator=emulator)
@@ -130,45 +130,50 @@ class VirtualMachines:
         }
         _log.info("booted %d guests with %s in %s s", len(self._guests), choice.accelerator, self._facts["boot_s"])
 
+    def _memory_mb(self, function: NfPlan | TapPlan) -> int:
+        return function.limits.memory_mib or self._inside.memory_mb(function.name)
+
     def _copied_by(self, choice: Choice, *, vhost: bool) -> str:
         """Who copies packets between guest and host."""
         if self._sockets:
             return "user: the vSwitch maps the guests' memory"
         return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
 
-    def _start(self, function: NfPlan, boot: tuple[Path, Path], choice: Choice, *, vhost: bool, emulator: bool) -> None:
+    def _start(
+        self, function: NfPlan | TapPlan, boot: tuple[Path, Path], choice: Choice, *, vhost: bool, emulator: bool
+    ) -> None:
         name, mtu = function.name, self._fabric.mtu
         vcpus = self._inside.cpus(name)
         data = self._plan.cores.cpus(name)
         main = self._plan.cores.cpus(name, ThreadRole.MAIN)
-        sides = (function.left, function.right)
+        sides = cards(function)
         guest = self._guests[name] = Guest(name, FOLDER / f"{name}.console", self._machine)
-        by_tap = [side for side in sides if side.name not in self._sockets]
+        by_tap = [port for port, _ in sides if port not in self._sockets]
         taps = self._fabric.run_inside(name, lambda: open_taps(_TAPS[: len(by_tap)])) if by_tap else []
         helpers: list[int] = []
         try:
-            behind = {side.name: tap for tap, side in zip(taps, by_tap, strict=True)}
-            for side in by_tap:
-                self._fabric.change(name, join(behind[side.name], (side.name, self._fabric.index(side.name)), mtu))
+            behind = dict(zip(by_tap, taps, strict=True))
+            for port, tap in behind.items():
+                self._fabric.change(name, join(tap, (port, self._fabric.index(port)), mtu))
             helpers += open_vhost(len(taps)) if vhost and taps else []
             copiers = dict(zip(behind, helpers, strict=False))
             nics = tuple(
                 Nic(
-                    side.mac,
-                    behind[side.name].descriptors[0] if side.name in behind else None,
+                    mac,
+                    behind[port].descriptors[0] if port in behind else None,
                     mtu,
-                    copiers.get(side.name),
-                    self._sockets.get(side.name),
-                    len(self._ports[side.name].queues),
+                    copiers.get(port),
+                    self._sockets.get(port),
+                    len(self._ports[port].queues),
                 )
-                for side in sides
+                for port, mac in sides
             )
             hardware = Hardware(
                 choice.accelerator,
-                function.limits.memory_mib or self._inside.memory_mb,
+                self._memory_mb(function),
                 len(vcpus),
                 nics,
-                self._inside.cpu_model,
+                self._inside.cpu_model(name),
                 self._inside.arguments(function, FOLDER),
                 HUGE_PAGES_MB[self._settings.huge_pages],
                 self._plan.cores.numa_node,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.model.plan import NfInterface, NfPlan
+from resources.libraries.python.model.plan import NfInterface, NfPlan, TapPlan
 from resources.libraries.python.rendering import render
 
 READY = "CSIT-GUEST-READY"
@@ -20,6 +20,8 @@ QUIET = (
     "ipv6.disable=1",
 )
 """On every guest's kernel command line."""
+_NOTHING = ("-", "-", "-", "-")
+"""In the place of address, prefix, hop and its MAC."""
 
 
 def render_init(modules: Sequence[str]) -> str:
@@ -31,14 +33,16 @@ def render_init(modules: Sequence[str]) -> str:
     return render("guest-init.sh.j2", {"modules": list(modules), "ready": READY, "probe": PROBE})
 
 
-def command_line(function: NfPlan, mtu: int, vcpus: Sequence[Sequence[int]]) -> str:
+def command_line(function: NfPlan | TapPlan, mtu: int, vcpus: Sequence[Sequence[int]]) -> str:
     """The kernel's command line of a guest: all that it is told.
 
     Args:
-        function: Has addresses, routes and neighbours of both ports.
+        function: Has addresses, routes and neighbours of both ports; a passive NF has one port without any.
         mtu: Of the ports, in bytes.
-        vcpus: The vCPU that receives from each queue of the left port, and those of the right one.
+        vcpus: The vCPU that receives from each queue of the left port, and those of the right one; or of the only one.
     """
+    if isinstance(function, TapPlan):
+        return " ".join([*QUIET, _word(function.interface, function.mac, *_NOTHING, str(mtu), _queues(vcpus[0]))])
     sides = zip((function.left, function.right), vcpus, strict=True)
     return " ".join([*QUIET, *(_port(interface, mtu, queues) for interface, queues in sides)])
 
@@ -49,6 +53,14 @@ def probe_command_line() -> str:
 
 
 def _port(interface: NfInterface, mtu: int, vcpus: Sequence[int]) -> str:
-    hop, queues = interface.route, ":".join(map(str, vcpus))
-    words = (interface.name, interface.mac, interface.address, hop.prefix, hop.address, hop.mac, str(mtu), queues)
-    return f"csit.port={','.join(words)}"
+    hop = interface.route
+    where = (interface.address, "+".join((hop.prefix, *hop.also)), hop.address, hop.mac)
+    return _word(interface.name, interface.mac, *where, str(mtu), _queues(vcpus))
+
+
+def _word(*values: str) -> str:
+    return f"csit.port={','.join(values)}"
+
+
+def _queues(vcpus: Sequence[int]) -> str:
+    return ":".join(map(str, vcpus))

@@ -4,33 +4,43 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from resources.libraries.python.drivers.function.vm.arguments import CPU_MODEL
 from resources.libraries.python.drivers.function.vm.guest import Guest
 from resources.libraries.python.drivers.function.vm.image import Image
 from resources.libraries.python.drivers.function.vm.init import command_line
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.plan import NfPlan, Plan, Port
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
+
+
+def cards(function: NfPlan | TapPlan) -> tuple[tuple[str, str], ...]:
+    """Network cards of an NF's guest: name and MAC of each, from left to right. A passive NF has one."""
+    if isinstance(function, TapPlan):
+        return ((function.interface, function.mac),)
+    return tuple((side.name, side.mac) for side in (function.left, function.right))
 
 
 class Inside(Protocol):
     """What runs inside of all guests of a driver."""
 
-    cpu_model: str
-    """Of guests in emulation."""
-    memory_mb: int
-    """Of each guest."""
     waits: bool
     """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
-        """What guests begin with: the image's own, or one with more in it, kept in the cache."""
+    def cpu_model(self, name: str) -> str:
+        """Of the guest of an NF in emulation."""
+
+    def memory_mb(self, name: str) -> int:
+        """Of the guest of an NF whose limits do not say it."""
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
+        """What the guest of an NF begins with: the image's own, or one with more in it, kept in the cache."""
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """The CPU of each vCPU of an NF."""
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """Of the guest's kernel."""
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """Further ones of QEMU, after what they need is made in a folder."""
 
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
@@ -66,7 +76,6 @@ class Inside(Protocol):
 class Router:
     """Fulfils `Inside`: the guest's kernel routes, told all by its command line. A vCPU for each data thread."""
 
-    cpu_model = "qemu64"
     waits = True
 
     def __init__(self, plan: Plan, memory_mb: int) -> None:
@@ -76,24 +85,34 @@ class Router:
             plan: Has the NFs' cores and ports.
             memory_mb: Of each guest.
         """
-        self.memory_mb = memory_mb
         self._plan = plan
+        self._memory_mb = memory_mb
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
+    def cpu_model(self, name: str) -> str:
+        """One with few features, which are the fastest to emulate."""
+        del name
+        return CPU_MODEL
+
+    def memory_mb(self, name: str) -> int:
+        """The same for all."""
+        del name
+        return self._memory_mb
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """The image's own."""
-        del cache
+        del name, cache
         return base.initramfs
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """Those of its data threads."""
         return self._plan.cores.cpus(name)
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """Has addresses, routes and neighbours."""
         threads = {port.interface: port.queues for port in self._plan.ports(function.name)}
-        return command_line(function, mtu, [threads[side.name] for side in (function.left, function.right)])
+        return command_line(function, mtu, [threads[name] for name, _ in cards(function)])
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """None."""
         del function, folder
         return ()

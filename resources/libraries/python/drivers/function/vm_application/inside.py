@@ -11,22 +11,29 @@ from resources.libraries.python.drivers.function.vm.inside import Router
 from resources.libraries.python.drivers.function.vm_application.applications import (
     Application,
     application,
-    carried_names,
 )
-from resources.libraries.python.drivers.function.vm_application.image import PORT, PROGRAM, RULES, initramfs
+from resources.libraries.python.drivers.function.vm_application.counting import PacketSockets
+from resources.libraries.python.drivers.function.vm_application.image import (
+    FILES,
+    PORT,
+    PROGRAM,
+    RULES,
+    THEN,
+    UP,
+    initramfs,
+)
 from resources.libraries.python.drivers.function.vm_application.questions import Questions
 from resources.libraries.python.drivers.host.installed import path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+from resources.libraries.python.planning.memory import guest_mb
 
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""
 _SEEN = 0.9
 """Share of the packets received that the application must have been given."""
-_MERGED = 64
-"""Segments of a TCP connection that a kernel merges as they come in, up to 64 KiB, and are seen as one."""
 
 
 class Applications(Router):
@@ -38,7 +45,7 @@ class Applications(Router):
 
     def __init__(
         self,
-        functions: Sequence[NfPlan],
+        functions: Sequence[NfPlan | TapPlan],
         plan: Plan,
         node: DutNode,
         counters: Callable[[str], Mapping[str, InterfaceCounters]],
@@ -50,32 +57,43 @@ class Applications(Router):
             plan: Has their cores and ports.
             node: Has the settings of guests and applications.
             counters: Of the ports of an NF, by its name.
-
-        Raises:
-            Unsupported: An application cannot run in a guest.
         """
         super().__init__(plan, node.vm.memory_mb)
-        made = {function.name: application(function, node) for function in functions}
+        made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
         self._applications = {name: each for name, each in made.items() if each is not None}
+        self._counts = {name: each.counts() for name, each in self._applications.items() if each.argv}
         self._kinds = {function.name: function.kind for function in functions}
+        self._own_mb = {function.name: guest_mb(node, function.kind) for function in functions}
         self._counters = counters
         self._questions: dict[str, Questions] = {}
-        self._processed: dict[str, Processed] = {}
         self._lock = Lock()
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
-        """The guests' image and the programs of this machine.
+    def cpu_model(self, name: str) -> str:
+        """With the features that an application does not start without."""
+        each = self._applications.get(name)
+        return ",".join([super().cpu_model(name), *(f"+{feature}" for feature in (each.needs if each else ()))])
+
+    def memory_mb(self, name: str) -> int:
+        """Of a guest, with what its application takes."""
+        return self._own_mb[name]
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
+        """The guests' image and the programs of this machine that a guest runs.
 
         Raises:
             Unsupported: A program is missing.
             CsitError: The archive cannot be made.
         """
-        found = {name: path_of(name) for name in carried_names(list(self._applications.values()))}
-        if missing := [name for name, path in found.items() if path is None]:
+        if name not in self._applications:
+            return base.initramfs
+        each = self._applications[name]
+        found = {program: path_of(program) for program in sorted(each.carries)}
+        if missing := [program for program, path in found.items() if path is None]:
             raise Unsupported(f"guests get programs of this machine, and there is no {', '.join(missing)}")
-        return initramfs(base, {name: Path(path) for name, path in found.items() if path is not None}, cache)
+        programs = {program: Path(path) for program, path in found.items() if path is not None}
+        return initramfs(base, programs, each.more, cache)
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """The port for questions, and files with rules and with the program's command line."""
         name = function.name
         socket = folder / f"{name}.questions"
@@ -96,31 +114,32 @@ class Applications(Router):
         if each is not None and each.rules:
             yield RULES, each.rules
         if each is not None and each.argv:
-            yield PROGRAM, shlex.join((path_of(each.argv[0]) or each.argv[0], *each.argv[1:]))
+            words = shlex.join((path_of(each.argv[0]) or each.argv[0], *each.argv[1:]))
+            yield PROGRAM, f"{words} >/dev/null" if each.prints else words
+            yield UP, each.up
+            if each.then:
+                yield THEN, each.then
+            yield from ((f"{FILES}/{called}", text) for called, text in each.files.items())
 
     def rests(self, name: str) -> bool:
         """An application may have work, and answers to questions are some."""
         return name not in self._applications
 
     def processed(self) -> Mapping[str, Processed]:
-        """Packets that each monitor got, and that it was too slow for; others forward, which their ports count.
+        """Packets that each program got or sent on, and that it was too slow for; rules forward, as ports count.
 
         Raises:
             CsitError: A program has ended, or a guest does not answer.
         """
-        return {name: self._watched(name) for name, each in self._applications.items() if each.argv}
+        return {name: self._counted(name)[0] for name in self._counts}
 
-    def _watched(self, name: str) -> Processed:
-        with self._lock:  # reading sets the guest's counters to zero
-            answer = self._questions[name].ask("packets")
+    def _counted(self, name: str) -> tuple[Processed, int]:
+        """And the packets that came for the program."""
+        with self._lock:  # reading sets counters of a guest to zero
             try:
-                packets, dropped = map(int, answer.split())
+                return self._counts[name].read(self._questions[name].ask)
             except ValueError as error:
-                raise _unreadable(name, answer) from error
-            before = self._processed.get(name, Processed(0, 0))
-            now = Processed(before.packets + packets - dropped, (before.dropped or 0) + dropped)
-            self._processed[name] = now
-            return now
+                raise _unreadable(name, str(error)) from error
 
     def looked_up(self, name: str) -> int:
         """Packets that went through the rules of an NF since it was made.
@@ -158,12 +177,11 @@ class Applications(Router):
 
     def _passed_by(self, name: str, each: Application) -> Iterator[str]:
         if each.rules:
-            what, seen = "rules", self.looked_up(name)
+            what, seen, merged = "rules", self.looked_up(name), PacketSockets.merged
         else:
-            done = self._watched(name)
-            what, seen = Path(each.argv[0]).name, done.packets + (done.dropped or 0)
+            what, seen, merged = Path(each.argv[0]).name, self._counted(name)[1], self._counts[name].merged
         received = sum(row.rx_packets for row in self._counters(name).values())
-        if _MERGED * seen < _SEEN * received - _FEW:
+        if merged * seen < _SEEN * received - _FEW:
             yield f"{received} packets entered the guest of {name}, and its {what} saw {seen} of them"
 
     def stop(self) -> None:

@@ -13,10 +13,10 @@ from resources.libraries.python.drivers.function.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.installation import plugin_folder
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import NfPlan, Plan, Port
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
 
 _log = logging.getLogger(__name__)
@@ -28,8 +28,6 @@ class VppInside:
     A guest has a vCPU for VPP's main thread and one for each of its workers. Its VPP drives the network cards by
     itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.
     """
-
-    cpu_model = "max"
 
     def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
         """Prepare.
@@ -48,29 +46,46 @@ class VppInside:
         self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
         self.waits = mode != "polling"
         self._hugepages = vpp_guest_hugepages(node)
-        self.memory_mb = vpp_guest_mb(node)
+        self._memory_mb = vpp_guest_mb(node)
         self._vpps: dict[str, GuestVpp] = {}
 
-    def initramfs(self, base: Image, cache: Path) -> Path:
+    def cpu_model(self, name: str) -> str:
+        """One with the vector instructions that VPP is made for."""
+        del name
+        return "max"
+
+    def memory_mb(self, name: str) -> int:
+        """The same for all."""
+        del name
+        return self._memory_mb
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """The guests' image and this machine's VPP.
 
         Raises:
             Unsupported: Libraries of VPP cannot be found.
             CsitError: It cannot be made.
         """
+        del name
         return initramfs(base, Path(self._settings.prefix), cache)
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """First that of VPP's main thread, then those of its workers."""
         return vcpu_cpus(self._plan, name)
 
-    def command_line(self, function: NfPlan, mtu: int) -> str:
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
         """The same for all: what VPP is to do, it is told later."""
         del function, mtu
         return " ".join([*QUIET, f"hugepages={self._hugepages}"])
 
-    def arguments(self, function: NfPlan, folder: Path) -> tuple[str, ...]:
-        """The port to VPP's command line, and the file with its configuration."""
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
+        """The port to VPP's command line, and the file with its configuration.
+
+        Raises:
+            Unsupported: The NF is passive.
+        """
+        if isinstance(function, TapPlan):
+            raise Unsupported(f"{function.name}: VPP in a virtual machine cannot be passive")
         name = function.name
         startup, socket = folder / f"{name}.startup.conf", folder / f"{name}.cli"
         startup.write_text(self.startup(name).text(), encoding="utf-8")
@@ -145,7 +160,7 @@ class VppInside:
             return {}
         version = next(iter(self._vpps.values())).version
         found = {
-            "vpp": f"VPP {version} in virtual machines of {self.memory_mb} MB",
+            "vpp": f"VPP {version} in virtual machines of {self._memory_mb} MB",
             "data threads": self._waiting.data_threads,
             "waiting": str(self._waiting),
         }
