@@ -35,10 +35,10 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert all(each.distance > each.threshold for each in first.distances)
 
 
-def test_at_most_one_percent_of_chains_without_a_fault_are_suspects() -> None:
+def test_at_most_one_of_ten_studies_without_a_fault_has_a_suspect() -> None:
     spec = spec_of(FOUR, volumes_bps=(1e8, 2e8))
     studies = [analyse(spec, noisy_runs(generate(spec), (1e8, 2e8), seed=seed)) for seed in range(10)]
-    assert sum(len(each.suspects) for each in studies) <= 0.01 * 10 * 60
+    assert sum(len(each.suspects) for each in studies) <= 1
 
 
 def test_a_suspect_names_the_rules_by_which_it_is_one() -> None:
