@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from resources.libraries.python.behaviour.classes import portions
-from resources.libraries.python.behaviour.reasons import Dropped, Evidence, reasons
+from resources.libraries.python.behaviour.reasons import Dropped, Evidence, amount, reasons
 from resources.libraries.python.model.behaviour import Deviation, StateGraph
 from resources.libraries.python.model.chains import Member
 from resources.libraries.python.model.nf_size import NfSize
@@ -139,6 +139,17 @@ def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
         "the vSwitch, on the way out, drops 2000 packets a second, 10 at most with its VNFs alone"
     ]
     assert not reasons([], [], [replace(row, alone=1500.0), replace(row, here=40.0), replace(row, passed_pps=1e6)])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
+        (999, "pps", "999 pps"), (4000, "1/s", "4,000 1/s"), (12.345, "%", "12.3 %"), (3, "", "3"),
+    ],
+)  # fmt: skip
+def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
 
 
 def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:

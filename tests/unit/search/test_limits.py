@@ -126,6 +126,16 @@ def test_a_second_kind_limits_from_a_quarter_of_the_losses_and_an_owner_has_a_li
     assert "40 of 1000 packets were lost at nf-2-1" in text(loss("nf-1-1", 960), loss("nf-2-1", 40))
 
 
+def test_four_owners_and_four_places_of_each_are_named_and_others_counted() -> None:
+    owners = [loss("nf-1-1", 100).model_copy(update={"owner": f"nf-{number}-1"}) for number in range(1, 8)]
+    *_, last = said = text(*owners).splitlines()
+    assert len(said) == 5
+    assert last == "300 of 700 packets were lost at nf-5-1, nf-6-1, nf-7-1"
+    places = text(*(loss("nf-1-1", 100, instance=number) for number in range(1, 7)))
+    assert places.count("full receive queue") == 4
+    assert places.endswith("(instance 4 forward); 2 more places")
+
+
 def test_the_thread_of_a_trunk_is_that_of_all_its_vlans() -> None:
     topology = lab(discriminator="vlan", vswitch="linux_bridge", generator="ring", containers="linux_router")
     plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})
