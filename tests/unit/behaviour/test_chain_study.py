@@ -91,6 +91,14 @@ def test_without_truth_and_with_one_volume_nothing_is_judged_and_it_is_said() ->
     assert found.notes[0] == "chains cannot be judged: one volume only, and their VNFs were not measured alone"
 
 
+@pytest.mark.parametrize(("share", "suspects"), [(0.91, 0), (0.89, 1)])
+def test_with_one_volume_a_chain_may_be_a_tenth_slower_than_its_slowest_vnf(share: float, suspects: int) -> None:
+    alone = [run(chain("a"), 1e8, 1e8), run(chain("b"), 1e8, 8e7)]
+    found = analyse(spec_of(("a", "b"), volumes_bps=(1e8,)), [*alone, run(chain("a", "b"), 1e8, share * 8e7)])
+    assert len(found.suspects) == suspects
+    assert all("b, the slowest of its VNFs alone, has 80 Mbit/s (-11 %)" in each.reasons[0] for each in found.suspects)
+
+
 def test_nothing_measured_is_nothing_found() -> None:
     assert analyse(spec_of(("a", "b")), []) == ((), (), ())
 
