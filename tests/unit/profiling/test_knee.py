@@ -26,6 +26,12 @@ def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str,
     assert sum(find_knee(rates, row) is not None for row in seen) <= 2
 
 
+def test_a_plateau_is_found_in_most_rows_with_noise_of_a_twentieth() -> None:
+    rates = np.linspace(LAST / 30, LAST, 30)
+    found = [find_knee(rates, noisy(np.minimum(rates / 1.8, 1), 0.05, seed)) for seed in range(20)]
+    assert sum(each is not None for each in found) >= 10
+
+
 def noisy(values: Array, size: float, seed: int = 0) -> Array:
     return values + size * np.random.default_rng(seed).standard_normal(len(values))
 
