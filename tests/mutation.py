@@ -1,19 +1,22 @@
 """Mutation testing of the pure modules: change their code in one place at a time, count the changes that tests notice.
 
 Run by `./csit test -e mutation [-- FILE-OR-FOLDER ...]`; settings are in pyproject.toml. A change that no test notices
-(a survivor) is printed as a diff: it lacks a test, or is equivalent to the original. mutmut changes the bodies of
-functions; constants of modules it leaves alone.
+(a survivor) is printed: it lacks a test, or is equivalent to the original. mutmut changes the bodies of functions;
+`--constants` changes the numbers outside them instead.
 """
 
 import argparse
 import ast
 import json
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,13 +25,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation_constants import changes
+
 ROOT = Path(__file__).resolve().parents[1]
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
-NEEDED = ("resources", "csit_utils", "tests", "topologies", "docs", "jenkins")
+SOURCES = ("resources", "csit_utils")
+NEEDED = (*SOURCES, "tests", "topologies", "docs", "jenkins")
+STATISTICS = "mutmut-stats.json"
+"""File in which mutmut keeps how long each test takes."""
 _NOT_COUNTED = (34, 37)
 """Exit codes by which mutmut tells mutants that were left out."""
 _UNNOTICED = {0: "survived", 33: "no test runs it", None: "not tested"}
 _NICE = 10
+_TIMES_SLOWER = 5
+"""Tests of a changed number may take so many times what they take without a change."""
 
 
 @dataclass(frozen=True)
@@ -144,21 +154,80 @@ def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: 
 def _run_mutmut(folder: Path, workers: int) -> None:
     """Show its progress on a terminal; elsewhere print its output only when it fails."""
     argv = [MUTMUT, "run", "--max-children", str(workers)]
-    quiet = None if sys.stdout.isatty() else subprocess.PIPE
-    with subprocess.Popen(argv, cwd=folder, stdout=quiet, stderr=quiet and subprocess.STDOUT, process_group=0) as run:
+    code, said = _run(argv, folder, quiet=not sys.stdout.isatty())
+    if code:
+        print(said.rpartition("\r")[2], flush=True)
+        raise subprocess.CalledProcessError(code, argv)
+
+
+def _run(argv: Sequence[str], folder: Path, quiet: bool = True, timeout_s: float | None = None) -> tuple[int, str]:
+    """Status of a command, and its output if it is not to be shown; whatever it started ends with it."""
+    shown = subprocess.PIPE if quiet else None
+    with subprocess.Popen(argv, cwd=folder, stdout=shown, stderr=quiet and subprocess.STDOUT, process_group=0) as run:
         try:
-            said, _ = run.communicate()
+            said, _ = run.communicate(timeout=timeout_s)
         except BaseException:  # boundary: whatever ends this, no test of a mutant stays
             os.killpg(run.pid, signal.SIGKILL)
             raise
-    if run.returncode:
-        print((said or b"").decode().rpartition("\r")[2], flush=True)
-        raise subprocess.CalledProcessError(run.returncode, argv)
+    return run.returncode, (said or b"").decode()
+
+
+def mutate_constants(folder: Path, modules: Sequence[str], tests: Sequence[str]) -> list[Score]:
+    """Run the tests for each change of a number outside functions, in a folder of its own.
+
+    Raises:
+        subprocess.CalledProcessError: The tests fail without a change; what they said is printed.
+    """
+    for name in NEEDED:
+        if name in SOURCES:
+            shutil.copytree(ROOT / name, folder / name)
+        else:
+            (folder / name).symlink_to(ROOT / name)
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    # Without -B a change within the same second and of the same length would run the module before it.
+    options = tomllib.loads(text)["tool"]["mutmut"]["pytest_add_cli_args"]
+    argv = [sys.executable, "-B", "-m", "pytest", "-x", *options, *tests]
+    began = time.monotonic()
+    code, said = _run([*argv, "-vv", "--durations=0"], folder)
+    if code:
+        print(said, flush=True)
+        raise subprocess.CalledProcessError(code, argv)
+    limit_s = _TIMES_SLOWER * (time.monotonic() - began)
+    (folder / STATISTICS).write_text(json.dumps({"duration_by_test": _durations(said)}), encoding="utf-8")
+    return [_changed(folder, module, [*argv, "-q"], limit_s) for module in modules]
+
+
+def _durations(said: str) -> dict[str, float]:
+    """Seconds by test, from pytest's list of the slowest."""
+    found: dict[str, float] = {}
+    for seconds, _phase, test in re.findall(r"^(\d+\.\d+)s (call|setup|teardown) +(\S.*?) *$", said, re.MULTILINE):
+        found[test] = found.get(test, 0.0) + float(seconds)
+    return found
+
+
+def _changed(folder: Path, module: str, argv: Sequence[str], limit_s: float) -> Score:
+    file = folder / module
+    text = file.read_text(encoding="utf-8")
+    unnoticed = {}
+    every = list(changes(text))
+    for change in every:
+        file.write_text(change.text, encoding="utf-8")
+        try:
+            code, _ = _run(argv, folder, timeout_s=limit_s)
+        except subprocess.TimeoutExpired:
+            continue  # noticed, as mutmut counts it
+        if not code:
+            name = f"{module}:{change.line}: {change.before} -> {change.after}"
+            unnoticed[name] = "survived"
+            print(f"survived: {name}: {text.splitlines()[change.line - 1].strip()}", flush=True)
+    file.write_text(text, encoding="utf-8")
+    return Score(module, len(every), unnoticed)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """As a plugin of pytest: quick tests of quick files first, by their time without a mutant; one failure ends it."""
-    stats = Path("mutmut-stats.json")
+    stats = Path(STATISTICS)
     if stats.exists():
         took = json.loads(stats.read_text(encoding="utf-8"))["duration_by_test"]
         files: Counter[Path] = Counter()
@@ -174,6 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("paths", nargs="*", help=f"modules or folders; by default {', '.join(settings.tests)}")
     parser.add_argument("--workers", type=int, choices=range(1, (os.cpu_count() or 1) + 1), default=1)
     parser.add_argument("--least", type=float, default=settings.least_score, help="percent; by default %(default)g")
+    parser.add_argument("--constants", action="store_true", help="change numbers outside functions instead, one worker")
     asked = parser.parse_args(arguments)
     try:
         rooms = chosen(asked.paths, settings.tests)
@@ -185,7 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[Score] = []
     for room, modules in rooms.items():
         with tempfile.TemporaryDirectory(prefix="csit-mutation-") as folder:
-            found += mutate(Path(folder), modules, settings.tests[room], asked.workers)
+            if asked.constants:
+                found += mutate_constants(Path(folder), modules, settings.tests[room])
+            else:
+                found += mutate(Path(folder), modules, settings.tests[room], asked.workers)
     print()
     for score in found:
         low = "  below the least score" if score.percent < asked.least else ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from resources.libraries.python.behaviour.classes import portions
-from resources.libraries.python.behaviour.reasons import Dropped, Evidence, reasons
+from resources.libraries.python.behaviour.reasons import Dropped, Evidence, amount, reasons
 from resources.libraries.python.model.behaviour import Deviation, StateGraph
 from resources.libraries.python.model.chains import Member
 from resources.libraries.python.model.nf_size import NfSize
@@ -43,6 +43,21 @@ def test_what_it_does_alone_as_well_is_no_reason() -> None:
     assert not said(same, same)
 
 
+def test_a_share_of_time_is_a_reason_from_a_twentieth_on() -> None:
+    for name in ("throttled_percent", "waiting_percent"):
+        assert not said({name: 4.9}, {name: 0})
+        assert len(said({name: 5.1}, {name: 0})) == 1
+
+
+def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many_on() -> None:
+    def between(here: float, alone: float, passed_pps: float) -> int:
+        return len(reasons([], [], [Dropped("the vSwitch", here, alone, passed_pps)]))
+
+    assert (between(49, 0, 1000), between(51, 0, 1000)) == (0, 1)
+    assert (between(996, 0, 2e5), between(1010, 0, 2e5)) == (0, 1)
+    assert (between(1000, 505, 1000), between(1000, 495, 1000)) == (0, 1)
+
+
 def test_packets_dropped_at_a_queue_are_named_with_the_queue() -> None:
     assert said({"rx_dropped_pps": 3000, "rx_pps": 7000}, {"rx_dropped_pps": 0}) == [
         "the queue into nat overflows: 3000 packets a second are dropped, 30.0 % more than alone"
@@ -57,8 +72,9 @@ def test_a_vnf_that_uses_all_of_its_cpus_is_compute_bound_however_many_it_has(cp
     assert said({"cpu_percent": 99 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus) == [
         f"nat is compute-bound: it uses {0.99 * cpus:.2f} of {cpus:g} CPUs, {0.4 * cpus:.2f} alone"
     ]
-    assert not said({"cpu_percent": 80 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus)
-    assert not said({"cpu_percent": 99 * cpus}, {"cpu_percent": 95 * cpus}, cpus=cpus)
+    assert not said({"cpu_percent": 89 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus)
+    assert not said({"cpu_percent": 99 * cpus}, {"cpu_percent": 91 * cpus}, cpus=cpus)
+    assert said({"cpu_percent": 91 * cpus}, {"cpu_percent": 89 * cpus}, cpus=cpus)
 
 
 def test_whether_an_unknown_number_of_cpus_is_used_up_is_not_said() -> None:
@@ -123,6 +139,17 @@ def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
         "the vSwitch, on the way out, drops 2000 packets a second, 10 at most with its VNFs alone"
     ]
     assert not reasons([], [], [replace(row, alone=1500.0), replace(row, here=40.0), replace(row, passed_pps=1e6)])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
+        (999, "pps", "999 pps"), (4000, "1/s", "4,000 1/s"), (12.345, "%", "12.3 %"), (3, "", "3"),
+    ],
+)  # fmt: skip
+def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
 
 
 def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:

@@ -35,10 +35,10 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert all(each.distance > each.threshold for each in first.distances)
 
 
-def test_at_most_one_percent_of_chains_without_a_fault_are_suspects() -> None:
+def test_at_most_one_of_ten_studies_without_a_fault_has_a_suspect() -> None:
     spec = spec_of(FOUR, volumes_bps=(1e8, 2e8))
     studies = [analyse(spec, noisy_runs(generate(spec), (1e8, 2e8), seed=seed)) for seed in range(10)]
-    assert sum(len(each.suspects) for each in studies) <= 0.01 * 10 * 60
+    assert sum(len(each.suspects) for each in studies) <= 1
 
 
 def test_a_suspect_names_the_rules_by_which_it_is_one() -> None:
@@ -89,6 +89,14 @@ def test_without_truth_and_with_one_volume_nothing_is_judged_and_it_is_said() ->
     found = analyse(spec, [run(chain("a", "b"), 1e8, 9e7)])
     assert not found.suspects
     assert found.notes[0] == "chains cannot be judged: one volume only, and their VNFs were not measured alone"
+
+
+@pytest.mark.parametrize(("share", "suspects"), [(0.91, 0), (0.89, 1)])
+def test_with_one_volume_a_chain_may_be_a_tenth_slower_than_its_slowest_vnf(share: float, suspects: int) -> None:
+    alone = [run(chain("a"), 1e8, 1e8), run(chain("b"), 1e8, 8e7)]
+    found = analyse(spec_of(("a", "b"), volumes_bps=(1e8,)), [*alone, run(chain("a", "b"), 1e8, share * 8e7)])
+    assert len(found.suspects) == suspects
+    assert all("b, the slowest of its VNFs alone, has 80 Mbit/s (-11 %)" in each.reasons[0] for each in found.suspects)
 
 
 def test_nothing_measured_is_nothing_found() -> None:

@@ -1,9 +1,11 @@
 """Outliers among chains: what is called one, what is not, and how often noise is."""
 
+from itertools import cycle
 from math import exp
 from random import Random
 
 import pytest
+from scipy.stats import t as student
 
 from resources.libraries.python.behaviour.outliers import LEAST_PEERS, outliers
 from resources.libraries.python.behaviour.statistics import statistics
@@ -72,11 +74,11 @@ def test_the_loss_that_the_slowest_vnf_has_alone_is_expected() -> None:
 def test_at_the_edge_of_capacity_one_run_with_a_little_loss_is_no_outlier() -> None:
     """There noise of the capacity decides whether a run loses anything; most chains lose nothing."""
     lossless = [
-        each.model_copy(update={"loss_ratio": 0.0, "throughput_bps": VOLUME_BPS}) for each in runs(cpu=40.0)
+        each.model_copy(update={"loss_ratio": 0.0, "throughput_bps": VOLUME_BPS}) for each in runs(cpu=89.0)
     ]  # fmt: skip
     loses = {"loss_ratio": 0.02, "throughput_bps": 0.98 * VOLUME_BPS}
     assert {each.feature for each in found_in(changed(lossless, **loses))} == {"loss_ratio"}
-    busy = [each.model_copy(update={"loss_ratio": 0.0, "throughput_bps": VOLUME_BPS}) for each in runs(cpu=95.0)]
+    busy = [each.model_copy(update={"loss_ratio": 0.0, "throughput_bps": VOLUME_BPS}) for each in runs(cpu=91.0)]
     assert not found_in(changed(busy, **loses))
 
 
@@ -133,6 +135,36 @@ def test_a_vnf_is_judged_in_three_chains_as_it_was_measured_alone() -> None:
     three = (("nat",), ("nat", "router"), ("router", "nat"), ("ids", "nat"))
     assert throttled(*three) == {("nat", "router")}
     assert throttled(*three[:3]) == set()
+
+
+def test_the_limit_is_a_level_of_one_percent_over_all_comparisons_of_the_study() -> None:
+    """By Student's t with 37 % of the degrees of freedom, as the MAD has that share of the efficiency."""
+    measured = changed(runs(), loss_ratio=0.9)
+    (found,) = [each for each in found_in(measured) if each.feature == "loss_ratio"]
+    chains = [each.chain.order for each in measured if len(each.chain.members) > 1]
+    # Throughput, loss and both latencies of each chain; waiting and drops of each VNF, alone as well.
+    comparisons = 4 * len(chains) + 2 * sum(map(len, chains)) + 2 * len(NAMES)
+    assert found.peers == sum("ids" in order for order in chains), "those that lose packets, as it should"
+    assert found.threshold == pytest.approx(student.isf(0.01 / comparisons, 0.37 * (found.peers - 1)))
+
+
+@pytest.mark.parametrize(
+    ("others", "center", "deviation"),
+    [((100.0, 200.0, 300.0), 200.0, 148.26), ((100.0,) * 7 + (300.0,), 100.0, 200 / 1.2816)],
+    ids=["median absolute deviation", "ninth decile, where most are alike"],
+)
+def test_the_score_counts_standard_deviations_of_the_others(
+    others: tuple[float, ...], center: float, deviation: float
+) -> None:
+    rows = cycle(others)
+    measured = [
+        run(each, 1e8, 1e8, {"nat": {"rx_dropped_pps": [9000.0 if each == FAULTY else next(rows)]}})
+        for each in generate(spec_of(NAMES))
+        if "nat" in each.order
+    ]
+    (found,) = found_in(measured)
+    assert (found.chain, found.expected, found.peers) == (FAULTY, center, 49)
+    assert found.score == pytest.approx((9000 - center) / deviation)
 
 
 def test_few_values_are_not_judged() -> None:

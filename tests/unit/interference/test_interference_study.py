@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.interference.study import advised, analyse
-from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
+from resources.libraries.python.interference.words import advice_in_words, matrix_in_words, sweep_in_words
 from resources.libraries.python.model.interference import Interference, Meeting
 from tests.unit.interference.meetings import Company, every_pair, measured, meeting, spec_of
 
@@ -54,6 +54,16 @@ def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
         "most aggressive is proxy: others lose 39.3 % beside it",
         "50 % of the degradation comes from network I/O",
     )
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [(0.0004, "nothing is lost in pairs, on average"), (0.0006, "0.1 % lost in pairs on average, most sensitive is A")],
+)
+def test_a_loss_that_shows_in_a_tenth_of_a_percent_is_told_at_its_load(lost: float, said: str) -> None:
+    spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
+    found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
+    assert sweep_in_words(found) == (f"512B, 100000 pps each: {said}",)
 
 
 def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:

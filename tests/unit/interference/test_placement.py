@@ -128,8 +128,32 @@ def test_a_pair_that_was_not_measured_is_named() -> None:
         advise(Companies(()), [("A",)], "B")
 
 
-def test_placements_that_are_the_same_in_two_digits_are_said_to_be_as_good() -> None:
-    pairs = {("A", "B"): 0.9, ("B", "A"): 0.8, ("A", "C"): 0.801, ("C", "A"): 0.9}
-    assert advise(Companies(matrix_of(pairs)), [("B",), ("C",)], "A").sentence == (
-        "put A on server 2: total capacity 2.70 against 2.70 on server 1; the next best is as good"
+@pytest.mark.parametrize(
+    ("beside_b", "sentence"),
+    [
+        (0.796, "put A on server 2: total capacity 1.80 against 1.80 on server 1; the next best is as good"),
+        (0.794, "put A on server 2: total capacity 1.80 against 1.79 on server 1"),
+    ],
+)
+def test_placements_that_are_the_same_in_two_digits_are_said_to_be_as_good(beside_b: float, sentence: str) -> None:
+    """Two capacities that differ by half of the last digit shown are as good as each other."""
+    pairs = {("A", "B"): beside_b, ("B", "A"): 0.0, ("A", "C"): 0.8, ("C", "A"): 0.0}
+    assert advise(Companies(matrix_of(pairs)), [("B",), ("C",)], "A").sentence == sentence
+
+
+def test_advice_names_the_four_next_best_servers_of_five() -> None:
+    pairs = {(one, other): 1 - number / 10 for number, other in enumerate("BCDEFG") for one in ("A",)}
+    pairs |= {(other, "A"): 1.0 for _, other in pairs}
+    found = advise(Companies(matrix_of(pairs)), [(other,) for other in "GFEDCB"], "A")
+    assert found.sentence == (
+        "put A on server 6: total capacity 7.00 against 6.90 on server 5 and 6.80 on server 4 and 6.70 on server 3 "
+        "and 6.60 on server 2"
     )
+    assert [each.capacity for each in found.others] == pytest.approx([6.9, 6.8, 6.7, 6.6])
+
+
+def test_the_first_of_equal_servers_is_advised() -> None:
+    pairs = {("A", "B"): 0.5, ("B", "A"): 0.5, ("A", "C"): 0.5, ("C", "A"): 0.5}
+    companies = Companies(matrix_of(pairs))
+    assert advise(companies, [("B",), ("C",)], "A").best.servers == (("B", "A"), ("C",))
+    assert advise(companies, [("C",), ("B",)], "A").best.servers == (("C", "A"), ("B",))

@@ -23,6 +23,7 @@ SHAPES: dict[str, tuple[Callable[[Array], Array], int]] = {
         lambda r: np.minimum(1, np.where(r < 0.8, 0.6 * r, 0.48 + 0.325 * (r - 0.8))),
         1,
     ),
+    "grows ever faster, to two of three CPUs": (lambda r: 2 * np.minimum(1, (r / KNEE) ** 2), 3),
 }
 GROWING: dict[str, Callable[[Array], Array]] = {
     "a line": lambda r: 0.05 + 0.25 * r,
@@ -143,6 +144,16 @@ def test_software_that_polls_gives_none_and_says_so() -> None:
     point, notes = find_break_point(observed({"v": np.full(35, 0.999)}, rates), {"v": 1})
     assert point is None
     assert "does not follow the load (1.00 of 1 everywhere)" in notes[0]
+
+
+@pytest.mark.parametrize(("growth", "follows"), [(0.04, False), (0.06, True)])
+def test_a_cpu_that_varies_by_more_than_a_twentieth_follows_the_load(growth: float, *, follows: bool) -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    cpu = np.minimum(1, rates / KNEE)
+    used = 0.9 * (1 - growth * (cpu.max() - cpu) / np.ptp(cpu))
+    point, notes = find_break_point(observed({"v": used}, rates), {"v": 2})
+    assert (point is not None, notes == ()) == (follows, follows)
+    assert point is None or point.rate == pytest.approx(KNEE)
 
 
 @settings(deadline=None, max_examples=25)

@@ -1,6 +1,7 @@
 """A VNF that shares its CPUs saturates where it has work all the time, however little it runs."""
 
 import numpy as np
+import pytest
 
 from resources.libraries.python.profiling.observed import Observed
 from resources.libraries.python.profiling.saturation import find_break_point
@@ -55,13 +56,22 @@ def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
     assert point.reason.startswith("router has work all the time (1.96 of 2)")
 
 
-def test_a_vnf_that_hardly_ever_waits_has_its_cpus_for_itself() -> None:
-    """It waits for 3 % of the time on each of two CPUs, and saturates by what it uses of them."""
+@pytest.mark.parametrize(
+    ("waits", "reason"),
+    [
+        (0.04, "router uses all of its CPUs (1.92 of 2)"),
+        (0.06, "router has work all the time (2.00 of 2) and gets 1.88 of its CPUs, which it shares"),
+    ],
+)
+def test_a_vnf_that_waits_for_less_than_a_twentieth_of_the_time_has_its_cpus_for_itself(
+    waits: float, reason: str
+) -> None:
+    """The share of the time is that on each of its two CPUs."""
     rates = np.linspace(0.1, 3.5, 35)
     points = [
-        Observed(float(rate), {}, {"router": (used, used)}, {"router": (used + 0.03, used + 0.03)})
-        for rate, used in zip(rates, np.minimum(0.97, rates / 2.4).tolist(), strict=True)
+        Observed(float(rate), {}, {"router": (used, used)}, {"router": (used + waits, used + waits)})
+        for rate, used in zip(rates, np.minimum(1 - waits, rates / 2.4).tolist(), strict=True)
     ]
     point, _ = find_break_point(points, {"router": 2})
     assert point is not None
-    assert point.reason == "router uses all of its CPUs (1.94 of 2)"
+    assert point.reason == reason

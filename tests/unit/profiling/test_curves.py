@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import f as f_test
 
 from resources.libraries.python.model.profile import Metric
 from resources.libraries.python.profiling.curves import BY_NAME, CURVES
 from resources.libraries.python.profiling.fitting import FEWEST, best_fit, fit_of, stands_out, value_of
+from resources.libraries.python.profiling.observed import Array
 
 RATES = np.linspace(0.2, 3.0, 40)
 
@@ -101,6 +103,40 @@ def test_noise_around_a_line_earns_no_further_coefficient() -> None:
         assert fit is not None
         names.add(BY_NAME[fit.function].parameters)
     assert names == {2}
+
+
+def scattered(count: int, growth: float) -> tuple[Array, Array]:
+    """Points that alternate around a line of this growth over the standard error of its fit."""
+    rates = np.arange(1.0, count + 1)
+    columns = np.column_stack([np.ones(count), rates])
+    scatter = np.resize([1.0, -1.0], count)
+    scatter -= columns @ np.linalg.lstsq(columns, scatter, rcond=None)[0]
+    error = np.sqrt(np.sum(scatter**2) / (count - 2))
+    return rates, 100 + scatter / error + growth * rates
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "function"),
+    [(4, 0.05, "constant"), (4, 0.01, "linear"), (10, 0.005, "constant"), (10, 0.001, "linear")],
+)
+def test_one_more_coefficient_is_earned_at_2_5_percent_with_four_points_and_0_3_with_ten(
+    count: int, level: float, function: str
+) -> None:
+    """Levels of an F test of the slope of a line."""
+    rates, _ = scattered(count, 0)
+    growth = np.sqrt(f_test.isf(level, 1, count - 2) / np.sum((rates - rates.mean()) ** 2))
+    fit = best_fit(Metric.DELAY, rates.tolist(), scattered(count, growth)[1].tolist())
+    assert fit is not None
+    assert fit.function == function
+
+
+@pytest.mark.parametrize(("errors", "expected"), [(5.5, False), (6.5, True), (-5.5, False), (-6.5, True)])
+def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, expected: bool) -> None:
+    rates, values = scattered(10, 2.0)
+    fit = best_fit(Metric.DELAY, rates.tolist(), values.tolist())
+    assert fit is not None
+    assert (fit.function, fit.standard_error) == ("linear", pytest.approx(1))
+    assert stands_out(fit, rates.tolist(), values.tolist(), 11, 122 + errors) is expected
 
 
 def test_a_bend_that_is_not_monotonic_is_never_chosen() -> None:

@@ -26,6 +26,12 @@ def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str,
     assert sum(find_knee(rates, row) is not None for row in seen) <= 2
 
 
+def test_a_plateau_is_found_in_most_rows_with_noise_of_a_twentieth() -> None:
+    rates = np.linspace(LAST / 30, LAST, 30)
+    found = [find_knee(rates, noisy(np.minimum(rates / 1.8, 1), 0.05, seed)) for seed in range(20)]
+    assert sum(each is not None for each in found) >= 10
+
+
 def noisy(values: Array, size: float, seed: int = 0) -> Array:
     return values + size * np.random.default_rng(seed).standard_normal(len(values))
 
@@ -43,10 +49,44 @@ def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_uni
     assert plain.level == pytest.approx(1.0, abs=0.02)
 
 
+def test_five_points_tell_a_knee_and_four_do_not() -> None:
+    rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
+    found = find_knee(rates, used)
+    assert found is not None
+    assert (found.at, found.level) == (pytest.approx(3.0), pytest.approx(3.0))
+    assert find_knee(rates[:4], used[:4]) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_growth_in_two_steps_ends_with_the_second(seed: int) -> None:
+    rates = np.linspace(0.05, LAST, 70)
+    used = np.interp(rates, [0, 0.8, 2.4, LAST], [0, 0.72, 1, 1])
+    found = find_knee(rates, noisy(used, 0.004, seed))
+    assert found is not None
+    assert found.at == pytest.approx(2.4, abs=0.1)
+    assert found.level == pytest.approx(1.0, abs=0.01)
+
+
 def test_slow_growth_upon_a_high_base_goes_on_if_it_hardly_slows_down() -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(10 + 0.1 * np.minimum(rates, 2) + 0.08 * np.maximum(rates - 2, 0), 1e-4)
     assert find_knee(rates, used) is None
+
+
+@pytest.mark.parametrize(("behind", "is_knee"), [(0.4, True), (0.6, False)])
+def test_growth_ends_where_less_than_half_of_its_pace_is_left(behind: float, *, is_knee: bool) -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    used = noisy(100 + np.minimum(rates, 2) + behind * np.maximum(rates - 2, 0), 1e-3)
+    found = find_knee(rates, used)
+    assert (found is not None) is is_knee
+    assert found is None or found.at == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize(("last", "is_knee"), [(1.04, True), (1.06, False)])
+def test_what_grows_by_a_twentieth_of_its_level_behind_a_bend_grows_still(last: float, *, is_knee: bool) -> None:
+    rates = np.linspace(0.1, LAST, 35)
+    used = noisy(np.interp(rates, [0, 2, LAST], [0, 1, last]), 1e-4)
+    assert (find_knee(rates, used) is not None) is is_knee
 
 
 def test_the_end_of_a_fall_is_no_knee() -> None:

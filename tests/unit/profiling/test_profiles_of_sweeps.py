@@ -149,6 +149,24 @@ def test_points_of_a_doubtful_rate_are_left_out_and_flagged_ones_are_not() -> No
     ]
 
 
+@pytest.mark.parametrize(("counted", "known"), [(0.94, 19), (0.96, 20), (1.04, 20), (1.06, 19)])
+def test_a_rate_is_doubtful_where_the_interface_counted_five_percent_more_or_less(counted: float, known: int) -> None:
+    points = list(sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)}))
+    points[3] = points[3].model_copy(update={"sender_pps": counted * points[3].input_pps})
+    assert sum(fit.points for fit in fits_of(profile_of("v", points, {"v": 1}), Metric.THROUGHPUT)) == known
+
+
+@pytest.mark.parametrize(("loss_ratio", "contradicts"), [(0.009, False), (0.011, True)])
+def test_loss_contradicts_throughput_from_one_percentage_point_on(loss_ratio: float, *, contradicts: bool) -> None:
+    """All packets get through, and so much is said to be lost."""
+    points = [
+        each.model_copy(update={"loss_ratio": loss_ratio, "output_bps": each.input_bps})
+        for each in sweep_of(np.linspace(0.1, 1.0, 10), plain_router(1.5), {"v": (growing_to(1, 1.5),)})
+    ]
+    notes = profile_of("v", points, {"v": 1}).notes
+    assert any("contradict each other by up to 1.1 percentage points" in note for note in notes) is contradicts
+
+
 def fits_of(profile: Profile, metric: Metric) -> list[Fit]:
     row = profile.of(metric)
     return [] if row is None else [fit for fit in (row.nonsat, row.sat) if fit is not None]

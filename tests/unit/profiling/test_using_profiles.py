@@ -167,6 +167,17 @@ def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> No
     assert steps([MIDDLE, grown], least_gain=0.25)[0].scales is False
 
 
+@pytest.mark.parametrize(
+    ("gain", "used", "scales"),
+    [(1.09, 2.0, False), (1.11, 2.0, True), (1.0, 2.08, False), (1.0, 2.13, True)],
+)
+def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in_use(
+    gain: float, used: float, *, scales: bool
+) -> None:
+    larger = Flavor("larger", 3, known_profile("larger", 1.9 * gain, used=used, vcpus=3))
+    assert [step.scales for step in steps([MIDDLE, larger])] == [scales]
+
+
 def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:
     lines = profile_in_words(known_profile("v", 2.0).model_copy(update={"notes": ("mind the gap",)}))
     assert lines[0] == "v saturates at 2 Gbit/s: known"

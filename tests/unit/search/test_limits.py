@@ -102,6 +102,40 @@ def test_the_time_of_threads_confirms_or_contradicts(threads: tuple[ThreadLoad, 
     assert expected in text(loss("nf-1-1", 1000), threads=threads)
 
 
+@pytest.mark.parametrize(
+    ("running", "waiting", "expected"),
+    [
+        (0.49, 0.0, "had work for 49 % of the time only"),
+        (0.51, 0.0, "was busy for 51 % of the time, which neither confirms nor rules out"),
+        (0.89, 0.0, "was busy for 89 % of the time, which neither confirms nor rules out"),
+        (0.91, 0.0, "was busy for 91 % of the time\n"),
+        (0.79, 0.21, "had work for 100 % of the time and ran for 79 %; the CPU had nf-1-1 79 %"),
+        (0.81, 0.19, "was busy for 100 % of the time\n"),
+    ],
+)
+def test_a_thread_is_idle_below_half_of_the_time_alone_from_80_and_at_its_limit_from_90_percent(
+    running: float, waiting: float, expected: str
+) -> None:
+    assert expected in f"{text(loss('nf-1-1', 1000), threads=(thread('nf-1-1', 'csn1x1i1', running, waiting),))}\n"
+
+
+def test_a_second_kind_limits_from_a_quarter_of_the_losses_and_an_owner_has_a_line_from_a_twentieth() -> None:
+    assert kinds(loss("nf-1-1", 740), loss("vswitch", 260)) == [NF, VSWITCH]
+    assert kinds(loss("nf-1-1", 760), loss("vswitch", 240)) == [NF]
+    assert "60 of them at nf-2-1" in text(loss("nf-1-1", 940), loss("nf-2-1", 60))
+    assert "40 of 1000 packets were lost at nf-2-1" in text(loss("nf-1-1", 960), loss("nf-2-1", 40))
+
+
+def test_four_owners_and_four_places_of_each_are_named_and_others_counted() -> None:
+    owners = [loss("nf-1-1", 100).model_copy(update={"owner": f"nf-{number}-1"}) for number in range(1, 8)]
+    *_, last = said = text(*owners).splitlines()
+    assert len(said) == 5
+    assert last == "300 of 700 packets were lost at nf-5-1, nf-6-1, nf-7-1"
+    places = text(*(loss("nf-1-1", 100, instance=number) for number in range(1, 7)))
+    assert places.count("full receive queue") == 4
+    assert places.endswith("(instance 4 forward); 2 more places")
+
+
 def test_the_thread_of_a_trunk_is_that_of_all_its_vlans() -> None:
     topology = lab(discriminator="vlan", vswitch="linux_bridge", generator="ring", containers="linux_router")
     plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})

@@ -168,6 +168,17 @@ def test_swinging_repetitions_are_a_sign_of_overload() -> None:
     assert overload_from(ratios(1.0, 0.5)) is None  # nothing was repeated
 
 
+@pytest.mark.parametrize(("deviation", "found"), [(0.009, None), (0.011, 400)])
+def test_repetitions_swing_from_a_deviation_of_one_percent_of_the_load_on(
+    deviation: float, found: float | None
+) -> None:
+    """However steady the loads below are."""
+    steady = [offered(load, load * 0.9999, load, load * 1.0001) for load in (100.0, 200.0, 300.0)]
+    row = offered(400.0, 400 * (1 - deviation), 400.0, 400 * (1 + deviation))
+    assert row.stdev == pytest.approx(400 * deviation)
+    assert overload_from([*steady, row]) == found
+
+
 def test_figures_of_repetitions_are_averaged_where_they_were_said() -> None:
     said = iter([Once(9, {}, {"detected": 1.0, "hits": 4}), Once(9, {}, {"detected": 0.5}), Once(9, {})])
     assert offered_load(10, 3, lambda _: next(said)).figures == {"detected": 0.75, "hits": 4.0}

@@ -128,6 +128,13 @@ def test_a_flavor_that_brings_a_fifth_more_scales_though_cpus_stay_unused() -> N
     assert not notes(IDS, LOAD, grows)
 
 
+@pytest.mark.parametrize(("capacity", "verdicts"), [(264, 1), (266, 0)])
+def test_the_first_load_that_is_not_carried_counts_as_a_gain_from_a_tenth_on(capacity: float, verdicts: int) -> None:
+    """The larger size does not carry 10 calls/s more than its capacity: it may carry anything up to that."""
+    sizes = [sized(IDS, "1s", 250, {"ids": 0.98}), sized(IDS, "1m", capacity, {"ids": 0.6})]
+    assert len(notes(IDS, LOAD, sizes)) == verdicts
+
+
 def test_scaling_out_is_compared_with_the_same_vcpus_in_fewer_instances() -> None:
     cpu = {"bono": 0.5, "sprout": 0.8, "homestead": 0.7}
     sizes = [

@@ -127,9 +127,8 @@ def _broken(x: Array, y: Array, knees: Array, bends: tuple[int, int]) -> Iterato
 
 def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
     """Whether points behind the knee may still grow: by much, or at a pace that the noise does not tell from before."""
-    ends = np.array([x[0], broken.at, x[-1]])
-    first, level, last = map(float, broken.value(ends))
-    growth = (level - first) / float(broken.at - ends[0])
+    first, level = map(float, broken.value(np.array([x[0], broken.at])))
+    growth = (level - first) / float(broken.at - x[0])
     if growth <= 0:
         return True
     columns = _columns(x, broken.at, (broken.bends[0], 1))
@@ -139,4 +138,4 @@ def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
     doubt = float(np.sqrt(noise * np.linalg.pinv(columns.T @ columns)[-1, -1]))
     slope = float(coefficients[-1])
     highest = float(np.max(broken.value(np.linspace(broken.at, x[-1], 50))))
-    return slope + 3 * doubt > SLOWER * growth or max(highest, last) > (1 + GROWS) * level
+    return slope + 3 * doubt > SLOWER * growth or highest > (1 + GROWS) * level
