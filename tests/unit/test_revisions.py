@@ -1,0 +1,29 @@
+"""Comparing revisions: what counts as a difference, and what is noise."""
+
+from tests.revisions import differences
+
+FIRST = {"a": ["one", "began at 10:00", "two"], "b": ["same"]}
+SECOND = {"a": ["one", "began at 10:05", "two"], "b": ["same"]}
+
+
+def test_lines_that_differ_between_two_runs_of_a_revision_are_noise() -> None:
+    now = {"a": ["one", "began at 11:30", "two"], "b": ["same"]}
+    assert list(differences(FIRST, SECOND, now)) == []
+
+
+def test_other_lines_are_differences_with_the_noise_beside_them() -> None:
+    now = {"a": ["one", "began at 11:30", "three"], "b": ["same"]}
+    (found,) = differences(FIRST, SECOND, now)
+    assert found[:2] == ["--- before/a", "+++ now/a"]
+    assert "-two" in found and "+three" in found
+
+
+def test_added_and_removed_lines_and_outputs_are_differences() -> None:
+    longer = {"a": [*FIRST["a"], "four"], "b": ["same"]}
+    shorter = {"a": FIRST["a"][:2], "b": ["same"]}
+    assert len(list(differences(FIRST, SECOND, longer))) == 1
+    assert len(list(differences(FIRST, SECOND, shorter))) == 1
+    missing = {"a": FIRST["a"]}
+    assert [found[0] for found in differences(FIRST, SECOND, missing)] == ["--- before/b"]
+    more = {**FIRST, "c": ["new"]}
+    assert [found[1] for found in differences(FIRST, SECOND, more)] == ["+++ now/c"]
