@@ -78,7 +78,7 @@
       height: below ? 88 + inner + lines * 19 : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
       showlegend: told > 0,
-      legend: below ? { orientation: "h", yanchor: "top", y: -54 / inner, font: { size: 11 } } : {},
+      legend: below ? { orientation: "h", yref: "container", yanchor: "bottom", y: 0, font: { size: 11 } } : {},
       hoverlabel: { align: "left" },
       ...axes,
       shapes: marks(variant.layout.shapes),
