@@ -109,7 +109,7 @@ def test_the_time_of_a_guest_is_that_of_its_own_threads_also_where_others_share_
     assert work(crowded, Sample(tasks=tasks(0)), Sample(tasks=tasks(1000)), 1.0).cpu["nf-1-1"] == pytest.approx(
         [0.38] * 2
     )
-    assert work(made, Sample(), Sample(tasks=tasks(1000)), 1.0).cpu == {}, "since when is not known"
+    assert work(crowded, Sample(), Sample(tasks=tasks(1000)), 1.0).cpu == {}, "since when is not known"
 
 
 def test_without_times_of_threads_a_vnf_with_a_cpu_of_its_own_has_that_cpus_time() -> None:

@@ -114,7 +114,7 @@ def _of_tasks(cpus: Sequence[int], name: str, before: Sample, after: Sample) -> 
     """
     then, now = before.tasks.get(name, {}), after.tasks.get(name, {})
     gained = [
-        (each.cpus & set(cpus), each.time.running_ns - earlier.running_ns, each.time.waiting_ns - earlier.waiting_ns)
+        (each.cpus, each.time.running_ns - earlier.running_ns, each.time.waiting_ns - earlier.waiting_ns)
         for thread, each in now.items()
         for earlier in [then[thread].time if thread in then else _NEW]
         if each.cpus & set(cpus)

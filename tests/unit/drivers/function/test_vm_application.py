@@ -59,7 +59,7 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
                     for begin in range(0, len(answer), 7):  # as a slow guest does
                         link.sendall(answer[begin : begin + 7])
 
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)  # a failed test leaves it waiting
         thread.start()
         yield asked
         thread.join(5.0)
