@@ -4,6 +4,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from scipy.stats import ttest_ind
 
 from resources.libraries.python.interference.matrix import normalized, ratio_interval
@@ -86,6 +87,25 @@ def test_an_end_of_the_interval_is_where_welchs_test_would_just_refuse() -> None
     for end in ends:
         pvalue = ttest_ind(above, [end * value for value in below], equal_var=False).pvalue
         assert pvalue == pytest.approx(0.05, abs=0.004)  # degrees of freedom are those at the mean ratio
+
+
+def test_the_ends_of_the_interval_are_the_roots_of_fiellers_equation() -> None:
+    """With the degrees of freedom of Welch at the ratio of the means."""
+    above, below = [60.0, 63, 58, 66, 61, 64], [100.0, 70, 130, 95]
+    ends, ratio = ratio_interval(above, below), fmean(above) / fmean(below)
+    assert ends is not None
+    freedom = ttest_ind(above, [ratio * value for value in below], equal_var=False).df
+    for end in ends:
+        error = np.sqrt(np.var(above, ddof=1) / 6 + end**2 * np.var(below, ddof=1) / 4)
+        assert abs(fmean(above) - end * fmean(below)) == pytest.approx(float(student.isf(0.025, freedom)) * error)
+
+
+def test_the_deviation_is_that_of_the_throughput_beside_others_over_the_mean_alone() -> None:
+    alone = [meeting("A", (), pps) for pps in (15.0, 25.0)]
+    (three,) = normalized([*alone, *(meeting("A", ("B",), pps) for pps in (8.0, 10.0, 12.0))])
+    assert (three.mean, three.stdev, three.samples) == (0.5, pytest.approx(0.1), 3)
+    (two,) = normalized([*alone, *(meeting("A", ("B",), pps) for pps in (8.0, 12.0))])
+    assert two.stdev == pytest.approx(0.2 / 2**0.5)
 
 
 def test_equal_values_have_no_width_and_single_or_wild_ones_no_interval() -> None:

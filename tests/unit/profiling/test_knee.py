@@ -17,7 +17,7 @@ SMOOTH: dict[str, Callable[[Array], Array]] = {
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize(("points", "noise"), [(30, 0.05), (30, 0.15)])
+@pytest.mark.parametrize(("points", "noise"), [(8, 0.05), (30, 0.05), (30, 0.15)])
 def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str, points: int, noise: float) -> None:
     rates = np.linspace(LAST / points, LAST, points)
     seen = [
@@ -36,7 +36,9 @@ def noisy(values: Array, size: float, seed: int = 0) -> Array:
     return values + size * np.random.default_rng(seed).standard_normal(len(values))
 
 
-@pytest.mark.parametrize(("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4)])
+@pytest.mark.parametrize(
+    ("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4), (0.0, 1.0, 1e-6)]
+)
 def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(np.minimum(rates / 2.4, 1) + 0.03 * np.maximum(rates - 2.4, 0), 0.005)
