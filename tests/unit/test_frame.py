@@ -295,7 +295,7 @@ def test_decision_records_are_numbered_and_listed() -> None:
         assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
 
 
-FOR_PEOPLE = {"mutation"}
+FOR_PEOPLE = {"mutation", "revisions"}
 """Checks that take hours: what they find is a test to be written, by whoever changes those modules."""
 
 
