@@ -296,7 +296,7 @@ def test_decision_records_are_numbered_and_listed() -> None:
 
 
 FOR_PEOPLE = {"mutation", "revisions"}
-"""Checks that take hours: what they find is a test to be written, by whoever changes those modules."""
+"""Checks to run by hand while working: untested changes of modules, and what a restructuring has changed for users."""
 
 
 def test_every_check_votes() -> None:
