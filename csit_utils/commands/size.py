@@ -67,6 +67,8 @@ def size(
         among = f"more than {MOST_SIZES}" if known is None else str(len(known))
         for sentence in _sentences(price, spec, load, testbed, among):
             typer.echo(sentence)
+        if known is None:
+            typer.echo("Only the smallest size is listed.")
     if heat:
         typer.echo(f"templates: {len(templates)} in {heat}", err=as_json)
 

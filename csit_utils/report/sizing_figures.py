@@ -1,6 +1,7 @@
 """Plots of a sizing: what each size carries, what its parts use, and where it begins to oscillate."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from statistics import fmean
 
@@ -16,12 +17,18 @@ _FEW = 8
 """Sizes whose lines can be told apart."""
 
 
-def sizing_figures(anchor: str, record: Characterization) -> list[Figure]:
-    """Indicator, capacity, use and oscillation; none of what was not measured."""
+def sizing_figures(anchor: str, record: Characterization, sizings: int = 1) -> list[Figure]:
+    """Indicator, capacity, use and oscillation; none of what was not measured.
+
+    Args:
+        anchor: Of the record on its page.
+        record: Of the sizing.
+        sizings: How many are on the page: they share its bound of samples over time.
+    """
     sizing = record.sizing
     if sizing is None or not any(size.offered for size in sizing.sizes):
         return []
-    made = (_indicator, reported_figure, _capacity, _use, traces_figure, _oscillation)
+    made = (_indicator, reported_figure, _capacity, _use, partial(traces_figure, figures=sizings), _oscillation)
     return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
 
 

@@ -30,13 +30,20 @@ class _Stretch:
     """On the axis."""
 
 
-def traces_figure(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
-    """A choice for each size whose seconds were recorded; None where none were."""
+def traces_figure(anchor: str, record: Characterization, sizing: Sizing, figures: int = 1) -> Figure | None:
+    """A choice for each size whose seconds were recorded; None where none were.
+
+    Args:
+        anchor: Of the record on its page.
+        record: With the sizing.
+        sizing: Its sizes.
+        figures: How many such figures share the page's bound of samples.
+    """
     traced = [size for size in sizing.sizes if any(row.trace is not None for row in size.offered)]
     if not traced:
         return None
     samples = sum(_samples(row.trace) for size in traced for row in size.offered if row.trace is not None)
-    step = step_of(samples)
+    step = step_of(samples, figures)
     variants = {size.name: _variant(sizing, size, step) for size in traced}
     title = f"{sizing.deployment.vnf_name}: performance indicator and CPU over time, by offered load"
     title += thinned_words(step, samples)

@@ -43,16 +43,16 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
     if not found:
         return None
-    made = [_sizing(view) for view in found]
+    made = [_sizing(view, len(found)) for view in found]
     compared, over_options = sizing_comparisons(found), option_figures(found)
     papers = sections(shown.papers, "sizing", found)
     plots = {"compared": compared, "over_options": over_options}
     return {**keys_of_page("sizings", found, made, papers, [*compared, *over_options]), **plots}
 
 
-def _sizing(view: View) -> SizingView:
+def _sizing(view: View, sizings: int) -> SizingView:
     sizing = view.record.sizing
-    figures = tuple(sizing_figures(view.anchor, view.record))
+    figures = tuple(sizing_figures(view.anchor, view.record, sizings))
     if sizing is None:
         return SizingView(view, "", figures, ())
     unit = sizing.workload.unit

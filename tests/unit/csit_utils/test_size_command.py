@@ -63,6 +63,7 @@ def many(tmp_path: Path) -> Path:
 def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixture[str], many: Path) -> None:
     text = size(capsys, str(many))
     assert "at most 19 of more than 10000 sizes, the smallest first (directed search, up)" in text
+    assert text.endswith("Only the smallest size is listed.\n")
     *sizes, summary = objects(capsys, str(many))
     assert [row["size"] for row in sizes] == ["-".join(f"{part}1s" for part in "abcdefghi")]
     assert (summary["sizes"], summary["sizes_at_most"], summary["loads"]) == (19, True, 19)

@@ -110,6 +110,17 @@ def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypa
     assert by_name["offered load"]["y"] == [100, 100, None, 300, 300, None, 500, 500]
 
 
+def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "MOST_VALUES", 36)
+    alone, *_ = (one for one in made(sizings.PAGE, traced(sized())).figures if one.identity.endswith("-traces"))
+    assert "samples" not in alone.title
+    page = made(sizings.PAGE, traced(sized()), changed(traced(sized()), "Another"))
+    figures = [one for one in page.figures if one.identity.endswith("-traces")]
+    assert [one.title[-26:] for one in figures] == ["(every 2nd of 36 samples)".rjust(26)] * 2
+    lines = [line for one in figures for line in one.variants["fr1s-ba1s"]["data"] if line["name"] != "offered load"]
+    assert sum(x is not None for line in lines for x in line["x"]) == 36
+
+
 @pytest.mark.parametrize(
     ("step", "words"), [(1, ""), (3, " (every 3rd of 9,000 samples)"), (12, " (every 12th of 9,000 samples)")]
 )

@@ -72,19 +72,19 @@ def test_the_last_whole_report_of_snort_counts() -> None:
 
 WRITER = """
 import signal, sys, time
+# Waited for and not handled: a handler that interrupts a write cannot write itself.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 log = open(sys.argv[1], "a")
-def report(*_):
+log.write("Commencing packet processing\\n")
+log.flush()
+for report in (sys.argv[3:4], sys.argv[4:6]):
+    signal.sigwait([signal.SIGUSR1])
     time.sleep(float(sys.argv[2]))
-    for text in reports.pop(0):
+    for text in report:
         log.write(text)
         log.flush()
         time.sleep(0.1)
-reports = [sys.argv[3:4], sys.argv[4:6], []]
-signal.signal(signal.SIGUSR1, report)
-log.write("Commencing packet processing\\n")
-log.flush()
-while True:
-    signal.pause()
+time.sleep(60)
 """
 
 
