@@ -2,7 +2,7 @@
 
 How one cell is judged is told in `judging`; single runs on both sides are judged by the `spread` of their matrix
 where it has enough cells. The interval is of 95 % for a cell alone; whether a cell is *called* changed is judged for
-all cells together, see `multiple`.
+all cells together, see `_judged_together`.
 """
 
 from collections import defaultdict
@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
+from scipy.stats import false_discovery_control
+
 from csit_utils.analysis.alike import likeness
 from csit_utils.analysis.cells import Cell, Figure, figures
 from csit_utils.analysis.change import CONFIDENCE, FALSE_CALLS, Change, Comparison, Method, Outcome, Side
 from csit_utils.analysis.judging import judge_sides, side
-from csit_utils.analysis.multiple import benjamini_hochberg
 from csit_utils.analysis.spread import Ratio, judge, relative
 from csit_utils.dataset.rows import TestRow
 
@@ -113,7 +114,14 @@ def _by_spread(changes: Sequence[Change]) -> Sequence[Change]:
 
 
 def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
-    adjusted = iter(benjamini_hochberg([each.probability for each in changes if each.probability is not None]))
+    """Judge by probabilities adjusted for how many there are (Benjamini and Hochberg, 1995).
+
+    Of all cells that are called changed, on average a share of at most `FALSE_CALLS` is called so wrongly; where
+    nothing changed at all, that is the chance of any call. Valid for independent figures and for positively dependent
+    ones, such as NDR and PDR of a cell.
+    """
+    probabilities = [each.probability for each in changes if each.probability is not None]
+    adjusted = iter(false_discovery_control(probabilities).tolist())
     for each in changes:
         if each.probability is None:
             yield each

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import pytest
 from plotly.offline import get_plotlyjs
 from scipy.special import stdtr, stdtrit
+from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparison import Change, compare
 from csit_utils.analysis.measures import rows_of as numbers_of
-from csit_utils.analysis.multiple import benjamini_hochberg
 from csit_utils.analysis.runs import Side
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, Status
@@ -82,7 +82,7 @@ def test_student_and_the_judgement_of_many_cells_are_those_of_scipy(page: Browse
     reaches = page.value(f"{json.dumps(freedoms)}.map((freedom) => csit.student.quantile(0.05, freedom))")
     assert reaches == pytest.approx([float(stdtrit(freedom, 0.975)) for freedom in freedoms], rel=1e-9)
     chance = [0.5, 0.01, 0.04, 0.01, 1.0, 0.03]
-    assert page.value(f"csit.student.together({chance})") == pytest.approx(benjamini_hochberg(chance))
+    assert page.value(f"csit.student.together({chance})") == pytest.approx(false_discovery_control(chance))
 
 
 def varied() -> Rows:

@@ -10,7 +10,6 @@ import pytest
 from csit_utils.analysis.comparison import Change, Method, Outcome, compare
 from csit_utils.analysis.gate import decide
 from csit_utils.analysis.grouping import Metric
-from csit_utils.analysis.multiple import benjamini_hochberg
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import nights, row
 
@@ -157,17 +156,6 @@ def test_where_nothing_changed_hardly_any_of_many_cells_is_called_changed() -> N
     alone = [each for each in found.changes if each.probability is not None and each.probability <= 0.05]
     assert alone, "some of 200 differ by chance when looked at alone"
     assert all("among as many" in each.remarks[-1] for each in alone)
-
-
-def test_adjusted_probabilities_are_those_of_benjamini_and_hochberg() -> None:
-    """Their own example, table 1: at 5 % the four smallest of fifteen are called."""
-    told = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-            0.7590, 1.0]  # fmt: skip
-    adjusted = benjamini_hochberg(told)
-    assert sum(each <= 0.05 for each in adjusted) == 4
-    assert adjusted[0] == pytest.approx(0.0015)
-    assert benjamini_hochberg(told[::-1]) == adjusted[::-1]
-    assert benjamini_hochberg([]) == []
 
 
 def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None:
