@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robot.api import ExecutionResult, ResultVisitor
@@ -60,6 +60,12 @@ STEPS = {
     "bad-file": "show README.md",
 }
 """Name: words of a command, with OUT for the folder of its results."""
+_NOISE = {
+    re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?([+]\d\d:\d\d)?"): "TIME",
+    re.compile(r"(?<=\"duration\": )[\d.e-]+"): "DURATION",
+    re.compile(r"(?<=\"git_dirty\": )(true|false)"): "DIRTY",
+    re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b"): "DIGEST",
+}
 _WITHIN_S = 1800.0
 _LONG = 400
 """Characters: longer words are packed data, whose content a record has in plain text."""
@@ -75,13 +81,18 @@ def main(arguments: Sequence[str]) -> int:
     options = asked.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="csit-revisions-") as scratch:
         folder = Path(scratch)
-        before = folder / "before"
-        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(before)], check=True)
-        subprocess.run(["git", "-C", str(before), "checkout", "-q", "--detach", options.revision], check=True)
-        runs = [run(where, folder / name) for name, where in (("1", before), ("2", before), ("3", ROOT))]
+        # All runs are at the same place, so that paths in their outputs are the same.
+        checkout = folder / "checkout"
+        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(checkout)], check=True)
+        subprocess.run(["git", "-C", str(checkout), "checkout", "-q", "--detach", options.revision], check=True)
+        runs = [run(checkout, number) for number in (1, 2)]
+        for name in ("resources", "csit_utils", "tests", "topologies", "docs", "jenkins"):
+            shutil.rmtree(checkout / name)
+            shutil.copytree(ROOT / name, checkout / name)
+        runs.append(run(checkout, 3))
         found = list(differences(*runs))
         if options.keep:
-            shutil.copytree(folder, options.keep, ignore=shutil.ignore_patterns("before"), dirs_exist_ok=True)
+            shutil.copytree(folder, options.keep, ignore=shutil.ignore_patterns("checkout"), dirs_exist_ok=True)
             (options.keep / "differences.diff").write_text(
                 "\n".join(line for each in found for line in each), encoding="utf-8"
             )
@@ -93,27 +104,48 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if found else 0
 
 
-def run(checkout: Path, out: Path) -> dict[str, list[str]]:
-    """Run all steps in a checkout; return the lines of every output by its name."""
+def run(checkout: Path, number: int) -> dict[str, list[str]]:
+    """Run all steps in a checkout; return the lines of every output by its name. Files stay beside the checkout."""
+    out = checkout.with_name("out")
     out.mkdir()
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("CSIT_", "PYTHON"))},
         **{"PYTHONPATH": str(checkout), "COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"},
     }
-    outputs: dict[str, str] = {}
+    outputs: list[tuple[str, str]] = []
     steps = {name: shlex.split(words.replace("OUT/", f"{out}/")) for name, words in STEPS.items()}
     for name in ("", *re.findall(r"^  ([a-z]+) ", _called(checkout, ["--help"], environment), re.MULTILINE)):
         steps[f"help-{name}"] = [*([name] if name else []), "--help"]
     for name, words in steps.items():
-        print(f"{out.name} of 3: {name}", file=sys.stderr)
-        outputs[f"{name}.console"] = _called(checkout, words, environment)
+        print(f"{number} of 3: {name}", file=sys.stderr)
+        outputs.append((f"{name}.console", _called(checkout, words, environment)))
     for path in sorted(path for path in out.rglob("*") if path.is_file()):
         if text := _text(path):
-            outputs[str(path.relative_to(out))] = text
+            outputs.append((str(path.relative_to(out)), text))
+    out.rename(out.with_name(str(number)))
+    return named(outputs)
+
+
+def named(outputs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Lines by name, without what differs in every run: times of day, durations and digests.
+
+    Args:
+        outputs: Name and text. Names that differ by a digest only get a number, in the order of their texts.
+    """
+    found: dict[str, list[list[str]]] = {}
+    for name, text in outputs:
+        found.setdefault(_neutral(name), []).append(_neutral(text).splitlines())
     return {
-        name: text.replace(str(checkout), "CHECKOUT").replace(str(out), "OUT").splitlines()
-        for name, text in outputs.items()
+        name if len(texts) == 1 else f"{name} {number}": lines
+        for name, texts in found.items()
+        for number, lines in enumerate(sorted(texts), 1)
     }
+
+
+def _neutral(text: str) -> str:
+    for pattern, word in _NOISE.items():
+        text = pattern.sub(word, text)
+    return text
 
 
 def _called(checkout: Path, words: Sequence[str], environment: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Comparing revisions: what counts as a difference, and what is noise."""
 
-from tests.revisions import differences
+from tests.revisions import differences, named
 
 FIRST = {"a": ["one", "began at 10:00", "two"], "b": ["same"]}
 SECOND = {"a": ["one", "began at 10:05", "two"], "b": ["same"]}
@@ -27,3 +27,17 @@ def test_added_and_removed_lines_and_outputs_are_differences() -> None:
     assert [found[0] for found in differences(FIRST, SECOND, missing)] == ["--- before/b"]
     more = {**FIRST, "c": ["new"]}
     assert [found[1] for found in differences(FIRST, SECOND, more)] == ["+++ now/c"]
+
+
+def test_times_and_digests_are_no_differences_and_files_named_by_them_are_told_apart_by_their_text() -> None:
+    before = [("t-0a1b2c3d.html", "b 2026-11-24T03:42:51.550+00:00"), ("t-9e8d7c6b.html", 'a "duration": 0.008')]
+    after = [("t-11aa22bb.html", 'a "duration": 0.015'), ("t-33cc44dd.html", "b 2026-11-25 03:46")]
+    assert (
+        named(before)
+        == named(after)
+        == {
+            "t-DIGEST.html 1": ['a "duration": DURATION'],
+            "t-DIGEST.html 2": ["b TIME"],
+        }
+    )
+    assert named([("a", "12345678 abcdefab cafe123")]) == {"a": ["12345678 abcdefab DIGEST"]}, "numbers and words stay"
