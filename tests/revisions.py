@@ -62,10 +62,12 @@ STEPS = {
 """Name: words of a command, with OUT for the folder of its results."""
 _NOISE = {
     re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?([+]\d\d:\d\d)?"): "TIME",
-    re.compile(r"(?<=\"duration\": )[\d.e-]+"): "DURATION",
-    re.compile(r"(?<=\"git_dirty\": )(true|false)"): "DIRTY",
-    re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b"): "DIGEST",
+    re.compile(r'("(?:duration|cpu_s|lasted_s|deploy_s|remove_s)": )[\d.e-]+'): r"\1DURATION",
+    re.compile(r'("git_dirty": )(true|false)'): r"\1DIRTY",
+    re.compile(r"-[0-9a-f]{8}(?=\.html)"): "-DIGEST",
+    re.compile(r"(?<![.\w])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b"): "DIGEST",
 }
+"""What differs in every run, and the word in its place."""
 _WITHIN_S = 1800.0
 _LONG = 400
 """Characters: longer words are packed data, whose content a record has in plain text."""

@@ -41,3 +41,6 @@ def test_times_and_digests_are_no_differences_and_files_named_by_them_are_told_a
         }
     )
     assert named([("a", "12345678 abcdefab cafe123")]) == {"a": ["12345678 abcdefab DIGEST"]}, "numbers and words stay"
+    assert named([("a-12345678.html", '6.0123456e-05 "cpu_s": 6.01e-05')]) == {
+        "a-DIGEST.html": ['6.0123456e-05 "cpu_s": DURATION']
+    }
