@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparison import Change, Method, Outcome, compare
 from csit_utils.analysis.gate import decide
@@ -156,6 +157,28 @@ def test_where_nothing_changed_hardly_any_of_many_cells_is_called_changed() -> N
     alone = [each for each in found.changes if each.probability is not None and each.probability <= 0.05]
     assert alone, "some of 200 differ by chance when looked at alone"
     assert all("among as many" in each.remarks[-1] for each in alone)
+    others = [each for each in found.changes if each not in alone]
+    assert not any("among as many" in remark for each in others for remark in each.remarks)
+    assert {each.outcome for each in found.changes} == {Outcome.NO_CHANGE}
+
+
+def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
+    a, b = (
+        [each for chains in range(1, 9) for each in nights(4, lambda _: RATE, bed, ("CSC", chains, 1))]
+        for bed in ("lab-a", "lab-b")
+    )
+    b += nights(4, lambda _: 0.7 * RATE, "lab-b", ("CSC", 9, 1))
+    a += nights(4, lambda _: RATE, "lab-a", ("CSC", 9, 1))
+    changes = compare(a, b).changes
+    expected = false_discovery_control([each.probability for each in changes])
+    assert [each.adjusted for each in changes] == pytest.approx(list(expected))
+    called = [each for each in changes if each.outcome is Outcome.REGRESSION]
+    assert {each.nf_chains for each in called} == {9}
+
+
+def test_bounds_that_lie_apart_upwards_are_a_progression() -> None:
+    found = pdr([row(RATE)], [row(1.01 * RATE)])
+    assert (found.method, found.outcome) == (Method.BOUNDS, Outcome.PROGRESSION)
 
 
 def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None:
