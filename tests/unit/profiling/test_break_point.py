@@ -174,3 +174,22 @@ def test_any_plateau_is_found_within_one_step_in_any_unit(
     point, _ = find_break_point(observed({"v": seen}, rates), {"v": vcpus})
     assert point is not None
     assert abs(int(np.searchsorted(rates, point.rate)) - int(np.searchsorted(rates, knee * unit))) <= 1
+
+
+@pytest.mark.parametrize("first", ["polls", "unknown"])
+def test_a_vnf_without_an_answer_hides_none_that_comes_after_it(first: str) -> None:
+    rates = np.linspace(0.1, LAST, 30)
+    points = observed({"polls": np.ones_like(rates), "v": np.minimum(1, 0.05 + 0.95 * rates / KNEE)}, rates)
+    if first == "unknown":
+        points = [Observed(each.rate, each.values, {"v": each.cpu["v"]}) for each in points]
+    point, _ = find_break_point(points, {"polls": 1, "v": 1})
+    assert point is not None
+    assert point.vnf == "v"
+
+
+def test_of_two_that_saturate_together_it_is_the_one_with_the_larger_share_of_its_cpus() -> None:
+    rates = np.linspace(0.1, LAST, 30)
+    shape = np.minimum(1, 0.05 + 0.95 * rates / KNEE)
+    point, _ = find_break_point(observed({"wide": 2 * shape, "full": shape}, rates), {"wide": 4, "full": 1})
+    assert point is not None
+    assert (point.vnf, point.cpus_there) == ("full", 1)
