@@ -6,8 +6,8 @@ from html import escape
 from statistics import fmean
 
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.sizing_reported import reported_figure
 from csit_utils.report.sizing_traces import traces_figure
-from csit_utils.report.sizing_workloads import reported_figure
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.sizing import Offered, Sized, Sizing, Use
 

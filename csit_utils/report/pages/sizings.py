@@ -10,7 +10,7 @@ from csit_utils.report.published import sections
 from csit_utils.report.shown import Page, Shown
 from csit_utils.report.sizing_comparison import sizing_comparisons
 from csit_utils.report.sizing_figures import sizing_figures
-from csit_utils.report.sizing_workloads import option_figures
+from csit_utils.report.sizing_reported import option_figures
 from resources.libraries.python.model.sizing import DeploymentSpec, Sized
 from resources.libraries.python.model.workload import WorkloadSpec
 

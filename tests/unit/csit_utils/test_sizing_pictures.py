@@ -10,8 +10,8 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.pages import sizings
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.report.sizing_comparison import sizing_comparisons
+from csit_utils.report.sizing_reported import option_figures
 from csit_utils.report.sizing_traces import traces_figure
-from csit_utils.report.sizing_workloads import option_figures
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.options import Option
 from resources.libraries.python.model.sizing import Offered, Servers
@@ -94,7 +94,7 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
     assert plot.variants["hits|100 calls/s"]["data"][0]["y"] == [0, 2500, 5000]
     assert plot.variants["hits|100 calls/s"]["data"][0]["x"] == [0, 25, 50]
     assert plot.variants["indicator|500 calls/s"]["data"][0]["y"] == [300, 300, 300]
-    assert plot.title == "proxy on local: figures over malicious"
+    assert plot.title == "proxy on local: values reported by the generator script against malicious"
 
 
 def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Figures that generator scripts print beside the indicator: by load, and by a numeric option of the workload."""
+"""Plots of what generator scripts report beside the indicator: by load, and by a numeric option of the workload."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def reported_figure(anchor: str, record: Characterization, sizing: Sizing) -> Fi
         }
     if not variants:
         return None
-    title = f"{sizing.deployment.vnf_name}: figures of the generator script against offered load"
+    title = f"{sizing.deployment.vnf_name}: values reported by the generator script against offered load"
     return Figure(f"{anchor}-reported", title, record.simulated, (tuple(variants),), variants)
 
 
@@ -100,7 +100,8 @@ def _over_option(number: int, series: _Series) -> Figure | None:
     if len(names) == 1 or not variants:
         return None
     first = series.first.record
-    title = f"{sizings[0].deployment.vnf_name} on {first.testbed}: figures over {series.option}"
+    where = f"{sizings[0].deployment.vnf_name} on {first.testbed}"
+    title = f"{where}: values reported by the generator script against {series.option}"
     chosen = " ".join(each.chosen for each in sizings[0].deployment.options.values())
     selectors = (names, tuple(_load(load, unit) for load in loads))
     return Figure(
