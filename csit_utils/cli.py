@@ -1,4 +1,4 @@
-"""The command line: one file per command in `csit_utils.commands`, listed here."""
+"""The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
 
 import sys
 from collections.abc import Sequence
@@ -16,15 +16,26 @@ COMMANDS = (
 """In the order of --help. Each is a function of that name in the module of that name, but for those below."""
 _OTHER_NAMES = {"import": ("importing", "import_")}
 """Module and function of commands whose name is a word of Python."""
+_OF_STUDIES = {
+    "plan": "density",
+    "answer": "density",
+    "profile": "sweep",
+    "size": "sizing",
+    "chains": "chains",
+    "suspects": "chains",
+    "interference": "interference",
+    "place": "interference",
+}
+"""Commands that belong to a study, by its folder."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
-"""Commands whose options are parsed by somebody else."""
+"""Commands whose options another program parses."""
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
     """The command line with the command that is asked for; with all of them where it is none of them.
 
-    Importing all commands takes half a second, which a person would wait for again and again.
+    Importing all commands takes half a second.
     """
     app = typer.Typer(
         help="Measure NF service density, and read the results.",
@@ -36,7 +47,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(lambda: None)  # so that a single command is still called by its name
     for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
         module, function_name = _OTHER_NAMES.get(name, (name, name))
-        function = getattr(import_module(f"csit_utils.commands.{module}"), function_name)
+        folder = f"studies.{_OF_STUDIES[name]}.commands" if name in _OF_STUDIES else "commands"
+        function = getattr(import_module(f"csit_utils.{folder}.{module}"), function_name)
         app.command(name, context_settings=_OF_ANOTHER_PROGRAM.get(name))(function)
     return app
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.cells import Cell
 from csit_utils.analysis.comparison import Change, Comparison, Outcome
-from csit_utils.analysis.density import asks_for
 from csit_utils.analysis.grouping import series_of
 from csit_utils.dataset.rows import TestRow
+from csit_utils.studies.density.analysis.density import asks_for
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.testrows import frame_text
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.interference import Interference
-from resources.libraries.python.model.sizing import Sizing
-from resources.libraries.python.model.sweep import Sweep, SweepPoint
-from resources.libraries.python.profiling.observed import GIGA
 from resources.libraries.python.recording.packed import digest_of, revision_of
+from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint
 
 LOSS_FREE = 1e-4
 """Share of its packets that a load may lose and count as without loss: there is one try for each load."""

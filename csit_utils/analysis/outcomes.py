@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from csit_utils.analysis.density import QUARANTINED
 from csit_utils.dataset.rows import TestRow
+from csit_utils.studies.density.analysis.density import QUARANTINED
 
 
 @dataclass(frozen=True)

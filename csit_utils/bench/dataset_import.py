@@ -20,8 +20,8 @@ from robot.api import ExecutionResult
 
 from csit_utils.dataset.batch import Outcome, import_all
 from csit_utils.dataset.layout import Layout
+from resources.libraries.python.paths import PROJECT
 
-_ROOT = Path(__file__).parents[2]
 _NIGHTS = 25
 """Ten thousand tests in all: a small history, and what is done once for an import is little of it."""
 _CELLS = "{1,2,4,8}x{1,2}"
@@ -68,9 +68,9 @@ def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: i
 def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
     """A run of the suites on the simulated testbed, as a file of so many tests for each of several nights."""
     options = ("--outputdir", folder, "--log", "NONE", "--report", "NONE", "--console", "none")
-    variables = ("-v", f"TOPOLOGY:{_ROOT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
-    argv = (sys.executable, "-m", "robot", *map(str, options), *variables, str(_ROOT / "tests" / "density"))
-    subprocess.run(argv, check=True, cwd=_ROOT, stdout=subprocess.DEVNULL)
+    variables = ("-v", f"TOPOLOGY:{PROJECT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
+    argv = (sys.executable, "-m", "robot", *map(str, options), *variables, str(PROJECT / "tests" / "density"))
+    subprocess.run(argv, check=True, cwd=PROJECT, stdout=subprocess.DEVNULL)
     text = (folder / "output.xml").read_bytes()
     times = max(1, round(tests / text.count(b"<test ")))
     day = str(datetime.now(UTC).date()).encode()

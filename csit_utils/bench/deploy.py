@@ -6,26 +6,26 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from csit_utils.bench.deploy_peer import Peer
-from resources.libraries.python.drivers.function.linux_router import LinuxRouters
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.preflight import check
-from resources.libraries.python.drivers.host.syscalls import CLONE_NEWNET, aside, unshare
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import check
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
 
-_TOPOLOGY = Path(__file__).parents[2] / "topologies" / "local.yaml"
+_TOPOLOGY = PROJECT / "topologies" / "local.yaml"
 _ROUNDS = 3
 _QUICK_S, _QUICK_TIMES = 0.01, 5
 """The kernel is done with a removal when so many new namespaces in a row are made as quickly as that."""

@@ -4,9 +4,10 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 
-from resources.libraries.python.drivers.host import namespaces, ports, threads
-from resources.libraries.python.drivers.host.netlink import Netlink
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.cpu import data_threads, rx_threads
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.links.netlink import Netlink
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
@@ -37,17 +38,17 @@ class Peer:
         for argv in self._data_threads():
             _run(argv)
         ends = [port for link in self._plan.links for port in (link.a, link.b)]
-        self._threads = threads.find(port.interface for port in ends)
+        self._threads = data_threads.find(port.interface for port in ends)
         for port in ends:
-            threads.pin(self._threads[port.interface], self._plan.cores.cpus(port.owner)[port.data_thread])
-            threads.make_realtime(self._threads[port.interface])
+            data_threads.pin(self._threads[port.interface], self._plan.cores.cpus(port.owner)[port.data_thread])
+            data_threads.make_realtime(self._threads[port.interface])
 
     def remove(self) -> None:
         """Remove everything, until no data thread is left."""
         for name in self._names:
             if namespaces.inode(name) is not None:
                 _run(("ip", "netns", "del", name))
-        threads.wait_gone(self._threads)
+        data_threads.wait_gone(self._threads)
         self._machine.release_namespaces(self._names)
 
     def _spaces(self) -> Iterator[Argv]:
@@ -87,7 +88,7 @@ class Peer:
         netlink = Netlink()
         try:
             for port in self._plan.ports(owner):
-                ports.receive_by_napi(netlink, port.interface)
+                rx_threads.receive_by_napi(netlink, port.interface)
         finally:
             netlink.close()
 

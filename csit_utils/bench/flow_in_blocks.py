@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from csit_utils.bench.nf_under_load import Service
-from resources.libraries.python.drivers.host.bystander import stay_on
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.trial import TrialResult
 

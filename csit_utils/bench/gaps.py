@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from csit_utils.bench import generator
 from csit_utils.bench.veth import veth_pair
-from resources.libraries.python.drivers.generator.builtin import kernel
-from resources.libraries.python.drivers.generator.builtin.wire import TrialSpec
-from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.drivers.generators.builtin import kernel
+from resources.libraries.python.drivers.generators.builtin.wire import TrialSpec
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 
 _RATE_PPS = 100_000
 _ROUNDS = 5

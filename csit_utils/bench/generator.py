@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from csit_utils.bench.veth import veth_pair
-from resources.libraries.python.drivers.generator.builtin import frames
-from resources.libraries.python.drivers.generator.builtin.process import WorkerProcess
-from resources.libraries.python.drivers.generator.builtin.wire import (
+from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
+from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowSpec,
     Sending,
     TrialReport,

@@ -4,25 +4,25 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from csit_utils.commands.places import LOCAL_TOPOLOGY
-from resources.libraries.python.deployment import makers
-from resources.libraries.python.deployment.site import Site
-from resources.libraries.python.drivers.function.linux_router import LinuxRouters
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.preflight import check
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import check
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.planning.bystanders import cpu_without_data
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.observer_cpus import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.worlds import makers
+from resources.libraries.python.testbed.worlds.driver_context import Site
 
 _FRAME = frame("64B")
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")

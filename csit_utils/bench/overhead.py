@@ -5,9 +5,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from csit_utils.commands.places import LOCAL_TOPOLOGY
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
@@ -15,7 +12,10 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.worlds.factory import world_of
 
 GOAL_S = 0.05
 LAB_GOAL_S = 0.15

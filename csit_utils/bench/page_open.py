@@ -11,10 +11,10 @@ from csit_utils.bench.nights.__main__ import write_story
 from csit_utils.bench.nights.story import story
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
-from csit_utils.report.shown import Details, Shown
+from csit_utils.report.report_context import Details, Shown
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.selection import DRAFT_GRID
+from resources.libraries.python.studies.density.model.selection import DRAFT_GRID
 
 _SINGLE = "single file"
 _HELD_BACK = re.compile(r'<script type="text/plain" data-into="list">(.*?)</script>\n?', re.DOTALL)

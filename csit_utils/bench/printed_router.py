@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from csit_utils.dataset.papers import paper
-from resources.libraries.python.model.profile import Metric, Profile
-from resources.libraries.python.model.sweep import SweepPoint
-from resources.libraries.python.profiling.curves import BY_NAME
-from resources.libraries.python.profiling.observed import Array
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
+from resources.libraries.python.studies.sweep.analysis.points import Array
+from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 PACKET_BITS = 1460 * 8
 Function = Callable[[Array], Array]

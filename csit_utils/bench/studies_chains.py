@@ -9,21 +9,21 @@ and saturated volumes. A fault is planted in one function of one chain, at rando
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from csit_utils.bench.study_lines import Line
-from resources.libraries.python.deployment.chain_study import StudyOfChains
-from resources.libraries.python.deployment.simulated import SimWorld
-from resources.libraries.python.model.behaviour import RULES
-from resources.libraries.python.model.chains import Chain, ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.planning.chain_cell import owners
-from resources.libraries.python.planning.chains import generate
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.chains.model.record import RULES
+from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Fault, Mode, VnfSpec, Workload
+from resources.libraries.python.studies.chains.planning.chain_cell import owners
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 FALSE_SUSPECTS = 0.01
 """Promise: of all fault-free chains, by all rules together."""
@@ -40,7 +40,7 @@ FAULTS: Mapping[str, Mapping[str, float]] = {
 """Kinds, and what is planted: a quota of 0.05 CPUs; memory for half of the working set; 1 % of packets lost; 10 us more
 for each packet; a queue too short for up to 5 % of packets; a co-located load that takes 40 % of the CPU time."""
 
-_TOPOLOGY = Path(__file__).parents[2] / "topologies" / "sim.yaml"
+_TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _VNFS = (
     VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
     VnfSpec(name="firewall", kind=NfKind.LINUX_FIREWALL),

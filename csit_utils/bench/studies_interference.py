@@ -8,23 +8,28 @@ predicted from pairs, by a rule that is not how the simulation makes them conten
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import inf
-from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
 from csit_utils.bench.study_lines import Line
-from resources.libraries.python.deployment.interference import InterferenceStudy
-from resources.libraries.python.deployment.server import SharedServer
-from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import Truth
-from resources.libraries.python.interference.study import SERVERS
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.interference import Contender, Interference, InterferenceSpec, NfType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.interference.analysis.study import SERVERS
+from resources.libraries.python.studies.interference.colocation_server import SharedServer
+from resources.libraries.python.studies.interference.model.record import (
+    Contender,
+    Interference,
+    InterferenceSpec,
+    NfType,
+)
+from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 SHARE_BOUND = 4.0
 """Points that a measured share of network I/O is off the truth, at worst."""
@@ -35,7 +40,7 @@ REGRET_BOUND = 4.0
 
 SHARES = (0.0, 0.2, 0.4, 0.6)
 MOST_TOGETHER = 4
-_TOPOLOGY = Path(__file__).parents[2] / "topologies" / "sim.yaml"
+_TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _CONTENDERS = (
     Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind.LINUX_GATEWAY),
     Contender(name="monitor", type=NfType.MONITOR, kind=NfKind.PKTSTAT),

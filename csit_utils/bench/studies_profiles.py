@@ -12,11 +12,11 @@ import numpy as np
 
 from csit_utils.bench.printed_router import ADVA, BONSAI, Printed, Testbed, printed_function, printed_sweep
 from csit_utils.bench.study_lines import Line
-from resources.libraries.python.model.profile import Fit, Metric, Profile
-from resources.libraries.python.profiling.curves import BY_NAME
-from resources.libraries.python.profiling.observed import Array
-from resources.libraries.python.profiling.profile import profile_of
-from resources.libraries.python.profiling.using import value_at
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
+from resources.libraries.python.studies.sweep.analysis.points import Array
+from resources.libraries.python.studies.sweep.analysis.profile import profile_of
+from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Profile
 
 LOADS = 80
 TESTBEDS = (ADVA, BONSAI)

@@ -12,11 +12,11 @@ import numpy as np
 
 from csit_utils.bench.trace_parse_peer import Pairs, pairs_of_text
 from csit_utils.bench.trace_parse_recording import Recording, record
-from resources.libraries.python.drivers.host.syscalls import keep_freed_memory
-from resources.libraries.python.drivers.tracer.formats import parse
-from resources.libraries.python.drivers.tracer.pages import Words
-from resources.libraries.python.drivers.tracer.reader import BATCH_PAGES, Reading
-from resources.libraries.python.drivers.tracer.stream import Followed, Stream
+from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
+from resources.libraries.python.drivers.probes.tracer.formats import parse
+from resources.libraries.python.drivers.probes.tracer.pages import Words
+from resources.libraries.python.drivers.probes.tracer.reader import BATCH_PAGES, Reading
+from resources.libraries.python.drivers.probes.tracer.stream import Followed, Stream
 from resources.libraries.python.errors import CsitError, Unsupported
 
 _GOAL = 10.0

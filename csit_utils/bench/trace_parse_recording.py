@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csit_utils.bench.nf_under_load import service
-from resources.libraries.python.drivers.tracer import tracefs
-from resources.libraries.python.drivers.tracer.events import choose
+from resources.libraries.python.drivers.probes.tracer import tracefs
+from resources.libraries.python.drivers.probes.tracer.events import choose
 from resources.libraries.python.errors import CommandFailed, CsitError
 
 _NAME = "csit-density-bench"

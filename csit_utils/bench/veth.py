@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.host import threads
-from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CommandFailed, Unsupported
 
 _SIOCETHTOOL = 0x8946
@@ -86,8 +86,8 @@ def veth_pair(
                 switch = f"/sys/class/net/{name}/threaded"
                 run("ip", "netns", "exec", namespace, "sh", "-c", f"echo 1 >{switch}")
         if receive_cpu is not None:
-            for thread in threads.find(names).values():
-                threads.pin(thread, receive_cpu)
+            for thread in data_threads.find(names).values():
+                data_threads.pin(thread, receive_cpu)
         yield
     finally:
         run("ip", "netns", "del", namespace)

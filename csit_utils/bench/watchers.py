@@ -4,8 +4,8 @@ from collections.abc import Collection
 from contextlib import ExitStack
 
 from csit_utils.bench.nf_under_load import Service
-from resources.libraries.python.drivers.sampler.features import INTERVAL_S, LinuxFeatureSampler
-from resources.libraries.python.drivers.tracer.driver import PERIOD_S, KernelTracer
+from resources.libraries.python.drivers.probes.sampler.features import INTERVAL_S, LinuxFeatureSampler
+from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.errors import CsitError
 
 SAMPLER, TRACER = "sampler", "tracer"

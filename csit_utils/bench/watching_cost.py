@@ -21,7 +21,7 @@ from csit_utils.bench.contrasts import Estimate, estimate, orders
 from csit_utils.bench.flow_in_blocks import Flow, NotOverloadedError, overload_pps, prompt
 from csit_utils.bench.nf_under_load import Service, service
 from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
-from resources.libraries.python.drivers.tracer.driver import PERIOD_S
+from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S
 from resources.libraries.python.errors import CsitError
 
 _GOAL = 0.01

@@ -6,9 +6,9 @@ import typer
 
 from csit_utils.commands.durations import seconds
 from csit_utils.commands.reserve import TOPOLOGY
-from resources.libraries.python.deployment.testbed.machines import Machines
-from resources.libraries.python.deployment.testbed.tidying import Found, find, remove
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.maintenance.cleanup import Found, find, remove
+from resources.libraries.python.testbed.maintenance.machines import Machines
 
 
 def cleanup(

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.doctor_text import print_findings
-from csit_utils.commands.places import LOCAL_TOPOLOGY
-from resources.libraries.python.deployment.testbed.doctor import examine
-from resources.libraries.python.drivers.node.checks.finding import Level
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.testbed.maintenance.doctor import examine
+from resources.libraries.python.testbed.node.checks.finding import Level
 
 
 def doctor(

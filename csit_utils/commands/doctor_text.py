@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from resources.libraries.python.drivers.node.checks.finding import Finding, Level
+from resources.libraries.python.testbed.node.checks.finding import Finding, Level
 
 _STYLES = {Level.OK: "green", Level.WISH: "yellow", Level.PROBLEM: "bold red"}
 

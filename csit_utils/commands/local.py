@@ -7,20 +7,20 @@ from typing import Annotated, NoReturn
 import typer
 from robot.run import run_cli
 
-from csit_utils.commands.places import LOCAL_TOPOLOGY, PROJECT
 from csit_utils.commands.report import report
 from csit_utils.commands.resuming import again, remembered
 from csit_utils.commands.show import show
-from resources.libraries.python.deployment.worlds import layout_of, memory_of, world_of
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import Selection, parse_selection
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.matrix import candidates
-from resources.libraries.python.recording.priors import PriorBook, newest_run
+from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.recording.resume import header_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
+from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of, world_of
 
 _TYPED = "COMMANDLINE"
 CELLS = "1x1,1x2,2x1"

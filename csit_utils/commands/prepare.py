@@ -7,15 +7,15 @@ import typer
 
 from csit_utils.commands.durations import seconds
 from csit_utils.commands.reserve import TOPOLOGY
-from resources.libraries.python.deployment.testbed import preparing
-from resources.libraries.python.deployment.testbed.machines import Machines
-from resources.libraries.python.deployment.testbed.preparing import Prepared, Proposal
-from resources.libraries.python.deployment.testbed.reserving import TOKEN_VARIABLE
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import no_such_kind
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.testbed.maintenance import preparation
+from resources.libraries.python.testbed.maintenance.machines import Machines
+from resources.libraries.python.testbed.maintenance.preparation import Prepared, Proposal
+from resources.libraries.python.testbed.maintenance.reservation import TOKEN_VARIABLE
 
 _AFTER = "then: sudo update-grub && sudo reboot (in /etc/default/grub, on Debian and Ubuntu)"
 
@@ -57,13 +57,13 @@ def prepare(
             typer.echo(f"{testbed.metadata.name} is simulated: there is nothing to prepare", err=True)
             return
         typer.echo(f"asking {', '.join(machines.places)}", err=True)
-        proposals = preparing.propose(machines, chosen)
+        proposals = preparation.propose(machines, chosen)
         if dry_run:
             for each in proposals:
                 _print_proposal(each)
             return
         report = functools.partial(typer.echo, err=True)
-        token, done = preparing.apply(machines, proposals, reason, lease_s, wait_s=wait_s, report=report)
+        token, done = preparation.apply(machines, proposals, reason, lease_s, wait_s=wait_s, report=report)
     for prepared in done:
         _print_done(prepared)
     if token:

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY
-from resources.libraries.python.deployment.testbed import reserving
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.maintenance import reservation
 
 
 def release(
@@ -29,10 +29,10 @@ def release(
     if force:
         if token:
             raise ConfigError("--force takes it away from whoever has it; leave out --token")
-        for machine, holder in reserving.break_open(testbed, typer.echo).items():
+        for machine, holder in reservation.break_open(testbed, typer.echo).items():
             typer.echo(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
         return
-    strange = reserving.release(testbed, token, typer.echo)
+    strange = reservation.release(testbed, token, typer.echo)
     for sentence in strange:
         typer.echo(sentence, err=True)
     if strange:

@@ -75,7 +75,7 @@ def report(
         raise ConfigError(f"no reference set '{unknown[0]}'; there is {', '.join((*names(), *paper_names()))}")
     published = [item for name in wanted if name in names() for item in reference_items(name)]
     found = contents_of(inputs, characterizations=True)
-    from csit_utils.report.shown import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
+    from csit_utils.report.report_context import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
     from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
     from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
 

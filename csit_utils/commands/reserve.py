@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.durations import seconds
-from resources.libraries.python.deployment.testbed import reserving
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.maintenance import reservation
 
 TOPOLOGY = Annotated[Path, typer.Argument(help="Testbed file.")]
 
@@ -27,7 +27,7 @@ def reserve(
     ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density
     ./csit release topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    token = reserving.reserve(
+    token = reservation.reserve(
         load_topology(topology),
         reason,
         seconds(lease, "--lease", least_s=10.0),
@@ -35,4 +35,4 @@ def reserve(
         lambda text: typer.echo(text, err=True),
     )
     typer.echo(f"reserved for {lease}; give it back with ./csit release {topology}", err=True)
-    typer.echo(f"{reserving.TOKEN_VARIABLE}={token}")
+    typer.echo(f"{reservation.TOKEN_VARIABLE}={token}")

@@ -8,7 +8,7 @@ from robot.run import RobotFramework
 
 from csit_utils.commands.resuming import again, remembered
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.keywords.suite_rows import RowsBeforeFilter
+from resources.libraries.python.studies.density.suite_rows import RowsBeforeFilter
 
 RESUME = "--resume"
 

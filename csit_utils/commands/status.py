@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY
-from resources.libraries.python.deployment.testbed.machines import Machines
-from resources.libraries.python.deployment.testbed.reserving import Standing, standings
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.maintenance.machines import Machines
+from resources.libraries.python.testbed.maintenance.reservation import Standing, standings
 
 
 def status(

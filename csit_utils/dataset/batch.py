@@ -17,7 +17,7 @@ from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.layout import Import, Layout
 from csit_utils.dataset.load import content_of
-from csit_utils.dataset.sharing import shared
+from csit_utils.dataset.process_pool import shared
 from csit_utils.dataset.staging import Entry, stage
 
 PARALLEL_BYTES = 32 * 1024 * 1024

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, ReadError, Status
 from csit_utils.dataset.records import parse_characterization
-from resources.libraries.python.behaviour import tables as chains
-from resources.libraries.python.interference import tables as interference
 from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.chains.analysis import tables as chains
+from resources.libraries.python.studies.interference.analysis import tables as interference
 
 _TABLES = {
     "runs": chains.RUNS,

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from csit_utils.dataset.items import Characterized
-from resources.libraries.python.behaviour.tables import chain_tables
-from resources.libraries.python.interference.tables import interference_tables
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.profiling.tables import csv_text, tables_of
-from resources.libraries.python.recording import sizing_tables
 from resources.libraries.python.recording.writer import write_tables
+from resources.libraries.python.studies.chains.analysis.tables import chain_tables
+from resources.libraries.python.studies.interference.analysis.tables import interference_tables
+from resources.libraries.python.studies.sizing.analysis import tables as sizing_tables
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text, tables_of
 
 
 def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:

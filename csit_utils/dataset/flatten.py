@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.fairness import itemized
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
 from csit_utils.dataset.trialrows import FlowRow, TrialRow
+from csit_utils.studies.density.analysis.fairness import itemized
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.planning.matrix import core_usage
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Kind
-from resources.libraries.python.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
 
 _PUBLISHED = Path(__file__).parent / "published"
 _SOURCES = {

@@ -22,7 +22,7 @@ from csit_utils.dataset.layout import (
     partition,
     run_of,
 )
-from csit_utils.dataset.waiting import WaitingDetails
+from csit_utils.dataset.record_buffer import WaitingDetails
 from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
 _MOST_BYTES = 8 * 1024 * 1024

@@ -23,9 +23,9 @@ from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.goal import Algorithm, SearchProfile
 from resources.libraries.python.model.result import Verdict, VerdictKind, l1_bps, l2_bps
-from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.recording.packed import Counted, counted
 from resources.libraries.python.search.profiles import current_name
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 _NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "ORR", "LATENCY")
 _CACHED = 4096

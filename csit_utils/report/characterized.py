@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.report import studies
+from csit_utils.report import study_sentences
 from csit_utils.report.capsule import rerun_command
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.profile import Metric, Prediction
-from resources.libraries.python.model.sizing import Sized, Sizing
-from resources.libraries.python.model.sweep import Sweep, Vnf
-from resources.libraries.python.profiling.observed import GIGA
+from resources.libraries.python.studies.sizing.model.spec import Sized, Sizing
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.record import Sweep, Vnf
 
 _ENDS = {"failed": "a size could not be measured"}
 MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
@@ -159,9 +159,9 @@ def headline(item: Characterized) -> str:
     if record.sizing is not None:
         return _sizing_headline(record.sizing)
     if record.chain_study is not None:
-        return studies.chain_headline(record.chain_study)
+        return study_sentences.chain_headline(record.chain_study)
     if record.interference is not None:
-        return studies.interference_headline(record.interference)
+        return study_sentences.interference_headline(record.interference)
     if record.sweep is None or not record.sweep.samples:
         return f"nothing was measured: {item.message or 'the test ended before its first load'}"
     if record.kind == "bursts":

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import Cell, Figure, figures
 from csit_utils.analysis.comparison import side
-from csit_utils.analysis.density import asks_for
 from csit_utils.analysis.grouping import Measure, Metric, Series
 from csit_utils.analysis.runs import History, Run
 from csit_utils.report.amounts import unit
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
-from csit_utils.report.heatmap import shades
+from csit_utils.studies.density.analysis.density import asks_for
+from csit_utils.studies.density.heatmap import shades
 from resources.libraries.python.model.result import Environment
 
 METRICS: tuple[Metric | Measure, ...] = (*Metric, *Measure)

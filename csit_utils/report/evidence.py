@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from csit_utils.analysis.fairness import itemized
-from csit_utils.analysis.losses import busiest_cpu
+from csit_utils.studies.density.analysis.fairness import itemized
+from csit_utils.studies.density.analysis.losses import busiest_cpu
 from resources.libraries.python.model.evidence import Itemized, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.locate import by_owner

@@ -9,12 +9,12 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from csit_utils.analysis.density import CellState, Matrix, MatrixCell
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.latency import POINTS_PER_DECADE, curve, merge
 from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.units import common_unit, rate
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
 Json = dict[str, Any]
 

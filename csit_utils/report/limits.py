@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import OWN, TestRow
-from csit_utils.report.speedup import Limits, generator_limit
+from csit_utils.studies.density.speedup_figures import Limits, generator_limit
 from resources.libraries.python.planning.linerate import line_rate_pps
 
 

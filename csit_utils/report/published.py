@@ -11,13 +11,13 @@ import numpy as np
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.characterized import View, kind_words
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.sweep_points import FIRST_SCALE, NAMES, axes, shown
 from csit_utils.report.units import digits3, percent
+from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, axes, shown
 from resources.libraries.python.model.characterization import Characterization, Kind
-from resources.libraries.python.model.interference import Interference
-from resources.libraries.python.model.profile import Metric, Profile
-from resources.libraries.python.profiling.using import measured_rates, value_at
-from resources.libraries.python.profiling.words import UNITS
+from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
+from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
 
 _ON_A_LINE = 120
 

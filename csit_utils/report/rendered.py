@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup, escape
 
+from csit_utils.report.deferred import plotly
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
-from csit_utils.report.later import plotly
-from csit_utils.report.shown import Page, Shown
+from csit_utils.report.report_context import Page, Shown
 
 _ID = re.compile(r'\bid="([^"]+)"')
 _LINK = re.compile(r'\bhref="#([^"]+)"')

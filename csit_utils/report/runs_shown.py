@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from csit_utils.analysis.runs import History, Run, Testbed
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 
 
 def runs_shown(shown: Shown) -> Sequence[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from csit_utils.analysis.grouping import Series
-from csit_utils.report.sentences import common_sizes
+from csit_utils.studies.density.sentences import common_sizes
 
 
 class _OfSeries(Protocol):

@@ -9,9 +9,9 @@ from plotly.offline import get_plotlyjs
 from csit_utils.dataset.rows import OWN
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import PAGES
+from csit_utils.report.pages_of_tests import TESTS, TestPages
 from csit_utils.report.rendered import Rendered, render, shell
-from csit_utils.report.shown import Shown
-from csit_utils.report.test_pages import TESTS, TestPages
+from csit_utils.report.report_context import Shown
 from csit_utils.report.tests_shown import all_rendered
 
 

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from csit_utils.report.characterized import KINDS, View, warnings
-from resources.libraries.python.interference.words import advice_in_words, matrix_in_words
-from resources.libraries.python.model.behaviour import ChainStudy
-from resources.libraries.python.profiling.words import errors_in_words, profile_in_words
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
 
 
 def print_characterizations(found: Sequence[View], *, why: bool = False) -> None:

@@ -7,12 +7,12 @@ from markupsafe import Markup
 
 from csit_utils.dataset.flatten import latency_rows, trial_rows
 from csit_utils.dataset.items import Dataset
+from csit_utils.report.deferred import deflated
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill
-from csit_utils.report.later import deflated
 from csit_utils.report.rendered import Rendered
+from csit_utils.report.report_context import Shown
 from csit_utils.report.runs_shown import newest_first
-from csit_utils.report.shown import Shown
 from csit_utils.report.testview import TestView, view_of
 
 _MOST_PLAIN = 20

@@ -10,14 +10,14 @@ from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.dataset.testrows import frame_text
 from csit_utils.dataset.trialrows import TrialRow
 from csit_utils.report.capsule import Capsule, capsule
-from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
-from csit_utils.report.latency_maps import instance_maps
-from csit_utils.report.searched import searched
-from csit_utils.report.searchpath import SearchPath, search_path
+from csit_utils.report.search_sentence import searched
+from csit_utils.report.search_steps import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
+from csit_utils.studies.density.cell_maps import CellMaps
+from csit_utils.studies.density.latency_maps import instance_maps
 from resources.libraries.python.model.goal import Deviation, GoalResult
 from resources.libraries.python.model.result import Verdict, l1_bps
 

@@ -7,7 +7,6 @@ from itertools import groupby, pairwise
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import Cell
-from csit_utils.analysis.density import asks_for
 from csit_utils.analysis.events import Event
 from csit_utils.analysis.grouping import Measure, System
 from csit_utils.analysis.runs import History, Run
@@ -17,6 +16,7 @@ from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.sparkline import Level, Mark, sparkline
 from csit_utils.report.units import percent
+from csit_utils.studies.density.analysis.density import asks_for
 
 _WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
 

@@ -20,8 +20,8 @@ from resources.libraries.python.model.plan import Medium, Nic
 from resources.libraries.python.model.result import LatencyAtLoad, Result, l1_bps
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.planning.tags import nic_driver, short_model
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
+from resources.libraries.python.studies.density.planning.tags import nic_driver, short_model
 
 MODEL_VERSION = "1.5.1"
 _NIC_CODES = {

@@ -6,7 +6,7 @@ Documentation       NF service density: throughput and latency as services and N
 ...                 `-v VSWITCH:1,2`, frames with `-v FRAMES:64B`, the search with `-v SEARCH:quick`,
 ...                 earlier results to start from with `-v PRIORS:results/20260101-120000`. Rows are made from
 ...                 the plan; the tags here only let the suites' placeholders pass Robot's own filter.
-Library             resources.libraries.python.keywords.DensityLibrary
+Library             resources.libraries.python.studies.density.DensityLibrary
 Resource            ../../resources/libraries/robot/nodes.resource
 Suite Setup         Open Testbed
 Suite Teardown      Run Keywords    Save Logs Of Nodes When A Test Has Failed    AND    Close Testbed

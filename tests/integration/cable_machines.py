@@ -18,9 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from resources.libraries.python.deployment.machine import Machine
-from resources.libraries.python.deployment.parts import Share
-from resources.libraries.python.drivers.host.fabric import Fabric
+from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
@@ -29,6 +27,8 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.testbed.deployment.parts import Share
+from resources.libraries.python.testbed.worlds.machine import Machine
 
 PROJECT = Path(__file__).parents[2]
 _SIMPLE = (ConfigError, Unsupported)

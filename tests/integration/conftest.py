@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from resources.libraries.python.drivers.host.idle_states import kept_awake
+from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
 from tests.integration import emulated as emulated_testbed
 from tests.integration import repeating
 from tests.integration.browser import Browser

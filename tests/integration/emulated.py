@@ -13,8 +13,7 @@ from typing import Any
 
 import yaml
 
-from resources.libraries.python.drivers.connection.ssh import SshConnection
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import Layout
 from resources.libraries.python.emulation.machine import QEMU
@@ -22,6 +21,7 @@ from resources.libraries.python.emulation.testbed import Testbed, state_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.connection.ssh import SshConnection
 from tests.integration.lab import merged
 
 VARIABLE = "CSIT_EMULATED_TESTBED"

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import yaml
 
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab_machine import SSHD, USERS, Machine, make_key, remove
 
 STATE = Path("/run/csit-lab")

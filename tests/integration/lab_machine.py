@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.robot_runs import PROJECT
 
 USERS = {"tester": 64001, "guest": 64002}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab import Lab, missing
 from tests.integration.robot_runs import held_in_a_trial
 

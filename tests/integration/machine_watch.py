@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 
 
 def processes(wanted: Callable[[list[str]], bool]) -> dict[int, str]:

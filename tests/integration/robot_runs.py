@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.namespaces import run_inside
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.links.namespaces import run_inside
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Result
 

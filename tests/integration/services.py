@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.host import cgroups
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator, LocalService
+from resources.libraries.python.drivers.host.cgroups import cgroups
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator, LocalService
 from resources.libraries.python.errors import InUse, Unsupported
-from resources.libraries.python.model.load_sizing import Specifications, load_specifications
-from resources.libraries.python.model.sizing import Share, Size
+from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.studies.sizing.model.spec import Share, Size
 
 IDLE = "sleep 3600 &"
 ANSWER = "echo indicator $CSIT_LOAD"

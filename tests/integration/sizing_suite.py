@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.sizing import Sizing
+from resources.libraries.python.studies.sizing.model.spec import Sizing
 from tests.integration.robot_runs import PROJECT
 
 SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame

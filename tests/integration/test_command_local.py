@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.commands.local import CELLS, MORE_THAN_ONE_VM
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from tests.integration.robot_runs import (
     PROJECT,
     environment,

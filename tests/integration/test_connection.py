@@ -11,13 +11,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from resources.libraries.python.drivers.connection import program as program_module
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.connection.machine import Machine
-from resources.libraries.python.drivers.connection.ssh import SshConnection
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.model.access import Access
-from resources.libraries.python.roles.connection import Connection
+from resources.libraries.python.testbed.connection import program as program_module
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.machine import Machine
+from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing
 from tests.integration.machine_watch import running, wait_for, wait_for_end
 

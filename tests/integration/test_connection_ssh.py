@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from resources.libraries.python.drivers.connection import ssh, transport, words
-from resources.libraries.python.drivers.connection.pool import Connections
-from resources.libraries.python.drivers.connection.ssh import SshConnection
 from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.model.access import Access
+from resources.libraries.python.testbed.connection import command as words
+from resources.libraries.python.testbed.connection import ssh, transport
+from resources.libraries.python.testbed.connection.pool import Connections
+from resources.libraries.python.testbed.connection.ssh import SshConnection
 from tests.integration.lab import Lab, missing
 from tests.integration.lab_machine import make_key
 from tests.integration.machine_watch import running, wait_for, wait_for_end
@@ -332,7 +333,7 @@ def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_more_sessions_than_the_server_wants(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.libraries.python.drivers.connection.ssh._REFUSED_S", 0.1)
+    monkeypatch.setattr("resources.libraries.python.testbed.connection.ssh._REFUSED_S", 0.1)
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     talks = [connection.open(["cat"]) for _ in range(10)]
     with pytest.raises(ConnectionFailed, match=r"DUT1 refuses one more session .*MaxSessions"):

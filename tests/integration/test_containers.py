@@ -11,17 +11,16 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.container.choice import choose, missing
-from resources.libraries.python.drivers.container.claimed import call
-from resources.libraries.python.drivers.container.engine import Engine, layers_of
-from resources.libraries.python.drivers.function.nftables.program import missing as missing_nft
-from resources.libraries.python.drivers.function.testpmd.driver import missing as missing_testpmd
-from resources.libraries.python.drivers.host.cgroups import discover as controllers
-from resources.libraries.python.drivers.host.namespaces import inode
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
-from resources.libraries.python.drivers.host.record import Record
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.containers.container_cleanup import call
+from resources.libraries.python.drivers.containers.engine import Engine, layers_of
+from resources.libraries.python.drivers.containers.engine_choice import choose, missing
+from resources.libraries.python.drivers.functions.nftables.program import missing as missing_nft
+from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
+from resources.libraries.python.drivers.host.cgroups.cgroups import discover as controllers
+from resources.libraries.python.drivers.host.links.namespaces import inode
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.ownership.record import Record
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
@@ -31,7 +30,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import Container
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.roles.function import Processing
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.function import Processing
 from tests.integration.robot_runs import (
     PROJECT,
     csit,

@@ -5,19 +5,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.generator.ditg.requirements import missing
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.generators.ditg.requirements import missing
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import events, going_on, results, run_robot
 

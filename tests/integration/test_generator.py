@@ -18,10 +18,10 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from csit_utils.bench.veth import receive_by_napi, run, veth_pair
-from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
-from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.generator.builtin.wire import Sending
-from resources.libraries.python.drivers.generator.xdp.machine import why_not
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generators.builtin.wire import Sending
+from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
@@ -414,7 +414,7 @@ def test_a_killed_worker_is_an_error_at_once(cable: None, sending: Sending) -> N
 def test_workers_do_not_outlive_a_killed_driver(cable: None, sending: Sending) -> None:  # noqa: ARG001
     script = (
         "import sys\n"
-        "from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator\n"
+        "from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator\n"
         "from resources.libraries.python.model.plan import Plan\n"
         "from resources.libraries.python.model.trial import Trial\n"
         f"ring = BuiltInGenerator(Plan.model_validate_json(sys.stdin.readline()), {NAMESPACE!r}, {sending!r})\n"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.sizing import run_sizing
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.instances import instances
-from resources.libraries.python.drivers.instances.orchestrator import LocalOrchestrator
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.services import instances
+from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.load_sizing import Specifications
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.services import (
@@ -199,7 +199,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from tests.integration.services import machine, service_of
-from resources.libraries.python.model.load_sizing import load_specifications
+from resources.libraries.python.studies.sizing.model.load import load_specifications
 folder = Path(sys.argv[1])
 with machine() as lock:
     service_of(lock, load_specifications(folder / "deployment.json", folder / "workload.json")).start()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
-from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
-from resources.libraries.python.model.interference import Interference, Meeting
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.studies.interference.model.record import Interference, Meeting
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))

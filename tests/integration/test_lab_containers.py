@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.container.choice import missing
+from resources.libraries.python.drivers.containers.engine_choice import missing
 from resources.libraries.python.model.settings import Container
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state

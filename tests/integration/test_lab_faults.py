@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.connection.pool import Connections
-from resources.libraries.python.drivers.connection.runtime import FOLDER
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.node.lease import Lease
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.connection.pool import Connections
+from resources.libraries.python.testbed.connection.runtime import FOLDER
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.node.lease import Lease
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import (
     RT_LIMIT,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.host.installed import path_of
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.host.programs.installed import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, run_robot

@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from resources.libraries.python.deployment.agent import calls
-from resources.libraries.python.deployment.agent.calls import PROTOCOL, Hello
-from resources.libraries.python.deployment.remote.link import Link
-from resources.libraries.python.drivers.connection import packing, runtime
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.connection.runtime import Runtimes
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import PROTOCOL, Hello
+from resources.libraries.python.testbed.connection import packing, runtime
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.runtime import Runtimes
+from resources.libraries.python.testbed.remote.link import Link
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.sizing import run_sizing
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.instances.requirements import missing
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.services.requirements import missing
 from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.load_sizing import load_specifications
-from resources.libraries.python.roles.service import Service
+from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.roles.service import Service
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, agents, needs_lab, state, wait_for_state
 from tests.integration.machine_watch import running as processes

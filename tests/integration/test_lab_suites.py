@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.drivers.function.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Result, VerdictKind
 from tests.integration.lab import Lab

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.function.linux_router import LinuxRouters
-from resources.libraries.python.drivers.host import namespaces, threads
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.preflight import check
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import check
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -37,7 +38,7 @@ FRAMES = 20
 VICTIM = """
 import sys, time
 from tests.integration.test_local_fabric import deployed, plan_of
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock() as machine, deployed(plan_of("CSC", 1, 2), machine):
     print("deployed", flush=True)
     time.sleep(60)
@@ -124,7 +125,7 @@ def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None
         planned = {port.interface: frozenset({plan.cores.cpus(port.owner)[port.data_thread]}) for port in ports}
         assert fabric.affinity(owners) == planned
         assert {**switch.affinity(), **routers.affinity(), **fabric.affinity([GENERATOR])} == planned
-        found = threads.find(planned)
+        found = data_threads.find(planned)
         assert {os.sched_getscheduler(thread) for thread in found.values()} == {os.SCHED_FIFO}
         before = {name: switches(thread) for name, thread in found.items()}
         for flow in plan.flows:

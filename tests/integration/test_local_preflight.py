@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from resources.libraries.python.drivers.host.preflight import check
+from resources.libraries.python.drivers.host.ownership.preflight import check
 from tests.integration.robot_runs import PROJECT, environment, network_state, wait_for_network_state
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.function.nftables import rulesets
-from resources.libraries.python.drivers.function.nftables.program import missing
-from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.functions.nftables import rulesets
+from resources.libraries.python.drivers.functions.nftables.program import missing
+from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
@@ -21,6 +20,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import frame as udp_frame
 from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_as_it_was, planned, send_and_count

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.libraries.python.deployment.testbed.doctor import examine
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.node.checks.finding import Finding, Level
-from resources.libraries.python.drivers.node.gathering import gather
+from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.maintenance.doctor import examine
+from resources.libraries.python.testbed.node.checks.finding import Finding, Level
+from resources.libraries.python.testbed.node.fact_collection import gather
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
 

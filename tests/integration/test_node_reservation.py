@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.connection.ssh import SshConnection
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.node.asking import MARK, program
-from resources.libraries.python.drivers.node.lease import Lease
-from resources.libraries.python.drivers.node.reservation import Claim, Node, acquire, break_open, holder_of
-from resources.libraries.python.drivers.node.sent import leases
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.access import Access
-from resources.libraries.python.roles.connection import Connection
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.node.lease import Lease
+from resources.libraries.python.testbed.node.node_query import MARK, program
+from resources.libraries.python.testbed.node.reservation import Claim, Node, acquire, break_open, holder_of
+from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, csit
 
@@ -85,8 +85,8 @@ def test_of_100_processes_exactly_one_wins(tmp_path: Path) -> None:
 def test_an_owner_that_was_killed_loses_it_when_its_lease_runs_out(tmp_path: Path) -> None:
     code = f"""
 import sys, time
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.node.lease import Lease
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.lease import Lease
 with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 4.0, directory={str(tmp_path)!r}):
     print("mine", flush=True)
     time.sleep(60)

@@ -12,13 +12,12 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.function.openvpn.requirements import missing
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.cgroup_folders import processes_of
-from resources.libraries.python.drivers.host.cgroups import discover
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.functions.openvpn.requirements import missing
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
+from resources.libraries.python.drivers.host.cgroups.cgroups import discover
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import Processed
@@ -27,9 +26,10 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.roles.function import Confined, Processing
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.function import Confined, Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import (
     deployed,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.ovs.programs import missing
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs.programs import missing
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.clearing import Clearing
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
-from resources.libraries.python.drivers.switch.ovs.programs import missing
-from resources.libraries.python.model.behaviour import VSWITCH
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.vswitches.ovs.programs import missing
 from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.roles.watching import FeatureSampler
+from resources.libraries.python.studies.chains.model.record import VSWITCH
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
+from resources.libraries.python.testbed.roles.watching import FeatureSampler
 from tests.integration.test_local_fabric import send
 from tests.integration.user_space import (
     cell,

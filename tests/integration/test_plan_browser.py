@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.report.plan_page import render_plan
-from csit_utils.report.plan_time import times
+from csit_utils.studies.density.plan_page import render_plan
+from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import parse_selection
-from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.integration.browser import IN_CHROMIUM, Browser
 
 pytestmark = IN_CHROMIUM

@@ -9,11 +9,9 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.deployment import function_makers
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.host.cgroup_folders import processes_of
-from resources.libraries.python.drivers.host.cgroups import discover
-from resources.libraries.python.drivers.host.deadlines import SCHED_DEADLINE
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
+from resources.libraries.python.drivers.host.cgroups.cgroups import discover
+from resources.libraries.python.drivers.host.cpu.deadline_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed
@@ -21,9 +19,11 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, Program
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.roles.function import Confined, Processing
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.function import Confined, Processing
+from resources.libraries.python.testbed.worlds import function_makers
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_nftables import named
 from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count

@@ -9,7 +9,7 @@ import pytest
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
 from csit_utils.dataset.reference import FDIO_2019, reference_items
-from csit_utils.report.shown import Details, Shown
+from csit_utils.report.report_context import Details, Shown
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.model.cell import ServiceType
 from tests.integration.browser import IN_CHROMIUM, Browser

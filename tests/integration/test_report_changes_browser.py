@@ -22,7 +22,7 @@ from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render, shell
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.units import DASH
 from tests.integration.browser import CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import FIREWALL, sized, sweep_of, swept

@@ -7,15 +7,15 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.characterized import views
-from csit_utils.report.quality_form import plain
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
+from csit_utils.studies.sweep.quality_form import plain
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
-from resources.libraries.python.profiling.curves import CURVES
-from resources.libraries.python.profiling.flavors import Flavor, answers
-from resources.libraries.python.profiling.using import Bounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.curves import CURVES
+from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, answers
+from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, highest_rate
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of, one_of_each
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.characterized import views
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.characterization import Characterization
 from tests.integration.robot_runs import PROJECT, environment
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
@@ -16,6 +14,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import (
     PROJECT,
     argv,

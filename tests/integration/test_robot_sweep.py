@@ -15,8 +15,8 @@ from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.profile import Metric
 from resources.libraries.python.recording.schema import characterization_schema
+from resources.libraries.python.studies.sweep.model.profile import Metric
 from tests.integration.robot_runs import PROJECT, run_robot
 
 pytestmark = pytest.mark.parallel

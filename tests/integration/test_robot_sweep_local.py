@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
-from resources.libraries.python.drivers.host.installed import path_of
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state

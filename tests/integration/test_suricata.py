@@ -12,19 +12,19 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.drivers.function.monitor.patterns import patterns
-from resources.libraries.python.drivers.function.monitor.suricata import ALERTS
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.cgroup_folders import processes_of
-from resources.libraries.python.drivers.host.cgroups import discover
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.functions.monitor.patterns import patterns
+from resources.libraries.python.drivers.functions.monitor.suricata import ALERTS
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
+from resources.libraries.python.drivers.host.cgroups.cgroups import discover
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.roles.function import Confined
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.function import Confined
 from tests.integration.test_local_fabric import frame as frame_of
 from tests.integration.test_real_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes

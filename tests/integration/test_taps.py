@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from resources.libraries.python.drivers.function.linux_router import LinuxRouters
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
-from resources.libraries.python.drivers.switch.ovs.driver import OpenVSwitch
-from resources.libraries.python.drivers.switch.ovs.programs import missing
+from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
+from resources.libraries.python.drivers.vswitches.ovs.programs import missing
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind
@@ -21,7 +21,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.roles.vswitch import VSwitch
+from resources.libraries.python.testbed.roles.vswitch import VSwitch
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.test_local_fabric import machine, send
 

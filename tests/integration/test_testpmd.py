@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.function.testpmd.driver import missing
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.ovs.programs import missing as missing_for_ovs
+from resources.libraries.python.drivers.functions.testpmd.driver import missing
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs.programs import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot
@@ -89,7 +89,7 @@ def test_a_killed_run_leaves_none() -> None:
 
 
 def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from resources.libraries.python.drivers.function.testpmd import driver
+    from resources.libraries.python.drivers.functions.testpmd import driver
 
     right = driver.command
     monkeypatch.setattr(driver, "command", lambda *args, **options: [*right(*args, **options), "--no-such-option"])

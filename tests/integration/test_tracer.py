@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.behaviour.classes import Workflow, portions
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.tracer import tracefs
-from resources.libraries.python.drivers.tracer.driver import KernelTracer
-from resources.libraries.python.drivers.tracer.events import KVM_CORE
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.probes.tracer import tracefs
+from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
+from resources.libraries.python.drivers.probes.tracer.events import KVM_CORE
 from resources.libraries.python.errors import NotReady, Unsupported
-from resources.libraries.python.model.behaviour import StateGraph
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
+from resources.libraries.python.studies.chains.model.record import StateGraph
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.root
 VICTIM = """
 import os, sys, time
 from pathlib import Path
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.tracer.driver import KernelTracer
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 with MachineLock(Path(sys.argv[1])) as machine:
     tracer = KernelTracer(lambda: {"nf": [os.getpid()]}, machine)
     tracer.start()

@@ -10,14 +10,13 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.generator.trex.config import PROGRAM
-from resources.libraries.python.drivers.generator.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generator.trex.requirements import missing
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.generators.trex.config import PROGRAM
+from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
+from resources.libraries.python.drivers.generators.trex.requirements import missing
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
@@ -28,6 +27,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import search_throughput
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, victim
 

@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.host import threads
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
@@ -28,6 +25,9 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.locate import by_owner
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.worlds.factory import world_of
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 PROJECT = Path(__file__).parents[2]
@@ -246,7 +246,7 @@ def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world
 
     def move(progress: Progress) -> None:
         if progress.trials == 2:
-            (thread,) = threads.find(["csn1x1i1"]).values()
+            (thread,) = data_threads.find(["csn1x1i1"]).values()
             os.sched_setaffinity(thread, {0})
             moved.append(thread)
 

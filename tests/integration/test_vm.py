@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.function.vm import accelerator
-from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder
-from resources.libraries.python.drivers.function.vm.driver import FOLDER, VirtualMachines
-from resources.libraries.python.drivers.function.vm.image import Image, image
-from resources.libraries.python.drivers.function.vm.requirements import missing
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.image_cache import cache_folder
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.functions.vm import accelerator
+from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
+from resources.libraries.python.drivers.functions.vm.driver import FOLDER, VirtualMachines
+from resources.libraries.python.drivers.functions.vm.image import Image, image
+from resources.libraries.python.drivers.functions.vm.requirements import missing
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
@@ -44,7 +44,7 @@ VICTIM = """
 import time
 from tests.integration.test_local_fabric import plan_of
 from tests.integration.test_vm import deployed
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock() as machine, deployed(plan_of("VSC", 1, 1), machine):
     print("deployed", flush=True)
     time.sleep(60)

@@ -13,20 +13,20 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.function.nginx.program import missing as nginx_missing
-from resources.libraries.python.drivers.function.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.function.vm.requirements import missing
-from resources.libraries.python.drivers.function.vm.vhost import VHOST
-from resources.libraries.python.drivers.function.vm_application.inside import Applications
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.fabric import Fabric
-from resources.libraries.python.drivers.host.installed import path_of
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.sampler.accounts import TaskAccount
-from resources.libraries.python.drivers.sampler.guest_accounts import VcpuAccount
-from resources.libraries.python.drivers.sampler.tasks import tasks_on
-from resources.libraries.python.drivers.switch.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
+from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.functions.vm.requirements import missing
+from resources.libraries.python.drivers.functions.vm.vhost import VHOST
+from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount
+from resources.libraries.python.drivers.probes.sampler.guest_accounts import VcpuAccount
+from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
+from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import frame as frame_of
@@ -38,8 +38,8 @@ from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.roles.function import Processing
-from resources.libraries.python.search.seconds import work
+from resources.libraries.python.studies.sweep.analysis.seconds import work
+from resources.libraries.python.testbed.roles.function import Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
 from tests.integration.user_space import deployed as running_on

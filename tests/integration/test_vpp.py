@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.deployment.site import NO_CONTAINERS
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.container.choice import missing as missing_engine
-from resources.libraries.python.drivers.function.several import Several
-from resources.libraries.python.drivers.function.vm.requirements import missing as vm_missing
-from resources.libraries.python.drivers.function.vpp.driver import VppRouters
-from resources.libraries.python.drivers.function.vpp.requirements import missing
-from resources.libraries.python.drivers.host.ownership import DIRECTORY
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.switch.vpp.driver import VppSwitch
+from resources.libraries.python.drivers.containers.engine_choice import missing as missing_engine
+from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
+from resources.libraries.python.drivers.functions.vpp.requirements import missing
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import crash
 from resources.libraries.python.drivers.vpp.cli import CommandLine
+from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -32,6 +29,9 @@ from resources.libraries.python.model.result import Result, VerdictKind
 from resources.libraries.python.model.settings import Container, Vpp
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.worlds.driver_context import NO_CONTAINERS
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
     cell,

@@ -12,13 +12,11 @@ from typing import Any, cast
 import pytest
 
 from csit_utils.bench.veth import run, veth_pair
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.deployment.local import LocalWorld
-from resources.libraries.python.drivers.generator.builtin.driver import BuiltInGenerator
-from resources.libraries.python.drivers.generator.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.generator.xdp.interface import takes_redirected
-from resources.libraries.python.drivers.generator.xdp.machine import why_not
-from resources.libraries.python.drivers.host.syscalls import aside
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generators.xdp.interface import takes_redirected
+from resources.libraries.python.drivers.generators.xdp.support import why_not
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
@@ -26,6 +24,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.worlds.local import LocalWorld
 from tests.integration.test_generator import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, undisturbed
 
 pytestmark = [

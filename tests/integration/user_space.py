@@ -9,14 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.deployment.deployment import Deployment
-from resources.libraries.python.deployment.parts import Parts
-from resources.libraries.python.deployment.worlds import world_of
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.cpu import discover
-from resources.libraries.python.drivers.host.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.record import Record
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.ownership.record import Record
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -29,6 +26,9 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.test_local_fabric import send
 

@@ -16,11 +16,11 @@ import yaml
 from csit_utils.cli import COMMANDS
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.load_chains import ChainFile
-from resources.libraries.python.model.load_interference import InterferenceFile
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.matrix import core_usage, core_usage_draft
+from resources.libraries.python.studies.chains.model.load import ChainFile
+from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
+from resources.libraries.python.studies.interference.model.load import InterferenceFile
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])

@@ -12,37 +12,24 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
 
-PURE = ("model", "planning", "search", "profiling", "behaviour", "interference")
-"""Rooms of the libraries that need no machine; `csit_utils/analysis` is one more."""
+PURE = ("model", "planning", "search", "analysis")
+"""Rooms of the libraries that need no machine. Folders of these names in a study's folder belong to the same rooms."""
 MACHINE = {"robot", "subprocess", "socket", "os", "time"}
 UPSTREAM = {
     "model": {"model"},
     "planning": {"model", "planning"},
     "search": {"model", "search"},
-    "profiling": {"model", "profiling"},
-    "behaviour": {"model", "behaviour"},
-    "interference": {"model", "interference"},
+    "analysis": {"model", "search", "analysis"},
     "roles": {"model", "roles"},
     "drivers": {"model", "planning", "roles", "drivers"},
-    "emulation": {"model", "drivers", "emulation"},
+    "emulation": {"model", "drivers", "testbed", "emulation"},
     "recording": {"model", "planning", "recording"},
-    "deployment": {
-        "model",
-        "planning",
-        "search",
-        "profiling",
-        "behaviour",
-        "interference",
-        "roles",
-        "drivers",
-        "recording",
-        "deployment",
-    },
+    "testbed": {"model", "planning", "search", "roles", "drivers", "recording", "testbed"},
 }
-"""What a room may import of the libraries. Data goes one way; `keywords` sits on top and may import all of them."""
+"""What a room may import of the libraries. Data flows one way; `studies` sits on top and may import all of them."""
 OFFLINE = {*PURE, "recording"}
 """What csit_utils may import of the libraries: nothing that touches a machine."""
-COMMANDS = "csit_utils/commands/"
+COMMANDS = re.compile(r"csit_utils/(studies/\w+/)?commands/")
 COMPOSITION = (
     "csit_utils/commands/robot",
     "csit_utils/commands/local",
@@ -51,6 +38,10 @@ COMPOSITION = (
     "csit_utils/bench",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""
+ROBOT = re.compile(
+    r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|progress|choices|keeper|retry|suite_rows))\.py$"
+)
+"""Robot libraries, and modules that they alone use."""
 PRODUCTS = re.compile(r"\b(vppctl|ovs-vsctl|ovs-ofctl|t-rex(-64)?)\b")
 BROAD = {"Exception", "BaseException"}
 BOUNDARY = "boundary"
@@ -86,7 +77,13 @@ def room(name: str) -> str | None:
     """The room of a dotted module name inside the libraries; None for what lies beside the rooms (errors.py)."""
     parts = name.split(".")
     inside = parts[:3] == ["resources", "libraries", "python"] and len(parts) > 3
-    return parts[3] if inside and (ROOT / LIBRARIES / parts[3]).is_dir() else None
+    if not inside or not (ROOT / LIBRARIES / parts[3]).is_dir():
+        return None
+    if parts[3:5] == ["testbed", "roles"]:
+        return "roles"
+    if parts[3] == "studies" and len(parts) > 5 and parts[5] in PURE:
+        return parts[5]
+    return parts[3]
 
 
 def room_of(path: str) -> str | None:
@@ -96,14 +93,14 @@ def room_of(path: str) -> str | None:
 
 def pure_rooms_need_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
     """The pure rooms of the libraries and `csit_utils/analysis` compute and nothing else."""
-    if room_of(path) in PURE or path.startswith("csit_utils/analysis/"):
+    if room_of(path) in PURE or re.match(r"csit_utils/(studies/\w+/)?analysis/", path):
         yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] in MACHINE)
 
 
-def only_keywords_know_robot(path: str, tree: ast.AST) -> Iterator[Finding]:
-    """Everyone else logs with `logging` and takes arguments."""
+def only_libraries_know_robot(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """All other modules log with `logging` and take arguments."""
     ours = path.startswith(("resources/", "csit_utils/")) and not path.startswith(COMPOSITION)
-    if ours and room_of(path) != "keywords":
+    if ours and not ROBOT.match(path):
         yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] == "robot")
 
 
@@ -120,13 +117,17 @@ def data_goes_one_way(path: str, tree: ast.AST) -> Iterator[Finding]:
 def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Reports start from records. A command may look at the world through two rooms, never name a driver."""
     if path.startswith("csit_utils/") and not path.startswith(COMPOSITION):
-        allowed = OFFLINE | {"deployment", "emulation"} if path.startswith(COMMANDS) else OFFLINE
+        allowed = OFFLINE | {"testbed", "emulation"} if COMMANDS.match(path) else OFFLINE
         yield from ((line, f"imports {name}") for line, name in imports(tree) if room(name) not in {None, *allowed})
 
 
 def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Callers name roles. Docstrings may explain."""
-    if path.startswith(("resources/", "csit_utils/")) and room_of(path) != "drivers":
+    if (
+        path.startswith(("resources/", "csit_utils/"))
+        and room_of(path) not in {"drivers", None}
+        and "testbed/node/sent" not in path
+    ):
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
@@ -156,7 +157,7 @@ def broad_excepts_are_boundaries(path: str, tree: ast.AST, text: str | None = No
 Rule = Callable[[str, ast.AST], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     pure_rooms_need_no_machine,
-    only_keywords_know_robot,
+    only_libraries_know_robot,
     data_goes_one_way,
     offline_tools_touch_no_machine,
     products_live_in_drivers,
@@ -201,14 +202,18 @@ DRIVERS = "resources.libraries.python.drivers"
     [
         (pure_rooms_need_no_machine, f"{LIBRARIES}model/x.py", "import os.path"),
         (pure_rooms_need_no_machine, "csit_utils/analysis/x.py", "from time import sleep"),
-        (only_keywords_know_robot, f"{LIBRARIES}deployment/x.py", "def f():\n    from robot.api import logger"),
-        (only_keywords_know_robot, "csit_utils/report/x.py", "import robot"),
-        (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import switch"),
-        (data_goes_one_way, f"{LIBRARIES}roles/x.py", "from resources.libraries.python import drivers"),
-        (data_goes_one_way, f"{LIBRARIES}keywords/x.py", "import csit_utils.report"),
-        (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.switch import sim"),
-        (offline_tools_touch_no_machine, "csit_utils/commands/plan.py", f"import {DRIVERS}.switch.sim"),
-        (products_live_in_drivers, f"{LIBRARIES}deployment/x.py", "argv = ['ovs-vsctl', 'show']"),
+        (only_libraries_know_robot, f"{LIBRARIES}testbed/x.py", "def f():\n    from robot.api import logger"),
+        (only_libraries_know_robot, "csit_utils/report/x.py", "import robot"),
+        (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
+        (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
+        (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
+        (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),
+        (
+            offline_tools_touch_no_machine,
+            "csit_utils/studies/density/commands/plan.py",
+            f"import {DRIVERS}.vswitches.sim",
+        ),
+        (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
         (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "import subprocess as s\ns.run('ls', shell=True)"),
         (nothing_dangerous, "csit_utils/x.py", "import yaml\nyaml.load('a: 1')"),
     ],
@@ -221,12 +226,12 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
     ("rule", "path", "code"),
     [
         (pure_rooms_need_no_machine, f"{LIBRARIES}drivers/x.py", "import os"),
-        (only_keywords_know_robot, f"{LIBRARIES}keywords/x.py", "import robot"),
+        (only_libraries_know_robot, f"{LIBRARIES}studies/chains/XLibrary.py", "import robot"),
         (data_goes_one_way, f"{LIBRARIES}drivers/x.py", "from resources.libraries.python.errors import CsitError"),
-        (data_goes_one_way, f"{LIBRARIES}deployment/x.py", f"from {DRIVERS} import switch"),
-        (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generator import ring"),
-        (products_live_in_drivers, f"{LIBRARIES}drivers/switch/ovs.py", "tool = 'ovs-vsctl'"),
-        (products_live_in_drivers, f"{LIBRARIES}roles/x.py", '"""Unlike vppctl."""'),
+        (data_goes_one_way, f"{LIBRARIES}testbed/x.py", f"from {DRIVERS} import vswitches"),
+        (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generators import ring"),
+        (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),
+        (products_live_in_drivers, f"{LIBRARIES}testbed/roles/x.py", '"""Unlike vppctl."""'),
         (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "run(argv, shell=False)\nyaml.safe_load('a: 1')"),
     ],
 )

@@ -10,7 +10,7 @@ from tests.mutation import ROOT, chosen, configured, read_settings, scores
 
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ROOMS = read_settings(TEXT).tests
-KNEE = "resources/libraries/python/profiling/knee.py"
+KNEE = "resources/libraries/python/studies/sweep/analysis/break_point.py"
 
 
 def test_all_folders_of_modules_and_tests_are_there() -> None:
@@ -20,7 +20,10 @@ def test_all_folders_of_modules_and_tests_are_there() -> None:
 
 
 def test_paths_are_sorted_into_their_folders_and_taken_once() -> None:
-    profiling, behaviour = "resources/libraries/python/profiling", "resources/libraries/python/behaviour"
+    profiling, behaviour = (
+        "resources/libraries/python/studies/sweep/analysis",
+        "resources/libraries/python/studies/chains/analysis",
+    )
     found = chosen([KNEE, f"{behaviour}/cook.py", profiling], ROOMS)
     assert set(found) == {profiling, behaviour}
     assert found[behaviour] == [f"{behaviour}/cook.py"]
@@ -40,16 +43,16 @@ def test_modules_that_touch_a_machine_are_refused(path: str) -> None:
 
 def test_a_module_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match=r"knees\.py: no such Python module"):
-        chosen([KNEE.replace("knee", "knees")], ROOMS)
+        chosen([KNEE.replace("break_point", "knees")], ROOMS)
 
 
 def test_the_choice_is_added_to_the_settings() -> None:
-    settings = tomllib.loads(configured(TEXT, [KNEE], ["tests/unit/profiling"]))["tool"]["mutmut"]
+    settings = tomllib.loads(configured(TEXT, [KNEE], ["tests/unit/studies/sweep"]))["tool"]["mutmut"]
     assert settings["only_mutate"] == [KNEE]
-    assert settings["pytest_add_cli_args_test_selection"] == ["tests/unit/profiling"]
+    assert settings["pytest_add_cli_args_test_selection"] == ["tests/unit/studies/sweep"]
     assert settings.items() > tomllib.loads(TEXT)["tool"]["mutmut"].items()
     with pytest.raises(ValueError, match="no section"):
-        configured("", [KNEE], ["tests/unit/profiling"])
+        configured("", [KNEE], ["tests/unit/studies/sweep"])
 
 
 def test_a_score_counts_what_was_not_noticed_or_not_run(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from csit_utils.bench.nights.story import Story, story
 from csit_utils.bench.nights.writing import write_night
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import DRAFT_GRID, parse_selection
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
 
-_ROOT = Path(__file__).parents[3]
 _FEWEST_NIGHTS = 10
 
 
@@ -42,7 +42,7 @@ def make(  # noqa: PLR0917 - options of a command line have names
 
 def write_story(told: Story, folder: Path, cells: str, search: str, processes: int = 1) -> int:
     """Write a history; return how many tests it has."""
-    topology, environment = load_topology(_ROOT / "topologies" / "sim.yaml"), fingerprint()
+    topology, environment = load_topology(PROJECT / "topologies" / "sim.yaml"), fingerprint()
     selection, asked = parse_selection(cells=cells, nf_sizes="1c"), profile(search)
     work = [
         Night(told, testbed, number, topology, selection, asked, environment)

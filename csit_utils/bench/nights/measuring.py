@@ -6,19 +6,19 @@ from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
 from csit_utils.bench.nights.story import Condition, Story
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Result
-from resources.libraries.python.model.selection import Selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import nf_name
-from resources.libraries.python.planning.rows import Refused, Row, make_rows
 from resources.libraries.python.recording.journal_run import MOST_ATTEMPTS
+from resources.libraries.python.studies.density.model.selection import Selection
+from resources.libraries.python.studies.density.planning.rows import Refused, Row, make_rows
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 FIRST_NIGHT = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 TEST_TYPES = (TestType.NDRPDR, TestType.MRR)

@@ -1,26 +1,12 @@
 """The pages of a report, one module each, in the order of the navigation."""
 
-from csit_utils.report.pages import (
-    bursts,
-    chain_study,
-    chains,
-    compare,
-    density,
-    environment,
-    failures,
-    fairness,
-    interference,
-    latency,
-    losses,
-    metrics,
-    overview,
-    profiles,
-    results,
-    sizings,
-    spread,
-    trend,
-)
-from csit_utils.report.shown import Page
+from csit_utils.report.pages import compare, environment, failures, metrics, overview, results, spread, trend
+from csit_utils.report.report_context import Page
+from csit_utils.studies.chains.pages import chain_study
+from csit_utils.studies.density.pages import density, fairness, latency, losses
+from csit_utils.studies.interference.pages import interference
+from csit_utils.studies.sizing.pages import sizings
+from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
@@ -30,7 +16,7 @@ PAGES: tuple[Page, ...] = (
     fairness.PAGE,
     losses.PAGE,
     profiles.PAGE,
-    chains.PAGE,
+    predictions.PAGE,
     bursts.PAGE,
     sizings.PAGE,
     chain_study.PAGE,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare
 from csit_utils.analysis.runs import History, Kind, Side
 from csit_utils.report.compare_data import data
-from csit_utils.report.shown import Page, Shown
+from csit_utils.report.report_context import Page, Shown
 
 _MOST_PAIRS = 12
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from csit_utils.report.explain import EXPLANATIONS
-from csit_utils.report.shown import Page, Shown
+from csit_utils.report.report_context import Page, Shown
 
 
 def _build(_shown: Shown) -> Mapping[str, object]:

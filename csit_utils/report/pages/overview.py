@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from csit_utils.report.characterized import KINDS
-from csit_utils.report.headlines import testbed_views
+from csit_utils.report.report_context import Page, Shown
 from csit_utils.report.runs_shown import runs_shown
-from csit_utils.report.shown import Page, Shown
+from csit_utils.studies.density.headlines import testbed_views
 
 
 def _build(shown: Shown) -> Mapping[str, object]:

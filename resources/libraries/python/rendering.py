@@ -1,11 +1,12 @@
 """The templates of `resources/templates`."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-_FOLDER = Path(__file__).parents[2] / "templates"
+from resources.libraries.python.paths import RESOURCES
+
+_FOLDER = RESOURCES / "templates"
 
 
 def render(template: str, values: Mapping[str, object]) -> str:

@@ -10,14 +10,31 @@ from resources.libraries.python.model.cell import Cell, Frame, FramePart, Servic
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.profile import Profile
-from resources.libraries.python.model.sizing import DeploymentSpec, Offered, Share, Size, Sized, Sizing, Trace, Use
-from resources.libraries.python.model.sweep import Bursts, Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.model.workload import WorkloadSpec
-from resources.libraries.python.profiling.chains import Part, predict
-from resources.libraries.python.profiling.path import MeasuredPath
-from resources.libraries.python.profiling.profile import profile_of_sweep
+from resources.libraries.python.studies.sizing.model.spec import (
+    DeploymentSpec,
+    Offered,
+    Share,
+    Size,
+    Sized,
+    Sizing,
+    Trace,
+    Use,
+)
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import Part, predict
+from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
+from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep.model.record import (
+    Bursts,
+    Rates,
+    Sweep,
+    SweepPoint,
+    SweepSample,
+    SweepSpec,
+    Vnf,
+)
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

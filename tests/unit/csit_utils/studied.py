@@ -3,14 +3,14 @@
 from itertools import permutations
 from typing import Any
 
-from resources.libraries.python.behaviour.study import analyse as analyse_chains
-from resources.libraries.python.interference.study import advised, analyse
-from resources.libraries.python.model.behaviour import ChainRun, ChainStudy, DroppedChains, StateGraph
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.interference import Interference
-from tests.unit.behaviour import chain_runs
+from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, DroppedChains, StateGraph
+from resources.libraries.python.studies.interference.analysis.study import advised, analyse
+from resources.libraries.python.studies.interference.model.record import Interference
 from tests.unit.csit_utils.characterized import record
-from tests.unit.interference import meetings
+from tests.unit.studies.chains import chain_runs
+from tests.unit.studies.interference import meetings
 
 VNFS = ("firewall", "nat", "ids", "proxy")
 VOLUMES_BPS = (5e7, 1e8, 2e8)

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from csit_utils.analysis.density import CellState, matrices
-from csit_utils.analysis.fairness import itemized
 from csit_utils.analysis.grouping import Metric, all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
-from csit_utils.analysis.summary import changes
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from csit_utils.dataset.testrows import frame_text
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.site import single_file
+from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.fairness import itemized
+from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.nf_size import NfSize

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csit_utils.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
 from csit_utils.analysis.grouping import Metric
 from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, RefusedCell
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
-from csit_utils.report.answer_text import evidence_text, next_text, view
+from csit_utils.studies.density.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
+from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import PDR, goal_result, result, trial

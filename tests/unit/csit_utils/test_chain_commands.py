@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from resources.libraries.python.behaviour.study import analyse
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.interference import study as interference_study
-from resources.libraries.python.interference.cost import ALONE_S
-from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.planning.chains import generate
-from tests.unit.behaviour.chain_runs import chain, noisy_runs, spec_of
+from resources.libraries.python.studies.chains.analysis.study import analyse
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.interference.analysis import study as interference_study
+from resources.libraries.python.studies.interference.planning.cost import ALONE_S
 from tests.unit.csit_utils.characterized import record
-from tests.unit.interference.meetings import Company, measured
-from tests.unit.interference.meetings import spec_of as contenders_of
+from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
+from tests.unit.studies.interference.meetings import Company, measured
+from tests.unit.studies.interference.meetings import spec_of as contenders_of
 
 SPEC = """\
 name: three

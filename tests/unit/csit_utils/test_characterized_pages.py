@@ -5,23 +5,25 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.burst_figures import on_periods
-from csit_utils.report.chain_figures import share_of
 from csit_utils.report.characterized import chain_words, views
 from csit_utils.report.explain import EXPLANATIONS
-from csit_utils.report.pages import bursts, chains, failures, overview, profiles, sizings
+from csit_utils.report.pages import failures, overview
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.shown import Page
+from csit_utils.report.report_context import Page
 from csit_utils.report.site import single_file
+from csit_utils.studies.sizing.pages import sizings
+from csit_utils.studies.sweep.burst_figures import on_periods
+from csit_utils.studies.sweep.pages import bursts, predictions, profiles
+from csit_utils.studies.sweep.prediction_figures import share_of
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.sweep import Vnf
-from resources.libraries.python.profiling.path import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
+from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst, chained, dataset_of, one_of_each, record, sized
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 
-PAGES = (profiles.PAGE, chains.PAGE, bursts.PAGE, sizings.PAGE)
+PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -88,7 +90,7 @@ def test_the_table_of_rates_answers_without_a_script() -> None:
 
 
 def test_a_prediction_is_laid_beside_what_was_measured() -> None:
-    page = made(chains.PAGE, *one_of_each())
+    page = made(predictions.PAGE, *one_of_each())
     points, line = drawn(page, "-chain-delay", "logarithmic")
     assert (points["name"], line["name"]) == ("measured", "predicted by the hungriest VNF")
     assert line["y"][0] == pytest.approx(2 * points["y"][0], rel=0.2), "delays of two VNFs alone, added up"
@@ -107,7 +109,7 @@ def test_a_prediction_is_laid_beside_what_was_measured() -> None:
 
 def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> None:
     path = MeasuredPath("path", (0.01, 0.1), (0.02, 0.02))
-    page = made(chains.PAGE, chained(path))
+    page = made(predictions.PAGE, chained(path))
     points, once, summed = drawn(page, "-chain-delay", "logarithmic")
     assert [each["name"] for each in (points, once, summed)] == [
         "measured",
@@ -183,7 +185,7 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (chains.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 

@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
-from csit_utils.analysis.fairness import fairness_of
-from csit_utils.analysis.latency_cells import BOTH
-from csit_utils.analysis.placing import layouts
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset, Problem, RefusedCell, Status, Unrecorded
 from csit_utils.dataset.rows import InstanceRow
-from csit_utils.report.cell_maps import CellMaps, Square
 from csit_utils.report.environments import environment_views, first_pair, payload
-from csit_utils.report.latency_maps import NO_LATENCY, matrix_maps
-from csit_utils.report.pages import environment, failures, fairness, latency, losses, spread
+from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.shown import Page, Shown
+from csit_utils.report.report_context import Page, Shown
+from csit_utils.studies.density.analysis.fairness import fairness_of
+from csit_utils.studies.density.analysis.latency_cells import BOTH
+from csit_utils.studies.density.analysis.placing import layouts
+from csit_utils.studies.density.cell_maps import CellMaps, Square
+from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import LatencyAtLoad, Result

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
-from csit_utils.analysis.density import CellState, matrices
-from csit_utils.analysis.efficiency import efficiencies, ratios
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.load import load
 from csit_utils.dataset.refused import refused_cells
+from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Result

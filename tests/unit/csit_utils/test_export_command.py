@@ -23,7 +23,7 @@ from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.csit_utils import builders
-from tests.unit.planning.test_tags import csit_lab
+from tests.unit.studies.density.test_tags import csit_lab
 
 RATE = {
     "type": "object",

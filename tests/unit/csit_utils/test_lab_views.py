@@ -6,15 +6,15 @@ import pytest
 
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.coremap import core_map
-from csit_utils.report.plan_page import page_data, render_plan
-from csit_utils.report.plan_time import times
+from csit_utils.studies.density.plan_page import page_data, render_plan
+from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.result import Result
-from resources.libraries.python.model.selection import parse_selection
-from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.test_plan import TOPOLOGIES, plan
 from tests.unit.csit_utils.test_report import dataset_of, page_of

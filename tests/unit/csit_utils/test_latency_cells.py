@@ -2,8 +2,8 @@
 
 import pytest
 
-from csit_utils.analysis.latency_cells import BOTH, Quantile, Unknown, figure, loads_of
 from csit_utils.dataset.rows import LatencyRow
+from csit_utils.studies.density.analysis.latency_cells import BOTH, Quantile, Unknown, figure, loads_of
 
 P50, P99, P999 = Quantile
 

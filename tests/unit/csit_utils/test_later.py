@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest

@@ -2,8 +2,8 @@
 
 import pytest
 
-from csit_utils.analysis.losses import order, shares
 from csit_utils.dataset.rows import HopRow, ThreadRow
+from csit_utils.studies.density.analysis.losses import order, shares
 
 
 def hop(owner: str, lost: int, cause: str = "queue", instance: int = 1) -> HopRow:

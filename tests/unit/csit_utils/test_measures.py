@@ -19,12 +19,12 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render
-from csit_utils.report.shown import Shown
+from csit_utils.report.report_context import Shown
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.sweep import Protocol
 from resources.libraries.python.recording.writer import write_characterization
+from resources.libraries.python.studies.sweep.model.record import Protocol
 from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
 from tests.unit.csit_utils.studied import chain_studied, interfered
 

@@ -12,26 +12,27 @@ from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report import published
 from csit_utils.report.characterized import views
 from csit_utils.report.figures import Figure
-from csit_utils.report.pages import profiles, sizings
 from csit_utils.report.published import Section, sections
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.shown import Page
+from csit_utils.report.report_context import Page
+from csit_utils.studies.sizing.pages import sizings
+from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.model.cell import NfSize
-from resources.libraries.python.model.chains import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.model.characterization import Characterization, Kind
-from resources.libraries.python.model.interference import NfType
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.options import Option
-from resources.libraries.python.model.profile import Metric
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.profiling.curves import BY_NAME
-from resources.libraries.python.profiling.using import value_at
-from tests.unit.behaviour.chain_runs import run, spec_of
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
+from resources.libraries.python.studies.interference.model.record import NfType
+from resources.libraries.python.studies.sizing.model.options import Option
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
+from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.model.profile import Metric
 from tests.unit.csit_utils.characterized import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.studied import chain_studied, interfered, interference
+from tests.unit.studies.chains.chain_runs import run, spec_of
 
 
 def beside(name: str, kind: Kind, *records: Characterization) -> Section:

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.commands.plan import parse_cell
-from csit_utils.report.plan_page import key_of, page_data, render_plan
-from csit_utils.report.plan_time import times
+from csit_utils.report.templating import TEMPLATES
+from csit_utils.studies.density.commands.plan import parse_cell
+from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
+from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.keywords.choices import DEFAULTS
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.selection import parse_selection
-from resources.libraries.python.planning.matrix import candidates
 from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.shared.choices import DEFAULTS
 from tests.unit.csit_utils.test_report import Page
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -177,6 +178,6 @@ def test_markup_in_a_testbeds_name_stays_text() -> None:
 
 @pytest.mark.parametrize("name", ["plan.css", "plan.js"])
 def test_own_files_name_no_place_outside(name: str) -> None:
-    text = (Path(render_plan.__code__.co_filename).with_name("templates") / name).read_text()
+    text = (TEMPLATES / name).read_text()
     assert "http" not in text
     assert "@import" not in text

@@ -10,17 +10,17 @@ import pytest
 import yaml
 
 from csit_utils.cli import make_app
-from resources.libraries.python.deployment.chain_study import StudyOfChains
-from resources.libraries.python.deployment.interference import InterferenceStudy
-from resources.libraries.python.deployment.parts import World
-from resources.libraries.python.deployment.service_sizing import ServiceSizing
-from resources.libraries.python.deployment.simulated import SimWorld
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.keywords.suite_rows import rows_for
 from resources.libraries.python.model import bounds
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.load_chains import load_chains
-from resources.libraries.python.model.load_interference import load_interference
+from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.density.suite_rows import rows_for
+from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 SIM_FILE = Path(__file__).parents[3] / "topologies" / "sim.yaml"

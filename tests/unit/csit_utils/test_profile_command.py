@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.profiling.tables import csv_text, statistics
-from tests.unit.profiling.synthetic_sweeps import ADVA, growing_to, plain_router, printed_sweep, sweep_of
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text, statistics
+from tests.unit.studies.sweep.synthetic_sweeps import ADVA, growing_to, plain_router, printed_sweep, sweep_of
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.chain_parts import Alone, delays_figure, parts_figure
-from csit_utils.report.pages import chains, profiles
 from csit_utils.report.rendered import Rendered
-from csit_utils.report.sweep_functions import below
+from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
+from csit_utils.studies.sweep.functions import below
+from csit_utils.studies.sweep.pages import predictions, profiles
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.profile import Metric
-from resources.libraries.python.model.sweep import Sweep
-from resources.libraries.python.profiling.using import value_at
+from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import Sweep
 from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import made
 
@@ -80,7 +80,7 @@ def test_profiles_of_one_service_only_are_not_laid_beside_anything() -> None:
 
 
 def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
-    found = figures(made(chains.PAGE, *one_of_each()))
+    found = figures(made(predictions.PAGE, *one_of_each()))
     (traces,) = (each["all"] for name, each in found.items() if name.endswith("-parts"))
     assert [(trace["name"], trace.get("yaxis", "y")) for trace in traces] == [
         (name, axis) for axis in ("y", "y2", "y3") for name in ("the chain", "router alone", "firewall alone")

@@ -7,11 +7,11 @@ import pytest
 
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.comparison import Outcome, compare
-from csit_utils.analysis.density import matrices
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.reference import FDIO_2019, names, reference, reference_items, title
 from csit_utils.dataset.rows import OWN
+from csit_utils.studies.density.analysis.density import matrices
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.search.profiles import LADDER
 

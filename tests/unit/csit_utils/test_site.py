@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.analysis.density import CellState, matrices
 from csit_utils.analysis.grouping import Metric, all_series
-from csit_utils.analysis.headline import headlines
 from csit_utils.analysis.latest import latest_runs
 from csit_utils.analysis.runs import history
-from csit_utils.analysis.speedup import NF, VSWITCH, speedups
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.report.links import cell_anchor
-from csit_utils.report.shown import Details, Shown
+from csit_utils.report.report_context import Details, Shown
 from csit_utils.report.site import single_file, write_site
-from csit_utils.report.speedup import Limits, speedup_figure
+from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.headline import headlines
+from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
+from csit_utils.studies.density.speedup_figures import Limits, speedup_figure
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Result
@@ -82,7 +82,7 @@ def test_tests_with_a_page_of_their_own(tmp_path: Path, details: Details | None,
 
 
 def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.report.shown.MOST_PAGES", 2)
+    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 2)
     first = TWO_NIGHTS[0]
     failed = night(1, plain(4, 1, 1e5, passed=False, message="nf-1-1 is down"))
     shown = Shown(InMemory(together(first, failed, TWO_NIGHTS[1])))

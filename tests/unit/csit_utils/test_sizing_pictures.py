@@ -7,14 +7,14 @@ import pytest
 from csit_utils.report import thinning
 from csit_utils.report.characterized import views
 from csit_utils.report.figures import Figure
-from csit_utils.report.pages import sizings
 from csit_utils.report.panels import Panel, stacked
-from csit_utils.report.sizing_comparison import sizing_comparisons
-from csit_utils.report.sizing_reported import option_figures
-from csit_utils.report.sizing_traces import traces_figure
+from csit_utils.studies.sizing.comparison import sizing_comparisons
+from csit_utils.studies.sizing.pages import sizings
+from csit_utils.studies.sizing.reported_values import option_figures
+from csit_utils.studies.sizing.traces import traces_figure
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.options import Option
-from resources.libraries.python.model.sizing import Offered, Servers
+from resources.libraries.python.studies.sizing.model.options import Option
+from resources.libraries.python.studies.sizing.model.spec import Offered, Servers
 from tests.unit.csit_utils.characterized import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.analysis.density import CellState, matrices
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
-from csit_utils.report.searched import searched
+from csit_utils.report.search_sentence import searched
 from csit_utils.report.terminal import print_table
 from csit_utils.report.units import percent
+from csit_utils.studies.density.analysis.density import CellState, matrices
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind

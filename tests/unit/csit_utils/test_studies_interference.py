@@ -3,7 +3,7 @@
 import pytest
 
 from csit_utils.bench.studies_interference import SHARE_BOUND, crowd_of, pairs_of, table
-from resources.libraries.python.deployment.server import SharedServer
+from resources.libraries.python.studies.interference.colocation_server import SharedServer
 
 
 def test_every_line_is_within_its_bound() -> None:

@@ -8,8 +8,8 @@ import pytest
 from csit_utils.bench import studies_profiles
 from csit_utils.bench.printed_router import Printed, Testbed, printed_sweep
 from csit_utils.bench.study_lines import Line
-from resources.libraries.python.model.profile import Metric
-from resources.libraries.python.model.sweep import SweepPoint
+from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 
 def beyond(lines: Sequence[Line]) -> set[str]:

@@ -6,23 +6,24 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.behaviour_figures import chains_figure, classes_figure
 from csit_utils.report.characterized import headline, views
 from csit_utils.report.explain import EXPLANATIONS
-from csit_utils.report.interference_maps import interference_maps
-from csit_utils.report.pages import chain_study as chain_page
-from csit_utils.report.pages import environment, interference, overview
+from csit_utils.report.pages import environment, overview
 from csit_utils.report.rendered import render
 from csit_utils.report.site import single_file
-from csit_utils.report.studies import interference_headline
-from csit_utils.report.transition_figures import graphs_figure
-from resources.libraries.python.behaviour.classes import Workflow
-from resources.libraries.python.model.behaviour import ChainStudy, Edge, Suspect
+from csit_utils.report.study_sentences import interference_headline
+from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure
+from csit_utils.studies.chains.pages import chain_study as chain_page
+from csit_utils.studies.chains.transition_figures import graphs_figure
+from csit_utils.studies.interference.maps import interference_maps
+from csit_utils.studies.interference.pages import interference
 from resources.libraries.python.model.result import Rerun
-from tests.unit.behaviour.chain_runs import chain, run
+from resources.libraries.python.studies.chains.analysis.classes import Workflow
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, Suspect
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.studied import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
 from tests.unit.csit_utils.studied import interference as interference_of
+from tests.unit.studies.chains.chain_runs import chain, run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

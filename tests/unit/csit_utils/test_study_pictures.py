@@ -3,17 +3,17 @@
 import pytest
 
 from csit_utils.report import thinning
-from csit_utils.report.behaviour_figures import furthest
-from csit_utils.report.event_figures import events_figure, extra_cpu_figure, rates_of, steps_figure
-from csit_utils.report.pages import chain_study as page
-from csit_utils.report.series_figures import series_figure
-from csit_utils.report.volume_figures import distances_figure, resources_figure, throughput_figure
-from resources.libraries.python.behaviour.cook import regression
-from resources.libraries.python.model.behaviour import ChainStudy, Edge, Series, StepCost
-from resources.libraries.python.model.statistic import Statistic
-from tests.unit.behaviour.chain_runs import graph
+from csit_utils.studies.chains.behaviour_figures import furthest
+from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, rates_of, steps_figure
+from csit_utils.studies.chains.pages import chain_study as page
+from csit_utils.studies.chains.series_figures import series_figure
+from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
+from resources.libraries.python.studies.chains.analysis.cook import regression
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, Series, StepCost
+from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.characterized_pages import made
 from tests.unit.csit_utils.studied import FAULTY, LOSSY, VNFS, chain_studied, chain_study
+from tests.unit.studies.chains.chain_runs import graph
 
 
 @pytest.fixture(scope="module")

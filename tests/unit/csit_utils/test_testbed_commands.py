@@ -7,8 +7,8 @@ import pytest
 
 from csit_utils.commands.doctor_text import print_findings
 from csit_utils.commands.durations import seconds
-from resources.libraries.python.drivers.node.checks.finding import ok, problem, wish
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.testbed.node.checks.finding import ok, problem, wish
 
 FINDINGS = [
     ok("nodes.TG", "system", "Debian"),

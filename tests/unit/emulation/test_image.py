@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host import image_cache
-from resources.libraries.python.drivers.host.image_cache import BUILDING, alone, make, newest
+from resources.libraries.python.drivers.host.programs import image_cache
+from resources.libraries.python.drivers.host.programs.image_cache import BUILDING, alone, make, newest
 from resources.libraries.python.emulation import image
 from resources.libraries.python.emulation.image import OWN, MachineImage
 from resources.libraries.python.rendering import render
-from tests.unit.drivers.function.test_vm_pure import unpacked
+from tests.unit.drivers.functions.test_vm_pure import unpacked
 
 VALUES = {"own": OWN, "drivers": ["virtio_net", "e1000e"], "control_mac": "02:c5:1e:ff:ff:ff", "modules": ["ext4"]}
 

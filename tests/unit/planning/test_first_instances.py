@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.alone import first_instances
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
 from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
 
 KINDS = st.lists(st.sampled_from([NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.NGINX_PROXY]), min_size=1, max_size=5)

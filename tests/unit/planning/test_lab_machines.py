@@ -6,12 +6,12 @@ from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout, parse_lscpu
-from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.machines import layouts_of
-from resources.libraries.python.planning.matrix import Candidate, candidates
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.reasons import Limit
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.planning.labs import lab
 
 

@@ -11,11 +11,11 @@ from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium, Plan
-from resources.libraries.python.model.selection import parse_selection
 from resources.libraries.python.model.trial import Direction
-from resources.libraries.python.planning.balance import balance
-from resources.libraries.python.planning.matrix import core_usage
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.queue_balance import balance
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.unit.planning.labs import lab
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.host.cables import Cables
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.nics.cables import Cables
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import Sample, ThreadTime
 from resources.libraries.python.model.plan import Plan, Port

@@ -3,9 +3,9 @@
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.profile import Profile
-from resources.libraries.python.model.sweep import Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
 SPEC = SweepSpec(rates=Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)

@@ -17,8 +17,8 @@ from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
 from resources.libraries.python.recording.schema import characterization_schema
-from resources.libraries.python.recording.shelf import Shelf
 from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
+from resources.libraries.python.studies.sweep.profile_store import Shelf
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.characterized import sized
 from tests.unit.csit_utils.studied import chain_studied, interfered

@@ -3,12 +3,12 @@
 from search_fakes import found
 from test_verdict_truth import NOWHERE, TOPOLOGY
 
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.worlds.factory import world_of
 
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.deployment.experiment import Experiment
-from resources.libraries.python.deployment.worlds import world_of
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
@@ -13,6 +11,8 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.testbed.worlds.factory import world_of
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 NOWHERE = Environment(

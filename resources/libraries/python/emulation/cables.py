@@ -6,9 +6,9 @@ of them when the machines have ended.
 
 from collections.abc import Iterable
 
-from resources.libraries.python.drivers.function.vm.taps import Tap, bring_up, close_taps, join, open_taps
-from resources.libraries.python.drivers.host.netlink import Netlink
-from resources.libraries.python.drivers.host.syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.functions.vm.taps import Tap, bring_up, close_taps, join, open_taps
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.errors import Unsupported
 
 _MTU = 9500

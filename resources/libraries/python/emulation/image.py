@@ -14,16 +14,16 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from resources.libraries.python.drivers.connection.local import LocalConnection
-from resources.libraries.python.drivers.connection.packing import closure
-from resources.libraries.python.drivers.connection.runtime import Runtimes
-from resources.libraries.python.drivers.connection.streams import Streams
-from resources.libraries.python.drivers.function.vm.archive import cpio, file, folder, secret
-from resources.libraries.python.drivers.function.vm.modules import load_order, module_name, read_module
-from resources.libraries.python.drivers.host.image_cache import SHARED, alone, cache_folder, make, newest
+from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder, secret
+from resources.libraries.python.drivers.functions.vm.modules import load_order, module_name, read_module
+from resources.libraries.python.drivers.host.programs.image_cache import SHARED, alone, cache_folder, make, newest
 from resources.libraries.python.emulation.machine import CONTROL_MAC, Boot
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.rendering import render
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.packing import closure
+from resources.libraries.python.testbed.connection.runtime import Runtimes
+from resources.libraries.python.testbed.connection.streams import Streams
 
 RELEASE = "bookworm"
 MIRROR = "http://deb.debian.org/debian"

@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
-from resources.libraries.python.drivers.function.vm.taps import close_taps
-from resources.libraries.python.drivers.host.processes import Process, process
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.functions.vm.taps import close_taps
+from resources.libraries.python.drivers.host.ownership.processes import Process, process
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation.cables import open_cables
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import Layout, access

@@ -5,14 +5,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.behaviour import ChainStudy
-from resources.libraries.python.model.interference import Interference
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.result import Environment, Rerun
-from resources.libraries.python.model.sizing import Sizing
-from resources.libraries.python.model.sweep import Sweep
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.record import Sweep
 
 Kind = Literal["sweep", "bursts", "chain", "sizing", "chain_study", "interference"]
 """`sweep` has a profile, `chain` also predictions; one of `Characterization`'s parts says more."""

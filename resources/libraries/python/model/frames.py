@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -11,8 +10,9 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.paths import RESOURCES
 
-FRAMES_FILE = Path(__file__).parents[3] / "traffic_profiles" / "frames.yaml"
+FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
 SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")

@@ -1,15 +1,15 @@
 """What the packets of a flow are made of, from `resources/traffic_profiles/density.yaml`."""
 
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.paths import RESOURCES
 
-PROFILE_FILE = Path(__file__).parents[3] / "traffic_profiles" / "density.yaml"
+PROFILE_FILE = RESOURCES / "traffic_profiles" / "density.yaml"
 
 Byte = Annotated[int, Field(ge=0, le=255)]
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.sweep import Protocol
+from resources.libraries.python.studies.sweep.model.record import Protocol
 
 
 class Direction(StrEnum):

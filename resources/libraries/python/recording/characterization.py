@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.libraries.python.model.behaviour import ChainStudy
 from resources.libraries.python.model.characterization import Characterization, Kind
-from resources.libraries.python.model.interference import Interference
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.profile import Prediction, Profile
 from resources.libraries.python.model.result import Environment, Rerun
-from resources.libraries.python.model.sizing import Sizing
-from resources.libraries.python.model.sweep import Sweep
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.sizing.model.spec import Sizing
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.record import Sweep
 
 
 @dataclass

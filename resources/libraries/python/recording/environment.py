@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.paths import PROJECT
 
-_PROJECT = Path(__file__).parents[4]
 _PACKAGES = ("robotframework", "MLRsearch", "pyroute2", "pydantic", "numpy", "hdrhistogram")
 
 _SETTINGS = (
@@ -93,7 +93,7 @@ def _git(*arguments: str) -> str | None:
     """Output of git in the project; None where there is no git or no checkout."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(_PROJECT), *arguments], capture_output=True, text=True, timeout=10, check=True
+            ["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None

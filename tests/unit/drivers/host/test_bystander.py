@@ -3,7 +3,7 @@
 import os
 import threading
 
-from resources.libraries.python.drivers.host.bystander import stay_on, took, where
+from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 
 
 def test_a_thread_stays_on_its_cpu_and_others_do_not_follow() -> None:

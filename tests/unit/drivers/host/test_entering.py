@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host import entering
+from resources.libraries.python.drivers.host.cgroups import cgroup_exec
 
 
 def test_it_enters_every_group_and_becomes_the_program(tmp_path: Path) -> None:
     doors = [tmp_path / "cpu", tmp_path / "memory"]
     done = subprocess.run(
-        entering.entering(doors, ["/bin/sh", "-c", "echo $$"]), capture_output=True, text=True, check=True, timeout=30
+        cgroup_exec.entering(doors, ["/bin/sh", "-c", "echo $$"]),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     )
     assert {door.read_text(encoding="ascii") for door in doors} == {done.stdout.strip()}
-    assert entering.entering([], ["true"]) == ["true"]
+    assert cgroup_exec.entering([], ["true"]) == ["true"]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +35,7 @@ def test_a_kernel_that_forgets_its_cpus_is_told_them_again(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: next(answers))
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: told.append(cpus))
     monkeypatch.setattr(os, "execvp", lambda program, _: became.append(program))
-    entering.main([str(tmp_path / "door"), "--", "program"])
+    cgroup_exec.main([str(tmp_path / "door"), "--", "program"])
     assert told == ([] if after is None else [after])
     assert became == ["program"]
 
@@ -42,10 +46,10 @@ def test_a_container_is_entered_after_the_groups_and_before_the_program(
     """Doors are files of the machine, which are not to be seen inside; the program is one of the container."""
     steps: list[str] = []
     door = tmp_path / "door"
-    monkeypatch.setattr(entering, "_join", lambda pid: steps.append(f"join {pid}, door {door.exists()}"))
+    monkeypatch.setattr(cgroup_exec, "_join", lambda pid: steps.append(f"join {pid}, door {door.exists()}"))
     monkeypatch.setattr(os, "execvp", lambda program, words: steps.append(" ".join([program, *words[1:]])))
-    argv = entering.entering([door], ["program", "--container", "7"], 42)
-    entering.main(argv[argv.index(str(door)) :])
+    argv = cgroup_exec.entering([door], ["program", "--container", "7"], 42)
+    cgroup_exec.main(argv[argv.index(str(door)) :])
     assert steps == ["join 42, door True", "program --container 7"]
 
 
@@ -53,4 +57,4 @@ def test_a_container_that_has_ended_is_named() -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     with pytest.raises(SystemExit, match=f"the container has ended: process {gone.pid}"):
-        entering._join(gone.pid)
+        cgroup_exec._join(gone.pid)

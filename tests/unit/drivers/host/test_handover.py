@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.handover import HandedOver
-from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, PciDrivers
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, PciDrivers
+from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.plan import Nic
 from tests.unit.drivers.host.fake_pci import FakePci

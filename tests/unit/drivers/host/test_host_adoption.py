@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.host.adopted import Adopted
-from resources.libraries.python.drivers.host.adoption import take
-from resources.libraries.python.drivers.host.namespaces import Namespace
-from resources.libraries.python.drivers.host.netlink import Netlink
+from resources.libraries.python.drivers.host.links.namespaces import Namespace
+from resources.libraries.python.drivers.host.links.netlink import Netlink
+from resources.libraries.python.drivers.host.nics.nic_adoption import take
+from resources.libraries.python.drivers.host.nics.nic_state import Adopted
 from resources.libraries.python.errors import SystemBroken
 
 GONE = Adopted(

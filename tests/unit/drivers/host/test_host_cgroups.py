@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.host import cgroup_folders, cgroups, group_ending
-from resources.libraries.python.drivers.host.cgroup_folders import folders_of
-from resources.libraries.python.drivers.host.cgroups import Controllers, Group, Limits, discover
+from resources.libraries.python.drivers.host.cgroups import cgroup_removal, cgroup_tree, cgroups
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
+from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group, Limits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import Throttling
 
@@ -139,7 +139,7 @@ def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, written = second(tmp_path), []
-    write = cgroup_folders.write
+    write = cgroup_tree.write
 
     def record(path: Path, value: str) -> None:
         written.append((path.name, value))
@@ -191,8 +191,8 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
     assert entered == {tmp_path / door / "csit-nf-1-1" for door in doors}
     for folder in group.folders:
         (folder.parent / "cgroup.procs").write_text("")
-    monkeypatch.setattr(cgroup_folders, "_is_of_the_kernel", lambda pid: pid == mine)
-    cgroup_folders.let_threads_go(group.folders)
+    monkeypatch.setattr(cgroup_tree, "_is_of_the_kernel", lambda pid: pid == mine)
+    cgroup_tree.let_threads_go(group.folders)
     assert {folder for folder in entered if (folder.parent / "cgroup.procs").read_text() == str(mine)} == entered
 
 
@@ -245,8 +245,8 @@ def test_processes_are_asked_to_end_and_killed_when_they_do_not(
         assert process.stdout is not None
         process.stdout.readline()
         there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
-        monkeypatch.setattr(group_ending, "processes_of", there)
-        killed = group_ending.end([tmp_path], grace_s=0.2)
+        monkeypatch.setattr(cgroup_removal, "processes_of", there)
+        killed = cgroup_removal.end([tmp_path], grace_s=0.2)
     assert process.returncode == -status
     assert killed == ((process.pid,) if status == signal.SIGKILL else ())
 

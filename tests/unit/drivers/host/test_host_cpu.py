@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.cpu import discover
+from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.errors import Unsupported
 
 Row = tuple[int, str, int, int | None]

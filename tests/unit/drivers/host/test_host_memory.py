@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.memory import discover_memory
+from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.memory import MemoryNode
 

@@ -11,8 +11,8 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host import messages, vlans
-from resources.libraries.python.drivers.host.netlink import HEADER_BYTES, Request
+from resources.libraries.python.drivers.host.links import rtnetlink_messages, vlans
+from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
 
 RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
 RTM_NEWQDISC = 36
@@ -56,14 +56,14 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
             {"index": 9, "parent": 0xFFFFFFFF, "TCA_KIND": "pfifo", "TCA_OPTIONS": {"limit": 1000}},
         ),
         (
-            messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            rtnetlink_messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
             {key: value for key, value in port("csv2p1", 0, NEAR[2]).items() if key != "index"} | {
                 "IFLA_GROUP": 0xC52, "IFLA_LINK": 9,
                 "IFLA_LINKINFO": {"IFLA_INFO_KIND": "vlan", "IFLA_INFO_DATA": {"IFLA_VLAN_ID": 102}},
             },
         ),
         (
-            messages.veth_pair(NEAR, FAR, 7, 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            rtnetlink_messages.veth_pair(NEAR, FAR, 7, 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
             port(*NEAR) | {
                 "IFLA_LINKINFO": {
                     "IFLA_INFO_KIND": "veth",
@@ -72,7 +72,7 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
             },
         ),
         (
-            messages.bridge("csb1x1", 5), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
+            rtnetlink_messages.bridge("csb1x1", 5), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
             {"index": 5, **UP, "IFLA_IFNAME": "csb1x1"} | {
                 "IFLA_LINKINFO": {
                     "IFLA_INFO_KIND": "bridge",
@@ -82,20 +82,24 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
                 }
             },
         ),
-        (messages.set_up("csv1p1", 9), RTM_SETLINK, 0, ifinfmsg, {"index": 9, **UP}),
-        (messages.enslave("csv1p1", 9, "csb1x1", 5), RTM_SETLINK, 0, ifinfmsg, {"index": 9, "IFLA_MASTER": 5}),
-        (messages.set_ports_up(), RTM_NEWLINK, 0, ifinfmsg, {**UP, "IFLA_GROUP": 0xC51}),
-        (messages.delete_ports(), RTM_DELLINK, 0, ifinfmsg, {"IFLA_GROUP": 0xC51}),
+        (rtnetlink_messages.set_up("csv1p1", 9), RTM_SETLINK, 0, ifinfmsg, {"index": 9, **UP}),
         (
-            messages.add_address("if", 9, "100.64.0.2/30"), RTM_NEWADDR, CREATE_NEW, ifaddrmsg,
+            rtnetlink_messages.enslave("csv1p1", 9, "csb1x1", 5), RTM_SETLINK, 0, ifinfmsg,
+            {"index": 9, "IFLA_MASTER": 5},
+        ),
+        (rtnetlink_messages.set_ports_up(), RTM_NEWLINK, 0, ifinfmsg, {**UP, "IFLA_GROUP": 0xC51}),
+        (rtnetlink_messages.delete_ports(), RTM_DELLINK, 0, ifinfmsg, {"IFLA_GROUP": 0xC51}),
+        (
+            rtnetlink_messages.add_address("if", 9, "100.64.0.2/30"), RTM_NEWADDR, CREATE_NEW, ifaddrmsg,
             {"family": 2, "prefixlen": 30, "index": 9, "IFA_LOCAL": "100.64.0.2", "IFA_ADDRESS": "100.64.0.2"},
         ),
         (
-            messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"), RTM_NEWNEIGH, CREATE_NEW, ndmsg,
+            rtnetlink_messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"), RTM_NEWNEIGH, CREATE_NEW,
+            ndmsg,
             {"family": 2, "ifindex": 9, "state": 0x80, "NDA_DST": "100.64.0.1", "NDA_LLADDR": "02:00:00:00:01:01"},
         ),
         (
-            messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"), RTM_NEWROUTE, CREATE_NEW, rtmsg,
+            rtnetlink_messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"), RTM_NEWROUTE, CREATE_NEW, rtmsg,
             {
                 "family": 2, "dst_len": 16, "table": 254, "proto": 4, "type": 1,
                 "RTA_DST": "10.1.0.0", "RTA_GATEWAY": "100.64.0.1", "RTA_OIF": 9,
@@ -112,8 +116,8 @@ def test_a_request_says_what_it_is_for(
 
 
 def test_dumps_ask_for_no_more_than_is_read() -> None:
-    assert said(messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}
-    assert said(messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}
+    assert said(rtnetlink_messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}
+    assert said(rtnetlink_messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}
 
 
 def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, Any]]) -> bytes:
@@ -128,7 +132,7 @@ def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, An
 def test_counters_are_read_past_what_precedes_them() -> None:
     table = {"rx_packets": 10, "tx_packets": 11, "rx_bytes": 12, "rx_dropped": 16, "tx_dropped": 17, "multicast": 18}
     row = written(ifstatsmsg, {"ifindex": 42}, [("IFLA_STATS_AF_SPEC", "01:02"), ("IFLA_STATS_LINK_64", table)])
-    index, counters = messages.read_counters(row)
+    index, counters = rtnetlink_messages.read_counters(row)
     assert index == 42
     assert (counters.rx_packets, counters.tx_packets, counters.rx_dropped, counters.tx_dropped) == (10, 11, 16, 17)
 
@@ -136,4 +140,4 @@ def test_counters_are_read_past_what_precedes_them() -> None:
 @pytest.mark.parametrize(("flags", "running"), [(0x1043, True), (0x1003, False)])
 def test_running_is_read_from_the_flags(flags: int, running: bool) -> None:
     row = written(ifinfmsg, {"index": 7, "ifi_type": 1, "flags": flags}, [("IFLA_IFNAME", "csv1p1")])
-    assert messages.read_running(row) == (7, running)
+    assert rtnetlink_messages.read_running(row) == (7, running)

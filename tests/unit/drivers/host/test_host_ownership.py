@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.container import claimed
-from resources.libraries.python.drivers.container.claimed import Contained
-from resources.libraries.python.drivers.container.engine import Engine
-from resources.libraries.python.drivers.host import namespaces
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.processes import process
+from resources.libraries.python.drivers.containers import container_cleanup
+from resources.libraries.python.drivers.containers.container_cleanup import Contained
+from resources.libraries.python.drivers.containers.engine import Engine
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.errors import CsitError
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock(Path(sys.argv[1])) as machine:
     machine.claim_namespaces(["csit-never-made"])
     print("held", flush=True)
@@ -29,7 +29,7 @@ with MachineLock(Path(sys.argv[1])) as machine:
 FORKING_HOLDER = """
 import os, sys, time
 from pathlib import Path
-from resources.libraries.python.drivers.host.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock(Path(sys.argv[1])) as machine:
     ready, go = os.pipe()
     worker = os.fork()
@@ -221,7 +221,7 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
         asked.append(argv)
         return "abc" if "ps" in argv and argv[0] == "podman" else ""
 
-    monkeypatch.setattr(claimed, "call", call)
+    monkeypatch.setattr(container_cleanup, "call", call)
     with MachineLock(tmp_path) as machine:
         machine.claim_container(mine)
         machine.claim_container(gone)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host import preflight, threads
-from resources.libraries.python.drivers.host.preflight import Problem
-from resources.libraries.python.drivers.host.waiting import wait_until
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.ownership import preflight
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 
 
@@ -20,23 +21,23 @@ def proc(root: Path, names: dict[int, str]) -> Path:
 
 def test_threads_are_found_by_port(tmp_path: Path) -> None:
     root = proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p10-8194", 9: "bash", 10: "napi/other-1"})
-    assert threads.find(["csv1p1", "csv1p10"], root) == {"csv1p1": 7, "csv1p10": 8}
+    assert data_threads.find(["csv1p1", "csv1p10"], root) == {"csv1p1": 7, "csv1p10": 8}
 
 
 def test_names_that_old_kernels_cut_are_found(tmp_path: Path) -> None:
     root = proc(tmp_path, {7: "napi/csv10x10i1", 8: "napi/csv1x1i2-8"})
-    assert threads.find(["csv10x10i1", "csv1x1i2"], root) == {"csv10x10i1": 7, "csv1x1i2": 8}
+    assert data_threads.find(["csv10x10i1", "csv1x1i2"], root) == {"csv10x10i1": 7, "csv1x1i2": 8}
 
 
 def test_hidden_threads_are_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_DEADLINE_S", 0.0)
+    monkeypatch.setattr(data_threads, "_DEADLINE_S", 0.0)
     with pytest.raises(Unsupported, match="none for csv1p1, csv1p2, csv1p3 and 1 more in /proc"):
-        threads.find([f"csv1p{number}" for number in range(1, 5)], proc(tmp_path, {}))
+        data_threads.find([f"csv1p{number}" for number in range(1, 5)], proc(tmp_path, {}))
 
 
 def test_a_port_of_the_same_name_elsewhere_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="two kernel threads"):
-        threads.find(["csv1p1"], proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
+        data_threads.find(["csv1p1"], proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
 
 
 def test_waiting_says_what_it_last_saw() -> None:

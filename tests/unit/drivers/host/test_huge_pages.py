@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.huge_pages import free_pages, remove_files, require
+from resources.libraries.python.drivers.host.cpu.huge_pages import free_pages, remove_files, require
 from resources.libraries.python.errors import Unsupported
 
 

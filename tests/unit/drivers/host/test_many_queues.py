@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.ethtool import Channels
-from resources.libraries.python.drivers.host.threads import affinity, find_all
+from resources.libraries.python.drivers.host.cpu.data_threads import affinity, find_all
+from resources.libraries.python.drivers.host.nics.ethtool import Channels
 from resources.libraries.python.errors import Unsupported
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from resources.libraries.python.drivers.function.nftables import program
-from resources.libraries.python.drivers.host.network_limits import limit, network_limits
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits

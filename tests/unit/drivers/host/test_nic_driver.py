@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
 from tests.unit.drivers.host.fake_pci import FakePci
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.handover import HandedOver
-from resources.libraries.python.drivers.host.nic_driver import USER_SPACE, PciDrivers
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.virtual_functions import (
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, PciDrivers
+from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
+from resources.libraries.python.drivers.host.nics.virtual_functions import (
     FunctionNetlink,
     VirtualFunctions,
     address_of,
@@ -18,6 +17,7 @@ from resources.libraries.python.drivers.host.virtual_functions import (
     on_functions,
     set_function,
 )
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.cell import Cell, ServiceType

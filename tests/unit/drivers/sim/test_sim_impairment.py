@@ -5,14 +5,14 @@ from statistics import fmean
 
 import pytest
 
-from resources.libraries.python.deployment.chain_study import StudyOfChains
-from resources.libraries.python.deployment.simulated import SimWorld
-from resources.libraries.python.model.behaviour import ChainRun
-from resources.libraries.python.model.chains import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
-from tests.unit.deployment.test_study_of_chains import SIM
+from resources.libraries.python.studies.chains.model.record import ChainRun
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from tests.unit.studies.chains.test_study_of_chains import SIM
 
 VNFS = (
     VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),

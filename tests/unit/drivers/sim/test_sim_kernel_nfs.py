@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.sampler.sim import SimSampler
+from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
 from resources.libraries.python.drivers.sim.capacity import capacity_pps, limiting_node, nfs_pps
 from resources.libraries.python.drivers.sim.simulation import parse_simulation
 from resources.libraries.python.errors import ConfigError
@@ -12,10 +12,10 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.sweep import CpuUse
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.seconds import work
+from resources.libraries.python.studies.sweep.analysis.seconds import work
+from resources.libraries.python.studies.sweep.model.record import CpuUse
 from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
 
 ROUTER, FIREWALL, NAT = NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT

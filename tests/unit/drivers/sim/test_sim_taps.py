@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.sampler.sim import SimSampler
+from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
 from resources.libraries.python.drivers.sim.capacity import capacity_pps, one_pps
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -11,7 +11,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
-from resources.libraries.python.search.seconds import work
+from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
 
 ROUTER, NGREP, TCPDUMP = NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.TCPDUMP

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.vpp import shown
+from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import plain
-from resources.libraries.python.drivers.vpp.counting import counted
+from resources.libraries.python.drivers.vpp.counters import counted
 from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
-from resources.libraries.python.drivers.vpp.shown import Counted, Queue, Shared
+from resources.libraries.python.drivers.vpp.show_output import Counted, Queue, Shared
 from resources.libraries.python.model.counters import InterfaceCounters
 
 SHOWN = Path(__file__).parent / "shown"
@@ -20,12 +20,12 @@ def text(name: str) -> str:
 
 
 def test_the_version() -> None:
-    assert shown.version(text("switch-version")) == "26.10-rc0~374-gb575ec2c56d"
-    assert shown.version("") == "of unknown version"
+    assert show_output.version(text("switch-version")) == "26.10-rc0~374-gb575ec2c56d"
+    assert show_output.version("") == "of unknown version"
 
 
 def test_interfaces_with_their_counters() -> None:
-    found = shown.interfaces(text("switch-interface"))
+    found = show_output.interfaces(text("switch-interface"))
     assert list(found) == ["csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2", "local0"]
     assert found["csv1p2"].counters == {
         "rx packets": 9984,
@@ -36,15 +36,15 @@ def test_interfaces_with_their_counters() -> None:
     assert found["csv1p2"].up
     assert not found["local0"].up
     assert found["local0"].count("rx packets") == 0
-    assert shown.interfaces(text("nf-interface"))["csn1x1i1"].count("ip4") == 3071
+    assert show_output.interfaces(text("nf-interface"))["csn1x1i1"].count("ip4") == 3071
 
 
 def test_packets_that_met_a_full_ring() -> None:
-    assert shown.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
+    assert show_output.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
 
 
 def test_shared_memory_that_is_connected_and_not() -> None:
-    assert shown.memifs(text("switch-memif")) == {
+    assert show_output.memifs(text("switch-memif")) == {
         "csv1x1i1": Shared(connected=True, fed=True),
         "csv1x2i2": Shared(connected=True, fed=True),
     }
@@ -55,14 +55,14 @@ def test_shared_memory_that_is_connected_and_not() -> None:
   num-s2m-rings 0 num-m2s-rings 0 buffer-size 0 num-regions 0
   local-disc-reason "connection reset by peer"
 """
-    assert shown.memifs(alone) == {"csv1x1i1": Shared(connected=False, why="connection reset by peer")}
+    assert show_output.memifs(alone) == {"csv1x1i1": Shared(connected=False, why="connection reset by peer")}
 
 
 def test_shared_memory_whose_slave_has_not_given_buffers_yet() -> None:
     """The head of the other ring is how far the slave has sent, and says nothing about that."""
     early = re.sub(r"(master-to-slave ring 0:\n.*\n\s+head) \d+", r"\1 0", text("switch-memif"))
     assert early != text("switch-memif")
-    assert [row.fed for row in shown.memifs(early).values()] == [False, False]
+    assert [row.fed for row in show_output.memifs(early).values()] == [False, False]
 
 
 def test_a_memif_with_two_rings_is_fed_when_both_are() -> None:
@@ -70,11 +70,11 @@ def test_a_memif_with_two_rings_is_fed_when_both_are() -> None:
     name = "interface csn1x1i1\n  flags admin-up connected\n"
     for heads, fed in (((1024, 0), False), ((1024, 1024), True)):
         rings = "".join(ring.format(number, head) for number, head in enumerate(heads))
-        assert shown.memifs(name + rings)["csn1x1i1"].fed is fed
+        assert show_output.memifs(name + rings)["csn1x1i1"].fed is fed
 
 
 def test_where_queues_are() -> None:
-    assert shown.rx_placement(text("switch-interface-rx-placement")) == dict.fromkeys(
+    assert show_output.rx_placement(text("switch-interface-rx-placement")) == dict.fromkeys(
         ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2"), (Queue(1, "interrupt"),)
     )
     two = """Thread 0 (vpp_main):
@@ -84,43 +84,43 @@ Thread 2 (vpp_wk_1):
     csv1p2 queue 1 (polling)
 Thread 3 (vpp_wk_2):
     csv1p2 queue 0 (adaptive)"""
-    assert shown.rx_placement(two) == {
+    assert show_output.rx_placement(two) == {
         "csv1p1": (Queue(0, "polling"),),
         "csv1p2": (Queue(3, "adaptive"), Queue(2, "polling")),
     }
-    assert shown.rx_placement("") == {}
+    assert show_output.rx_placement("") == {}
 
 
 def test_threads_of_this_version_and_of_older_ones() -> None:
-    assert shown.threads(text("switch-threads")) == {0: 17580, 1: 17581}
+    assert show_output.threads(text("switch-threads")) == {0: 17580, 1: 17581}
     older = """ID     Name                Type        LWP     Sched Policy (Priority)  lcore  Core   Socket State
 0      vpp_main                        4011    other (0)                1      1      0
 1      vpp_wk_0            workers     4022    other (0)                2      2      0
 """
-    assert shown.threads(older) == {0: 4011, 1: 4022}
+    assert show_output.threads(older) == {0: 4011, 1: 4022}
 
 
 def test_what_threads_did() -> None:
-    (work,) = shown.runtime(text("nf-runtime"))
+    (work,) = show_output.runtime(text("nf-runtime"))
     assert (work.thread, work.packets) == ("vpp_wk_0", 5887)
     assert work.vectors_per_call == pytest.approx(255.96, abs=0.01)
     # 44,700 clocks of memif-input, 4,910 + 6,590 + 2,050 + 1,030 of each packet, and the two outputs' shares.
     assert work.clocks_per_packet == pytest.approx(
         59280 + (2816 * (25.5 + 14700) + 3071 * (577 + 125000)) / 5887, rel=1e-6
     )
-    (switch,) = shown.runtime(text("switch-runtime"))
+    (switch,) = show_output.runtime(text("switch-runtime"))
     assert switch.packets == 19967 + 4351
     assert "packets per call" in str(switch)
 
 
 def test_errors_that_are_losses() -> None:
-    rows = shown.errors(text("switch-errors"))
+    rows = show_output.errors(text("switch-errors"))
     assert rows[0].count == 24318
     assert [row for row in rows if row.is_loss] == [
         Counted(6151, "csv1x1i1-tx", "no free tx slots", "error"),
         Counted(5632, "csv1x2i2-tx", "no free tx slots", "error"),
     ]
-    assert shown.errors(text("nf-errors")) == ()
+    assert show_output.errors(text("nf-errors")) == ()
 
 
 def test_counters_of_ports_come_from_whoever_knows() -> None:
@@ -133,8 +133,8 @@ def test_counters_of_ports_come_from_whoever_knows() -> None:
     found = dict(
         counted(
             interfaces,
-            shown.interfaces(text("switch-interface")),
-            shown.full_rings(text("switch-hardware-interfaces")),
+            show_output.interfaces(text("switch-interface")),
+            show_output.full_rings(text("switch-hardware-interfaces")),
             kernel,
         )
     )
@@ -153,4 +153,4 @@ Interface: csv1x1i1 (ifindex 1)
 Interface: csv1x1i2 (ifindex 2)
  Memory regions (total 0)
 """
-    assert shown.vhosts(text_of_two) == {"csv1x1i1": Shared(True), "csv1x1i2": Shared(False)}
+    assert show_output.vhosts(text_of_two) == {"csv1x1i1": Shared(True), "csv1x1i2": Shared(False)}

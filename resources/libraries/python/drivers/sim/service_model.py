@@ -15,8 +15,8 @@ from pydantic import Field
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.load import load_json
-from resources.libraries.python.model.sizing import DeploymentSpec, Flavor, Share, Size
-from resources.libraries.python.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Share, Size
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, lt=1)]

@@ -8,10 +8,10 @@ from statistics import fmean
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.service_model import SimulatedService
-from resources.libraries.python.model.sizing import DeploymentSpec, Size
-from resources.libraries.python.model.workload import WorkloadSpec
-from resources.libraries.python.planning.sizes import name_of
-from resources.libraries.python.roles.service import Answer, InstanceUse
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.sizes import name_of
+from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
 
 _STEP_S = 1.0
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.drivers.vpp.interfaces import Interface, ring
 from resources.libraries.python.drivers.vpp.placement import Placement
-from resources.libraries.python.drivers.vpp.shown import RxPlacement
+from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.drivers.vpp.startup import RxMode
 from resources.libraries.python.drivers.vpp.templates import commands
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 
 _PLUGINS = "vpp_plugins"
 _LIBRARIES = ("lib/*", "lib", "lib64")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Daemon, Entry
-from resources.libraries.python.drivers.host.ownership import MachineLock
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.vpp import crash, shown
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, Entry
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vpp import crash, show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.startup import Startup
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -50,7 +50,7 @@ class Instance:
         self._cli = CommandLine(startup.cli_socket)
         self._started = 0.0
         self._version = ""
-        self._last_work: tuple[shown.Work, ...] = ()
+        self._last_work: tuple[show_output.Work, ...] = ()
 
     def start(self, inside: Callable[[Callable[[], None]], None]) -> None:
         """Start it; it is not ready yet.
@@ -78,7 +78,7 @@ class Instance:
 
         def missing() -> str:
             try:
-                self._version = shown.version(look.ask("show version"))
+                self._version = show_output.version(look.ask("show version"))
             except CsitError as error:
                 return str(error)
             return ""
@@ -139,15 +139,15 @@ class Instance:
 
     def threads(self) -> dict[int, int]:
         """Its threads: number to the kernel's thread id."""
-        return shown.threads(self.ask("show threads"))
+        return show_output.threads(self.ask("show threads"))
 
     def note_work(self) -> None:
         """Keep what its threads did since this was called last."""
-        self._last_work = shown.runtime(self.ask("show runtime"))
+        self._last_work = show_output.runtime(self.ask("show runtime"))
         self.do(["clear runtime"])
 
     @property
-    def work(self) -> tuple[shown.Work, ...]:
+    def work(self) -> tuple[show_output.Work, ...]:
         """What its threads did between the last two notes."""
         return self._last_work
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.sockets import socket_of
+from resources.libraries.python.drivers.host.sockets.socket_paths import socket_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
 

@@ -6,18 +6,18 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.daemons import NO_ENTRY, Entry
-from resources.libraries.python.drivers.host.polling import favour
-from resources.libraries.python.drivers.host.waiting import wait_until
-from resources.libraries.python.drivers.vpp import shown
+from resources.libraries.python.drivers.host.cpu.polling_threads import favour
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves
-from resources.libraries.python.drivers.vpp.counting import counted
+from resources.libraries.python.drivers.vpp.counters import counted
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import Instance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Interface, Kind
 from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.placement import place
-from resources.libraries.python.drivers.vpp.site import Site
+from resources.libraries.python.drivers.vpp.shared import Site
 from resources.libraries.python.drivers.vpp.startup import Device, Startup
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.core_map import ThreadRole
@@ -133,20 +133,20 @@ class Member:
             return []
         return [
             name
-            for name, row in shown.memifs(self.instance.ask("show memif")).items()
+            for name, row in show_output.memifs(self.instance.ask("show memif")).items()
             if name in slaves and not row.fed
         ]
 
     def _not_connected(self) -> list[str]:
-        found: dict[str, shown.Shared] = {}
+        found: dict[str, show_output.Shared] = {}
         for kind, command, read in (
-            (Kind.MEMIF, "show memif", shown.memifs),
-            (Kind.VHOST, "show vhost-user", shown.vhosts),
+            (Kind.MEMIF, "show memif", show_output.memifs),
+            (Kind.VHOST, "show vhost-user", show_output.vhosts),
         ):
             if any(each.kind is kind for each in self.interfaces):
                 found.update(read(self.instance.ask(command)))
         wanted = [each.name for each in self.interfaces if each.kind in (Kind.MEMIF, Kind.VHOST)]
-        lost = [(name, found.get(name, shown.Shared(connected=False))) for name in wanted]
+        lost = [(name, found.get(name, show_output.Shared(connected=False))) for name in wanted]
         return [
             f"{name} is not connected{f' ({row.why})' if row.why else ''}" for name, row in lost if not row.connected
         ]
@@ -164,12 +164,12 @@ class Member:
             if number or not self._placement.workers:
                 favour(thread)
 
-    def place_queues(self) -> shown.RxPlacement:
+    def place_queues(self) -> show_output.RxPlacement:
         """Move receive queues to their planned workers; return where they are then."""
-        queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+        queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
         if commands := list(moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
             self.instance.do(commands)
-            queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
         if not self._favoured and all(each.name in queues for each in self.interfaces):
             self._favour_threads()
             self._favoured = True
@@ -196,8 +196,8 @@ class Member:
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by port. What the threads did since the last reading is kept for the facts."""
         instance = self.instance
-        of_vpp = shown.interfaces(instance.ask("show interface"))
-        rings = shown.full_rings(instance.ask("show hardware-interfaces"))
+        of_vpp = show_output.interfaces(instance.ask("show interface"))
+        rings = show_output.full_rings(instance.ask("show hardware-interfaces"))
         of_kernel: Mapping[str, InterfaceCounters] = (
             self._site.fabric.counters([self.owner]) if self._host_ports else {}
         )
@@ -213,13 +213,13 @@ class Member:
             "pages": self._pages.why if self._pages else "",
         }
         if not self.instance.problem():
-            queues = shown.rx_placement(self.instance.ask("show interface rx-placement"))
+            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
             found["rx placement"] = ", ".join(
                 f"{name}{f' queue {number}' if len(row) > 1 else ''} {_thread(queue)}"
                 for name, row in sorted(queues.items())
                 for number, queue in enumerate(row)
             )
-            found["errors"] = shown.losses(self.instance.ask("show errors"))
+            found["errors"] = show_output.losses(self.instance.ask("show errors"))
         if driven := [f"{each.name} by {each.kind}" for each in self.interfaces if each.pci_address]:
             found["physical ports"] = ", ".join(driven)
         found["work"] = "; ".join(map(str, self.instance.work))
@@ -229,7 +229,7 @@ class Member:
         """What is wrong with it now."""
         if problem := self.instance.problem():
             return (problem,)
-        states = shown.interfaces(self.instance.ask("show interface"))
+        states = show_output.interfaces(self.instance.ask("show interface"))
         wanted = [each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports]
         down = [f"{name} of {self._what} is down" for name in wanted if name not in states or not states[name].up]
         lost = [f"{self._what}: {text}" for text in self._not_connected()]
@@ -242,5 +242,5 @@ class Member:
         return (*down, *lost, *gone, *self._site.fabric.problems([self.owner]))
 
 
-def _thread(queue: shown.Queue) -> str:
+def _thread(queue: show_output.Queue) -> str:
     return f"{'main' if queue.thread == 0 else f'worker {queue.thread - 1}'} ({queue.mode})"

@@ -1,0 +1,72 @@
+"""Pages of single tests: many, alike, and written by several processes where there are several cores."""
+
+import gc
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from csit_utils.report.rendered import Rendered, shell
+from csit_utils.report.report_context import Shown
+from csit_utils.report.tests_shown import rendered
+
+TESTS = "tests"
+"""Folder of the pages of single tests."""
+_BATCH = 8
+_FEW = 32
+"""Tests up to which another process is not worth its start."""
+
+
+@dataclass(frozen=True)
+class TestPages:
+    """What all pages of tests share."""
+
+    __test__ = False  # not a pytest class
+
+    shown: Shown
+    folder: Path
+    places: Mapping[str, str]
+    """File of each anchor of the site."""
+    missing: Mapping[str, str]
+    """What links say that lead nowhere, by anchor."""
+    navigation: Sequence[tuple[str, Rendered]]
+
+    def write(self, processes: int = 1, progress: Callable[[int, int], None] | None = None) -> None:
+        """Write them all.
+
+        Args:
+            processes: How many at the same time; more than one only for contents in memory, since they are forked.
+            progress: Told how many are written, of how many.
+        """
+        anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
+        (self.folder / TESTS).mkdir(exist_ok=True)
+        written = self._forked(anchors, processes) if processes > 1 and len(anchors) > _FEW else map(self._one, anchors)
+        for count, _ in enumerate(written, 1):
+            if progress is not None:
+                progress(count, len(anchors))
+
+    def _one(self, anchor: str) -> None:
+        page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
+        html = shell(self.shown, [page], self.navigation, assets="../assets/")
+        (self.folder / TESTS / f"{anchor}.html").write_text(html, encoding="utf-8")
+
+    def _forked(self, anchors: Sequence[str], processes: int) -> Iterator[None]:
+        # The first one fills what is worked out once and kept, so that it is not worked out in each process.
+        self._one(anchors[0])
+        yield
+        _SHARED.append(self)
+        gc.freeze()  # else a collection would copy all pages of memory that the processes share
+        try:
+            with multiprocessing.get_context("fork").Pool(processes) as pool:
+                yield from pool.imap_unordered(_write, anchors[1:], chunksize=_BATCH)
+        finally:
+            gc.unfreeze()
+            _SHARED.pop()
+
+
+_SHARED: list[TestPages] = []
+"""What forked processes find: it is too large to be sent to them."""
+
+
+def _write(anchor: str) -> None:
+    _SHARED[-1]._one(anchor)

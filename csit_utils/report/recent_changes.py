@@ -1,0 +1,98 @@
+"""What the newest run of each testbed changed, in lines for the overview."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from csit_utils.analysis.events import events
+from csit_utils.analysis.outcomes import outcomes
+from csit_utils.analysis.runs import Run
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.event_view import GroupView, causes, event_groups
+from csit_utils.report.links import test_href
+from resources.libraries.python.model.result import Environment
+
+if TYPE_CHECKING:
+    from csit_utils.report.report_context import Shown
+
+_RECENT = 14
+"""Runs of a testbed: a step takes three to be sure of, and a reader may not have looked for some."""
+_MOST = 6
+"""Lines of one kind for one testbed; the pages over time have all of them."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One line."""
+
+    testbed: str
+    simulated: bool
+    text: str
+    href: str
+    better: bool
+    sure: bool = True
+    """A change of the newest night alone may be a night that went wrong."""
+
+
+def changed(shown: "Shown") -> Sequence[Changed]:
+    """Steps of the last runs, tests that ended in another way than in the run before, and another environment.
+
+    Args:
+        shown: All runs.
+    """
+    return list(_changed(shown))
+
+
+def _changed(shown: "Shown") -> Iterator[Changed]:
+    history = shown.history
+    pairs = [(testbed, history.previous(testbed), history.latest(testbed)) for testbed in history.testbeds]
+    whole = shown.whole_history
+    recent = {run.rows[0].run for testbed in whole.testbeds for run in whole.of(testbed)[-_RECENT:]}
+    found = [each for each in events(shown.trends) if each.after.row.run in recent]
+    names = CellNames(trend.cell for trend in shown.trends)
+    steps = event_groups(found, names, shown.contents.environments)
+    yield from sorted(map(_step, steps), key=lambda line: (line.sure, line.better))
+    for _, before, after in pairs:
+        if before is not None:
+            yield from _ended(before, after)
+            if before.environments != after.environments:
+                yield _environment(before, after, shown.contents.environments)
+
+
+def _step(group: GroupView) -> Changed:
+    text = f"{group.kind} since {group.day}: {group.what} {group.change}"
+    if group.causes:
+        text += f" ({group.causes[0]})"
+    return Changed(
+        group.testbed, group.simulated, text, f"#{group.events[0].address}", group.up, not group.suspected
+    )  # fmt: skip
+
+
+def _environment(before: Run, after: Run, environments: Mapping[str, Environment]) -> Changed:
+    told = causes(before.rows[-1], after.rows[-1], environments)
+    text = f"another environment than in {before.name}" + (f": {', '.join(told)}" if told else "")
+    return Changed(after.testbed.name, after.simulated, text, "#environment", better=True)
+
+
+def _ended(before: Run, after: Run) -> Iterator[Changed]:
+    found = outcomes(before.rows, after.rows)
+    for verb, rows, better in (
+        ("quarantined since", found.quarantined, False),
+        ("failed, passed before", found.failing, False),
+        ("passes again", found.passing, True),
+    ):
+        for row in rows[:_MOST]:
+            yield _line(after, row, f"{_cell(row)} {verb}", better=better)
+        if len(rows) > _MOST:
+            yield _line(after, rows[_MOST], f"{len(rows) - _MOST} more tests {verb}", better=better)
+
+
+def _line(run: Run, row: TestRow, text: str, *, better: bool) -> Changed:
+    return Changed(run.testbed.name, run.testbed.simulated, text, test_href(row), better)
+
+
+def _cell(row: TestRow) -> str:
+    if row.service_type is None or row.nf_chains is None:
+        return row.test_name
+    return f"{row.service_type} {row.nf_chains}x{row.nf_nodes} {row.test_type or ''}".strip()

@@ -1,0 +1,193 @@
+"""What the pages of one report are made from, worked out once for all of them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, partial
+
+from csit_utils.analysis.latest import latest_runs, rows_of
+from csit_utils.analysis.measures import rows_of as rows_of_characterizations
+from csit_utils.analysis.runs import History, Run, history
+from csit_utils.analysis.trend import Trend, trends
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.papers import Paper
+from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import OWN, TestRow
+from csit_utils.report.characterized import View, views
+from csit_utils.report.limits import limits_of
+from csit_utils.report.recent_changes import Changed, changed
+from csit_utils.studies.density.analysis.answers import Evidence, evidence
+from csit_utils.studies.density.blocks import SystemView, system_views
+
+
+class Details(StrEnum):
+    """Which tests get a page of their own."""
+
+    ALL = "all"
+    LATEST = "latest"
+    NONE = "none"
+
+
+MOST_PAGES = 2_000
+"""Tests up to which each has a page of its own where nobody says otherwise."""
+
+
+class Shown:
+    """Contents, and what several pages make of them.
+
+    Pages of what is (density, latency, results) show `latest`; the page of failures takes `rows`, pages that compare
+    (compare, trend) take `figured`.
+    """
+
+    def __init__(
+        self,
+        contents: Contents,
+        *,
+        mean: bool = False,
+        details: Details | None = None,
+        compared: tuple[str, str] | None = None,
+        papers: Sequence[Paper] = (),
+    ) -> None:
+        """Say what is shown.
+
+        Args:
+            contents: All tests.
+            mean: Show means over all runs where the latest run would be shown.
+            details: Which tests get a page; None: all up to `MOST_PAGES`, then those of the latest runs and those
+                that stand out.
+            compared: Names of the two sides that the compare page begins with; of `History.sides`.
+            papers: Published figures to lay beside characterizations.
+        """
+        self.contents = contents
+        self.mean = mean
+        self.compared = compared
+        self.papers = papers
+        self._details = details
+
+    @property
+    def rows(self) -> Sequence[TestRow]:
+        """One row per test, of all runs."""
+        return self.contents.tests
+
+    @cached_property
+    def runs(self) -> Sequence[Run]:
+        """Runs that `latest` is made of, oldest first; all of them with `mean`."""
+        return self.history.runs if self.mean else latest_runs(self.history)
+
+    @cached_property
+    def latest(self) -> Sequence[TestRow]:
+        """Tests of the latest run of each testbed; of all runs with `mean`."""
+        return self.rows if len(self.runs) == len(self.history.runs) else rows_of(self.runs, self.history, self.rows)
+
+    @cached_property
+    def latest_anchors(self) -> Collection[str] | None:
+        """To ask `contents` for rows of the latest tests; None where that is all of them."""
+        return None if len(self.latest) == len(self.rows) else {row.anchor for row in self.latest}
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Counts by instance and latency of the latest tests, for answers."""
+        anchors = self.latest_anchors
+        instances, latency = self.contents.instances(anchors), self.contents.latency(anchors)
+        return evidence(self.latest, instances, latency, self.contents.refused)
+
+    @cached_property
+    def systems(self) -> Sequence[SystemView]:
+        """A view per system, measured ones first."""
+        limits = partial(limits_of, self.contents)
+        return system_views(self.latest, self.contents.refused, self.evidence, limits)
+
+    @cached_property
+    def relatives(self) -> Mapping[tuple[str, str], str]:
+        """Throughput against 1x1 by test and metric, as the heat maps show it."""
+        return {
+            (cell.test, metric.metric): cell.note
+            for view in self.systems
+            for block in view.blocks
+            for metric in block.metrics
+            for each in metric.maps
+            for line in each.rows
+            for cell in line
+            if cell.test and cell.note
+        }
+
+    @cached_property
+    def by_anchor(self) -> Mapping[str, TestRow]:
+        """All tests."""
+        return {row.anchor: row for row in self.rows}
+
+    @cached_property
+    def changes(self) -> Sequence[Changed]:
+        """What changed against the run before, most important first; empty where there is no run before."""
+        return changed(self)
+
+    @cached_property
+    def paged(self) -> Collection[str]:
+        """Anchors of the tests that have a page of their own."""
+        own = [row for row in self.rows if row.recorded and row.origin == OWN]
+        if self._details is Details.NONE:
+            return frozenset()
+        if self._details is Details.ALL or (self._details is None and len(own) <= MOST_PAGES):
+            return {row.anchor for row in own}
+        latest = {row.anchor for row in self.latest}
+        if self._details is Details.LATEST:
+            return {row.anchor for row in own if row.anchor in latest}
+        out = latest | {line.href.removeprefix("#") for line in self.changes}
+        return {row.anchor for row in own if row.anchor in out or row.status != "PASS" or row.quarantined}
+
+    @cached_property
+    def history(self) -> History:
+        """Runs of each testbed."""
+        return history(self.rows)
+
+    @cached_property
+    def figured(self) -> Sequence[TestRow]:
+        """All that is compared and followed over time: tests, and the numbers of characterizations."""
+        return [*self.rows, *rows_of_characterizations(self.contents.characterizations)]
+
+    @cached_property
+    def whole_history(self) -> History:
+        """Runs of each testbed, those with nothing but characterizations included."""
+        return history(self.figured)
+
+    @cached_property
+    def trends(self) -> Sequence[Trend]:
+        """Every cell over its runs."""
+        return trends(self.figured)
+
+    @cached_property
+    def characterizations(self) -> Sequence[View]:
+        """Sweeps, bursts, chains, sizings and studies, the newest run of each."""
+        return views(self.contents.characterizations)
+
+    @cached_property
+    def simulated(self) -> bool:
+        """Whether any result came from a model."""
+        return any(row.simulated for row in self.rows) or any(view.record.simulated for view in self.characterizations)
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether any result came from real packets."""
+        return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
+            not view.record.simulated for view in self.characterizations
+        )
+
+    @cached_property
+    def not_passed(self) -> Sequence[TestRow]:
+        """Tests that failed or were skipped."""
+        return [row for row in self.rows if row.status != "PASS"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the report: a file of its own in a site, a part of the one page otherwise."""
+
+    name: str
+    """Of its file, without `.html`."""
+    title: str
+    """In the navigation."""
+    build: Callable[[Shown], Mapping[str, object] | None]
+    """Values for the template `pages/{name}.html.j2`; None where there is nothing to show.
+
+    `figures` among them is a list of `Figure`; `count` a number for the navigation that wants attention.
+    """

@@ -1,0 +1,1 @@
+"""What each study contributes to reports and to the command line: tables, figures, pages, commands."""

@@ -1,0 +1,81 @@
+"""`chains`: which chains a study would measure, which it drops and why, and how long that takes."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.tables import AS_JSON, Form, Line, print_table
+from csit_utils.report.units import seconds
+from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
+from resources.libraries.python.studies.chains.planning.cost import AROUND_S, cost
+
+_NAMES = " > "
+_LENGTHS = ("length", "orders")
+_DROPPED = ("policy", "drops", "such as")
+_LISTED = ("chain", "sizes", "memory")
+
+
+def chains(
+    specification: Annotated[Path, typer.Argument(help="Study of chains, YAML.", metavar="SPEC")],
+    list_them: Annotated[bool, typer.Option("--list", help="Every chain in a line, resources included.")] = False,
+    deploy: Annotated[
+        float, typer.Option(min=0, help="Seconds for deploying a chain, a look at its traffic and removing it.")
+    ] = AROUND_S,
+    as_json: AS_JSON = False,
+) -> None:
+    """Show how many chains a study would measure, which policies drop the others, and how long it takes.
+
+    Counts without making any chain. Deploys nothing and runs nothing: that is `./csit robot`.
+
+    Policies: `A > B` B after A; `A & B` both or none; `A | B` one of them at most; `>` binds most, `|` least; brackets.
+    A VNF alone is always measured: it is the ground truth. docs/how-to/write-chain-policies.md has all of it.
+
+    Counts by length, and what each policy drops: ./csit chains four-vnfs.yaml
+
+    All chains, for a pipe: ./csit chains four-vnfs.yaml --list
+
+    As JSON, one object per line: ./csit chains four-vnfs.yaml --json
+    """
+    form = Form.JSON if as_json else Form.TERMINAL
+    found = generate(load_chains(specification))
+    price = cost(found, deploy)
+    if list_them:
+        print_table(_LISTED, list(_chains(found)), form, _LISTED)
+        return
+    print_table(_LENGTHS, list(_lengths(found)), form)
+    if found.dropped:
+        print_table(_DROPPED, list(_dropped(found)), form, ("policy", "such as"))
+    if form is Form.JSON:
+        raw = {"object": "summary", "study": found.spec.name, **asdict(price)}
+        print_table((), [Line((), raw)], form)
+        return
+    workloads = len(found.spec.workloads)
+    typer.echo(
+        f"{found.spec.name}: {found.count} chains with their resources, {workloads} workload{'s' * (workloads != 1)} "
+        f"of {found.spec.duration_s} s each: about {seconds(price.seconds)}."
+    )
+
+
+def _lengths(found: Chains) -> Iterator[Line]:
+    for length, orders in found.orders.items():
+        yield Line((str(length), str(orders)), {"object": "length", "length": length, "orders": orders})
+
+
+def _dropped(found: Chains) -> Iterator[Line]:
+    for row in found.dropped:
+        examples = [_NAMES.join(order) for order in row.examples]
+        raw = {"object": "dropped", "policy": row.policy, "drops": row.count, "examples": examples}
+        yield Line((row.policy, str(row.count), "; ".join(examples)), raw)
+
+
+def _chains(found: Chains) -> Iterator[Line]:
+    for chain in found:
+        sizes = [member.size for member in chain.members]
+        memory = [member.memory_mib for member in chain.members]
+        said = " ".join("-" if mib is None else f"{mib} MiB" for mib in memory)
+        raw = {"object": "chain", "vnfs": list(chain.order), "sizes": sizes, "memory_mib": memory}
+        yield Line((chain.name, " ".join(sizes), said), raw)

@@ -1,0 +1,109 @@
+"""`suspects`: chains that stand out, with the reasons, from records of studies."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, Line, form_of, print_table
+from csit_utils.dataset.items import Characterized
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+
+_HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
+_LEFT = ("chain", "rule", "planted", "strongest reason")
+
+
+def suspects(
+    inputs: INPUTS,
+    why: Annotated[bool, typer.Option("--why", help="All reasons and changed features below the table.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="So many of each study at most.")] = 20,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Rank the chains that do not behave as the others do, and say why.
+
+    `rule` names why a chain is a suspect: `mean distance`, the mean of Cook's distances over all features and workloads
+    is above 4/n; `outlier`, one quantity is far worse than expected from the VNFs alone and the other chains. `above
+    threshold` counts features above 4/n. The reasons compare each VNF with itself alone. Where a study had one volume
+    only, the distance is that from the VNFs alone, and a note says so.
+
+    Example: ./csit suspects results/output.xml --why
+
+    For a program: ./csit suspects results --json | jq -r '.chain'
+    """
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    found = contents_of(inputs, characterizations=True)
+    studies = [(item, item.record.chain_study) for item in found.characterizations if item.record.chain_study]
+    if not studies:
+        raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of chains in it")
+    print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)
+    for item, study in studies:
+        for sentence in _sentences(item, study):
+            typer.echo(sentence, err=True)
+        if why and form is Form.TERMINAL:
+            for suspect in study.suspects[:most]:
+                typer.echo("\n".join(_why(suspect)))
+    tell_problems(found)
+
+
+def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
+    for rank, suspect in enumerate(study.suspects[:most], 1):
+        texts = (
+            str(rank),
+            suspect.chain.name,
+            ", ".join(suspect.rules),
+            f"{suspect.mean_distance:.3f}",
+            str(len(suspect.distances)),
+            suspect.planted or "",
+            suspect.reasons[0] if suspect.reasons else "",
+        )
+        raw = {
+            "study": study.spec.name,
+            "simulated": item.record.simulated,
+            "rank": rank,
+            "chain": suspect.chain.name,
+            "sizes": [member.size for member in suspect.chain.members],
+            "rules": list(suspect.rules),
+            "mean_distance": suspect.mean_distance,
+            "threshold": suspect.threshold,
+            "outliers": [
+                {
+                    "owner": each.owner,
+                    "feature": each.feature,
+                    "volume_bps": each.workload.volume_bps,
+                    "measured": each.measured,
+                    "expected": each.expected,
+                    "score": each.score,
+                    "threshold": each.threshold,
+                }
+                for each in suspect.outliers
+            ],
+            "above_threshold": len(suspect.distances),
+            "planted": suspect.planted,
+            "reasons": list(suspect.reasons),
+        }
+        yield Line(texts, raw)
+
+
+def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:
+    failed = sum(run.failed is not None for run in study.runs)
+    suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
+    yield (
+        f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {suspects} among "
+        f"{study.chains} chains{f', {failed} runs failed' if failed else ''}."
+    )
+    yield from study.notes
+
+
+def _why(suspect: Suspect) -> Iterator[str]:
+    yield f"{suspect.chain.name}:"
+    yield from (f"  {reason}" for reason in suspect.reasons)
+    for row in suspect.deviations[:5]:
+        volume = f"{row.workload.volume_bps / 1e6:.4g} Mbit/s"
+        yield (
+            f"  changed: {row.feature} of {row.owner} at {volume}: {row.here:.4g}, "
+            f"alone {row.alone:.4g} (standard deviation {row.alone_stdev:.2g})"
+        )

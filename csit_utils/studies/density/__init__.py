@@ -1,0 +1,1 @@
+"""Reading side of density tests."""

@@ -1,0 +1,239 @@
+"""How many service instances fit at a given rate and latency? From what was measured, and from nothing else.
+
+A cell of S services keeps the rate X when its worst instance and direction does: at the load of the lower bound of the
+chosen goal every instance gets the same share, and what comes back of it is counted by instance and direction. An
+instance's rate is both of its directions together, half each way. It keeps the latency bound Y when at a measured load
+of at least X S no instance and direction has a 99th percentile of Y or more; a lost probe counts as one that is too
+late. So a looser bound can only add cells: the answer never gets smaller. Nothing is interpolated or extrapolated.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from csit_utils.analysis.grouping import Metric, Series, all_series, belongs, bounds, systems_by_source
+from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
+from csit_utils.studies.density.analysis.density import refusals
+
+PERCENTILE = 0.99
+
+
+@dataclass(frozen=True)
+class Question:
+    """How many instances at this rate each, with p99 below this?"""
+
+    rate_pps: float
+    """Of one instance, both directions together."""
+    p99_ns: float | None = None
+    """None asks for no latency."""
+    metric: Metric = Metric.PDR
+    """The goal whose loss ratio is allowed: NDR or PDR."""
+
+
+class Verdict(StrEnum):
+    """What a measured or planned cell says to a question."""
+
+    KEPT = "kept"
+    RATE = "rate"
+    """The worst instance gets less than it needs."""
+    LATENCY = "latency"
+    """Every measured load that is high enough has a p99 of the bound or more."""
+    LATENCY_UNKNOWN = "latency not measured at that load"
+    NO_RESULT = "no result"
+    """There are tests, but none with a figure to trust."""
+    DOES_NOT_FIT = "does not fit"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class LatencyPoint:
+    """Latency at one load."""
+
+    label: str
+    load_pps: float
+    p99_ns: float | None
+    """The worst of all instances and directions; None where one has no sample, or lost a hundredth of its probes."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one test says about a cell."""
+
+    row: TestRow
+    worst_pps: float
+    """Rate of the worst instance, as twice its worse direction."""
+    worst_of: str
+    """Who that is: `instance 3 reverse`; `mean of all instances` where counts by instance are missing."""
+    load_pps: float
+    """At which this was seen."""
+    points: tuple[LatencyPoint, ...]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One number of services and what it says to a question."""
+
+    services: int
+    verdict: Verdict
+    run: Run | None = None
+    """The test that the rate is of: of several the one that keeps least."""
+    point: LatencyPoint | None = None
+    """Kept: the load at which latency was below the bound. Otherwise the best load that was high enough."""
+    timed: TestRow | None = None
+    """The test that `point` is of, which may be another one."""
+    reason: str = ""
+    """Of a cell that does not fit or has no result."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """To one question, for one series and length of service."""
+
+    question: Question
+    series: Series
+    nfs: int
+    best: Looked | None
+    """The most services that are kept; None where none are."""
+    next: Looked
+    """The next number of services that there is anything to say about, and why it is not the answer."""
+    doubts: tuple[Looked, ...]
+    """Smaller numbers of services that were measured and are not kept."""
+
+    @property
+    def services(self) -> int:
+        """Instances that fit; 0 where not even the smallest measured number does."""
+        return self.best.services if self.best else 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was measured, ready for questions."""
+
+    rows: Sequence[TestRow]
+    instances: dict[str, list[InstanceRow]]
+    """By anchor of the test."""
+    latencies: dict[str, list[LatencyRow]]
+    refused: Sequence[RefusedCell]
+
+
+def evidence(
+    rows: Sequence[TestRow],
+    instances: Iterable[InstanceRow],
+    latencies: Iterable[LatencyRow],
+    refused: Sequence[RefusedCell] = (),
+) -> Evidence:
+    """Sort what was measured by test."""
+    by_instance: dict[str, list[InstanceRow]] = {}
+    for instance in instances:
+        by_instance.setdefault(instance.anchor, []).append(instance)
+    by_load: dict[str, list[LatencyRow]] = {}
+    for latency in latencies:
+        by_load.setdefault(latency.anchor, []).append(latency)
+    return Evidence(rows, by_instance, by_load, refused)
+
+
+def answers(question: Question, seen: Evidence) -> list[Answer]:
+    """An answer for every series and length of service that has any test."""
+    sources = systems_by_source(seen.rows)
+    found = []
+    for series in all_series(seen.rows):
+        cells: dict[tuple[int, int], list[TestRow]] = {}
+        for row in seen.rows:
+            if row.nf_chains and row.nf_nodes and belongs(row, series, sources.get(row.source)):
+                cells.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
+        refused = refusals(seen.rows, series, seen.refused)
+        for nfs in sorted({nodes for _, nodes in cells}):
+            looked = [_look(question, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
+            looked += [
+                Looked(place[0], Verdict.DOES_NOT_FIT, reason=cell.reason)
+                for place, cell in refused.items()
+                if place[1] == nfs and place not in cells
+            ]
+            found.append(_answer(question, series, nfs, sorted(looked, key=lambda each: each.services)))
+    return found
+
+
+def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looked]) -> Answer:
+    kept = [each for each in looked if each.verdict is Verdict.KEPT]
+    best = kept[-1] if kept else None
+    services = best.services if best else 0
+    above = [each for each in looked if each.services > services]
+    below = tuple(each for each in looked if each.services < services and each.verdict is not Verdict.KEPT)
+    following = above[0] if above else Looked(services + 1, Verdict.NOT_MEASURED)
+    return Answer(question, series, nfs, best, following, below)
+
+
+def _look(question: Question, seen: Evidence, services: int, tests: Sequence[TestRow]) -> Looked:
+    """What the tests of one cell say together: each of them has to keep the bounds."""
+    # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
+    asked = [row for row in tests if question.metric.value in (row.test_type or "")]
+    runs = _runs(asked, question.metric, seen) or _runs(tests, question.metric, seen)
+    if not runs:
+        unfit = next((row for row in tests if row.planned is False), None)
+        row = unfit or tests[-1]
+        return Looked(services, Verdict.DOES_NOT_FIT if unfit else Verdict.NO_RESULT, reason=row.message)
+    worst = runs[0]
+    if worst.worst_pps < question.rate_pps:
+        return Looked(services, Verdict.RATE, worst)
+    if question.p99_ns is None:
+        return Looked(services, Verdict.KEPT, worst)
+    if not any(run.points for run in runs):
+        # Another test of the same cell may have measured latency.
+        runs = _runs(tests, question.metric, seen)
+    judged = [replace(_with_latency(question, services, run), run=worst) for run in runs if run.points]
+    for verdict in (Verdict.LATENCY, Verdict.LATENCY_UNKNOWN, Verdict.KEPT):
+        for each in judged:
+            if each.verdict is verdict:
+                return each
+    return Looked(services, Verdict.LATENCY_UNKNOWN, worst)
+
+
+def _with_latency(question: Question, services: int, run: Run) -> Looked:
+    enough = [point for point in run.points if point.load_pps >= question.rate_pps * services]
+    known = [point for point in enough if point.p99_ns is not None]
+    if not enough:
+        highest = max(run.points, key=lambda point: point.load_pps)
+        return Looked(services, Verdict.LATENCY_UNKNOWN, run, highest, run.row)
+    best = min(known, key=lambda point: point.p99_ns or 0.0) if known else enough[0]
+    kept = best.p99_ns is not None and question.p99_ns is not None and best.p99_ns < question.p99_ns
+    return Looked(services, Verdict.KEPT if kept else Verdict.LATENCY, run, best, run.row)
+
+
+def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[Run]:
+    """Those that have a figure, the lowest rate first."""
+    found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
+    return sorted(found, key=lambda run: run.worst_pps)
+
+
+def _run(row: TestRow, metric: Metric, seen: Evidence) -> Run | None:
+    """A test's rates and latency; None where it has no lower bound to trust."""
+    found = bounds(row, metric)
+    if found is None or found.lower is None or not row.nf_chains:
+        return None
+    points = tuple(latency_points(seen.latencies.get(row.anchor, ())))
+    flows = [flow for flow in seen.instances.get(row.anchor, ()) if flow.number == metric.value]
+    if not flows:
+        return Run(row, found.lower / row.nf_chains, "mean of all instances", found.lower, points)
+    worst = min(flows, key=lambda flow: flow.forwarded_pps)
+    return Run(row, 2 * worst.forwarded_pps, f"instance {worst.instance} {worst.direction}", worst.load_pps, points)
+
+
+def latency_points(rows: Iterable[LatencyRow]) -> list[LatencyPoint]:
+    """The worst p99 of each load, light loads first."""
+    loads: dict[tuple[float, str], list[LatencyRow]] = {}
+    for row in rows:
+        loads.setdefault((row.load_pps, row.load), []).append(row)
+    return [LatencyPoint(label, load, _worst_p99(flows)) for (load, label), flows in sorted(loads.items())]
+
+
+def _worst_p99(flows: Sequence[LatencyRow]) -> float | None:
+    worst = 0.0
+    for flow in flows:
+        # With a hundredth of the probes lost the 99th percentile of all that were sent is among the lost ones.
+        if flow.p99_ns is None:
+            return None
+        if flow.sent is not None and flow.received is not None and flow.received < PERCENTILE * flow.sent:
+            return None
+        worst = max(worst, flow.p99_ns)
+    return worst

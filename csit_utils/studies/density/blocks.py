@@ -1,0 +1,169 @@
+"""What the page shows of one system: per frame size and profile the matrices and curves, and sentences on top."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.grouping import Metric, Series, System, all_series, system_of
+from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.figures import Figure, density_figure
+from csit_utils.report.units import common_unit, digits3
+from csit_utils.studies.density.analysis.answers import Evidence
+from csit_utils.studies.density.analysis.density import Matrix, matrices, scale
+from csit_utils.studies.density.analysis.summary import changes
+from csit_utils.studies.density.bars import bars_figure
+from csit_utils.studies.density.density_tables import DensityTables, density_tables
+from csit_utils.studies.density.heatmap import HeatMap, gradient, heat_map
+from csit_utils.studies.density.sentences import common_sizes, names, sentences
+from csit_utils.studies.density.speedup_figures import Limits, speedup_figure
+
+
+@dataclass(frozen=True)
+class MetricView:
+    """The heat maps of one metric, with the colour scale they share."""
+
+    metric: str
+    definition: str
+    unit: str
+    factor: float
+    """Divisor of the numbers in cells."""
+    top_value: float
+    """The brightest colour, in `unit`."""
+    gradient: str
+    maps: tuple[HeatMap, ...]
+
+    @property
+    def top(self) -> str:
+        """The brightest colour, for people."""
+        return digits3(self.top_value)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the widest heat map."""
+        return max(len(shown.nodes) for shown in self.maps)
+
+
+@dataclass(frozen=True)
+class Block:
+    """All that may be compared: one system, frame size and profile."""
+
+    frame: str
+    profile: str
+    goals: str
+    sizes: str
+    metrics: tuple[MetricView, ...]
+    figures: tuple[Figure, ...]
+    sentences: tuple[str, ...]
+    tables: DensityTables
+    matrices: tuple[Matrix, ...]
+
+
+@dataclass(frozen=True)
+class SystemView:
+    """One section of the page."""
+
+    anchor: str
+    system: System
+    blocks: tuple[Block, ...]
+    rows: tuple[TestRow, ...]
+
+    @property
+    def tests(self) -> int:
+        """How many."""
+        return len(self.rows)
+
+    @property
+    def oversubscribed(self) -> int:
+        """How many tests ran so."""
+        return sum(bool(row.oversubscribed) for row in self.rows)
+
+    @property
+    def published(self) -> bool:
+        """Whether others published it and nobody measured it here."""
+        return self.system.world == PUBLISHED
+
+
+def system_views(
+    rows: Sequence[TestRow],
+    refused: Sequence[RefusedCell] = (),
+    seen: Evidence | None = None,
+    limits: Callable[[Sequence[TestRow], str], Limits] | None = None,
+) -> list[SystemView]:
+    """All systems: measured ones, simulated ones, published figures.
+
+    Args:
+        rows: All tests.
+        refused: Cells that do not fit.
+        seen: Counts by instance and latency of the same tests, for answers.
+        limits: What no figure can be above of, from the tests of a system and the name of a frame.
+    """
+    by_system: dict[System, list[TestRow]] = {}
+    for row in rows:
+        system = system_of(row)
+        if system is not None:
+            by_system.setdefault(system, []).append(row)
+    found = {one: matrices(rows, one, refused) for one in all_series(rows)}
+    tops = _tops(matrix for own in found.values() for matrix in own)
+    views = []
+    for number, system in enumerate(dict.fromkeys(one.system for one in found), 1):
+        own = [one for one in found if one.system == system]
+        keys = dict.fromkeys((one.frame, one.profile, one.goals) for one in own)
+        blocks = []
+        for index, key in enumerate(keys, 1):
+            series = [one for one in own if (one.frame, one.profile, one.goals) == key]
+            every = [matrix for one in series for matrix in found[one]]
+            line = limits(by_system[system], series[0].frame) if limits else Limits()
+            blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
+        views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system])))
+    return sorted(views, key=lambda view: view.published)
+
+
+_Kind = tuple[Metric, bool, str]
+
+
+def _tops(found: Iterable[Matrix]) -> dict[_Kind, float]:
+    """The brightest colour of each metric: one scale for all maps of the page that are of one kind."""
+    kinds: dict[_Kind, list[Matrix]] = {}
+    for matrix in found:
+        kinds.setdefault(_kind(matrix), []).append(matrix)
+    return {kind: (scale(own) or (0.0, 0.0))[1] for kind, own in kinds.items()}
+
+
+def _kind(matrix: Matrix) -> _Kind:
+    """Simulated, measured and published figures are no parts of one scale."""
+    return matrix.metric, matrix.series.system.simulated, matrix.series.system.origin
+
+
+def _block(
+    found: Sequence[Matrix],
+    series: Sequence[Series],
+    identity: str,
+    *,
+    seen: Evidence | None,
+    tops: Mapping[_Kind, float],
+    line: Limits,
+) -> Block:
+    metrics = tuple(
+        _metric([matrix for matrix in found if matrix.metric is metric], tops)
+        for metric in Metric
+        if any(matrix.metric is metric for matrix in found)
+    )
+    one, called = series[0], names(series)
+    where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame
+    curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
+    bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
+    gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
+    figures = tuple(figure for figure in (curves, bars, gain) if figure is not None)
+    said = sentences(changes(found), called)
+    tables = density_tables(found, series, seen)
+    sizes = common_sizes(series)
+    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, said, tables, tuple(found))
+
+
+def _metric(found: Sequence[Matrix], tops: Mapping[_Kind, float]) -> MetricView:
+    top = tops[_kind(found[0])]
+    factor, unit = common_unit([top])
+    maps = tuple(heat_map(matrix, top, factor, unit) for matrix in found)
+    # Cells of one block have the same goals, so every matrix that has runs gives the same definition.
+    return MetricView(found[0].metric, maps[0].definition, unit, factor, top / factor, gradient(), maps)

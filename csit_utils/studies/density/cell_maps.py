@@ -1,0 +1,140 @@
+"""Heat maps of the density matrix whose quantity the reader chooses: tables, so that they print and can be walked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import log10
+
+from csit_utils.report.figures import Figure
+from csit_utils.studies.density.heatmap import colour, gradient
+
+_STEPS = 48
+"""Colours of the scale. More cannot be told apart."""
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195")
+"""Of plots, in the light scheme: the same thing has the same colour in a map and in the plot below it."""
+_COLOURS = (*(colour(step / (_STEPS - 1)) for step in range(_STEPS)), *((each, "#ffffff") for each in PALETTE))
+
+
+@dataclass(frozen=True)
+class Square:
+    """One cell of a map, for one choice."""
+
+    text: str
+    tip: str
+    value: float | None = None
+    """For the colour; None for a cell that has no value."""
+    note: str = ""
+    state: str = "value"
+    """Class of the cell: `value`, or why there is none."""
+    category: int | None = None
+    """Number of a colour of the palette, in place of one of the scale."""
+
+    @property
+    def raw(self) -> str | float:
+        """For CSV: the value itself, or why there is none."""
+        return self.text if self.value is None else self.value
+
+
+@dataclass(frozen=True)
+class CellMap:
+    """One map."""
+
+    title: str
+    corner: tuple[str, str]
+    """What columns are, and what rows are."""
+    columns: tuple[str, ...]
+    lines: tuple[str, ...]
+    hrefs: tuple[tuple[str | None, ...], ...]
+    """By line and column: where a cell leads to."""
+    square: Callable[[int, int, tuple[str, ...]], Square]
+    """Line, column and choice to a cell."""
+    named: bool = False
+    """Lines and columns are names, which fit in an id: cells can be linked to, and heads are as wide as names."""
+
+    def squares(self, choice: tuple[str, ...]) -> list[list[Square]]:
+        """All cells for one choice, by line."""
+        lines, columns = range(len(self.lines)), range(len(self.columns))
+        return [[self.square(line, column, choice) for column in columns] for line in lines]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From a value to its colour."""
+
+    low: float
+    high: float
+    logarithmic: bool = False
+    categories: bool = False
+    """Colours tell what, and not how much."""
+
+    def share(self, value: float) -> float:
+        """Where on the scale, in [0, 1]."""
+        if self.logarithmic:
+            low, high, value = (log10(max(each, 1e-12)) for each in (self.low, self.high, value))
+            return (value - low) / (high - low) if high > low else 0.5
+        return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+
+
+@dataclass(frozen=True)
+class CellMaps:
+    """Maps that share their choices and, for each choice, one colour scale."""
+
+    identity: str
+    title: str
+    simulated: bool
+    selectors: tuple[tuple[str, ...], ...]
+    first: tuple[str, ...]
+    """The choice that is shown at first."""
+    maps: tuple[CellMap, ...]
+    scale: Callable[[tuple[str, ...]], Scale]
+    write: Callable[[float], str]
+    """A number at an end of the scale."""
+    explain: tuple[str, str] = ("", "")
+    """Name of an explanation, and what it is about."""
+    colours: tuple[tuple[str, str], ...] = field(default=_COLOURS)
+
+    @property
+    def columns(self) -> int:
+        """Of the widest map."""
+        return max(len(each.columns) for each in self.maps)
+
+    @property
+    def gradient(self) -> str:
+        """The scale, as CSS."""
+        return gradient()
+
+    def ends(self, choice: tuple[str, ...]) -> tuple[str, str]:
+        """What the ends of the scale are; empty where colours are categories."""
+        scale = self.scale(choice)
+        return ("", "") if scale.categories else (self.write(scale.low), self.write(scale.high))
+
+    def step(self, square: Square, choice: tuple[str, ...]) -> int | None:
+        """Number of a cell's colour; None for a cell without a value."""
+        if square.value is None:
+            return None
+        if square.category is not None:
+            return _STEPS + square.category % len(PALETTE)
+        return round(min(1.0, max(0.0, self.scale(choice).share(square.value))) * (_STEPS - 1))
+
+    @property
+    def figure(self) -> Figure:
+        """All choices, for the page's script."""
+        variants = {
+            "|".join(choice): {
+                "ends": self.ends(choice),
+                "maps": [
+                    [[self._packed(square, choice) for square in line] for line in each.squares(choice)]
+                    for each in self.maps
+                ],
+            }
+            for choice in product(*self.selectors)
+        }
+        return Figure(self.identity, self.title, self.simulated, self.selectors, {"colours": self.colours, **variants})
+
+    def _packed(self, square: Square, choice: tuple[str, ...]) -> list[str | float | None]:
+        return [square.text, square.note, square.state, self.step(square, choice), square.tip, square.raw]
+
+
+def scale_of(values: Sequence[float], *, logarithmic: bool = False) -> Scale:
+    """From the least to the largest of some values."""
+    return Scale(min(values, default=0.0), max(values, default=1.0), logarithmic)

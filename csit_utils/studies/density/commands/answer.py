@@ -1,0 +1,133 @@
+"""`answer`: how many instances fit at a rate and a latency."""
+
+import csv
+import io
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from csit_utils.analysis.grouping import Metric
+from csit_utils.analysis.quantity import parse_rate, parse_time_ns
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.dataset.contents import Contents
+from csit_utils.studies.density.analysis.answers import Answer, Question, answers, evidence
+from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
+from resources.libraries.python.errors import ConfigError
+
+
+def answer(
+    inputs: INPUTS,
+    rate: Annotated[str, typer.Option(help="Of one instance, both directions together: 500kpps, 1Gbit/s.")],
+    p99: Annotated[str, typer.Option(help="99th percentile of latency must be below: 80us, 1ms. Empty: any.")] = "",
+    goal: Annotated[str, typer.Option(help="Loss that is allowed: as for PDR, or none as for NDR.")] = "PDR",
+    layer: Annotated[str, typer.Option(help="Of a rate in bits: L2 (frame with FCS) or L1 (20 bytes more).")] = "L2",
+    output: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+) -> None:
+    """Say how many service instances fit at a rate and a latency, from what was measured, and what limits the next.
+
+    An instance keeps the rate when its worse direction carries half of it; the worst instance counts. Nothing is
+    interpolated: an answer is a number of instances that a test has run.
+
+    Example: ./csit answer results/output.xml --rate 500kpps --p99 100us
+    """
+    asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
+    if (
+        goal.upper() not in ("NDR", "PDR")
+        or layer.upper() not in ("L1", "L2")
+        or output not in ("table", "json", "csv")
+    ):
+        raise ConfigError("--goal is NDR or PDR, --layer L1 or L2, --format table, json or csv")
+    known = contents_of(inputs)
+    found = [
+        each
+        for frame, mean_bytes in _frames(known).items()
+        for each in _answers(
+            known, Question(asked_rate.pps(mean_bytes, layer.upper()), bound, Metric(goal.upper())), frame
+        )
+    ]
+    _FORMATS[output](found)
+    tell_problems(known)
+
+
+def _frames(known: Contents) -> dict[str, float]:
+    """Mean L2 size of every frame size there is."""
+    return {row.frame: row.frame_mean_bytes for row in known.tests if row.frame and row.frame_mean_bytes}
+
+
+def _answers(known: Contents, question: Question, frame: str) -> list[Answer]:
+    seen = evidence(known.tests, known.instances(), known.latency(), known.refused)
+    return [each for each in answers(question, seen) if each.series.frame == frame]
+
+
+def _print_table(found: list[Answer]) -> None:
+    console = Console(highlight=False, markup=False)
+    for question, own in _by_question(found).items():
+        console.print(question_text(question))
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in COLUMNS:
+            table.add_column(name, overflow="fold", justify="right" if name in ("NFs", "instances") else "left")
+        table.add_column("mind")
+        for each in own:
+            shown = view(each)
+            table.add_row(*shown.cells, ", ".join(shown.marks))
+        console.print(table)
+
+
+def _by_question(found: list[Answer]) -> dict[Question, list[Answer]]:
+    groups: dict[Question, list[Answer]] = {}
+    for each in found:
+        groups.setdefault(each.question, []).append(each)
+    return groups
+
+
+def as_object(found: Answer) -> dict[str, Any]:
+    """One answer for a machine; the keys are described in docs/how-to/ask-how-many.md."""
+    series, best, question = found.series, found.best, found.question
+    run, point = (best.run, best.point) if best else (None, None)
+    return {
+        "simulated": series.system.simulated,
+        "testbed": series.system.testbed,
+        "service_type": series.service_type,
+        "nf_nodes": found.nfs,
+        "nf_size": series.nf_size,
+        "vs_dtc": series.vs_dtc,
+        "frame": series.frame,
+        "profile": series.profile,
+        "goal": question.metric.value,
+        "rate_pps": question.rate_pps,
+        "p99_below_ns": question.p99_ns,
+        "instances": found.services,
+        "test": run.row.test_name if run else None,
+        "oversubscribed": run.row.oversubscribed if run else None,
+        "verdicts": run.row.verdicts if run else None,
+        "worst_instance_pps": run.worst_pps if run else None,
+        "worst_instance": run.worst_of if run else None,
+        "load_pps": run.load_pps if run else None,
+        "p99_ns": point.p99_ns if point else None,
+        "p99_load_pps": point.load_pps if point else None,
+        "p99_test": best.timed.test_name if best and best.timed else None,
+        "evidence": evidence_text(found),
+        "next_instances": found.next.services,
+        "next_limit": found.next.verdict.value,
+        "next": next_text(found),
+        "smaller_not_kept": [each.services for each in found.doubts],
+    }
+
+
+def _print_json(found: list[Answer]) -> None:
+    for each in found:
+        typer.echo(json.dumps(as_object(each)))
+
+
+def _print_csv(found: list[Answer]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    rows = [as_object(each) for each in found]
+    writer.writerows([list(rows[0]), *(row.values() for row in rows)] if rows else [])
+    typer.echo(text.getvalue(), nl=False)
+
+
+_FORMATS = {"table": _print_table, "json": _print_json, "csv": _print_csv}

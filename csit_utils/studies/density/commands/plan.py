@@ -1,0 +1,180 @@
+"""`plan`: the whole matrix before anything runs."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from csit_utils.studies.density.plan_json import cell_object, summary_object
+from csit_utils.studies.density.plan_terminal import print_cell, print_plan
+from csit_utils.studies.density.plan_time import times
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.cpu import CpuLayout, parse_lscpu
+from resources.libraries.python.model.csit_topology import Secrets
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.planning.machines import Layouts
+from resources.libraries.python.planning.memory import in_pages, need, node_of
+from resources.libraries.python.planning.numa import assumptions
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.port_attachment import attached
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.selection import (
+    DRAFT_GRID,
+    Selection,
+    parse_frames,
+    parse_selection,
+)
+from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
+
+VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
+"""Of the suites; each is an option here as well."""
+
+
+def plan(
+    topology: Annotated[Path | None, typer.Argument(help="Testbed file; default topologies/local.yaml.")] = None,
+    types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
+    cells: Annotated[str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-10}.")] = DRAFT_GRID,
+    nf_sizes: Annotated[
+        str, typer.Option(help="Data cores of an NF, 0.5c, 1c, 2c, 3c …; 1c+0.5c for a service of two.")
+    ] = "1c,0.5c",
+    nf_kinds: Annotated[
+        str, typer.Option(help="Kinds of NF, such as linux_router+testpmd; empty: the testbed's.")
+    ] = "",
+    vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
+    frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
+    search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
+    tests: Annotated[str, typer.Option(help="Test types, for number and time of tests.")] = "NDRPDR,MRR,LATENCY",
+    variable: Annotated[
+        list[str] | None, typer.Option("-v", "--variable", help="NAME:value, as for ./csit robot.")
+    ] = None,
+    cell: Annotated[str, typer.Option(help="All of one cell: 'CSC 2x4 1c', or 'CSC 2x4 1c vswitch-2c'.")] = "",
+    cpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=FILE", help="What `lscpu -p` printed on a node of a lab."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line, then a summary.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write matrix and core maps as a page.")] = None,
+) -> None:
+    """Show which cells fit on a testbed, on which cores, why the others do not, and how long the tests take.
+
+    Touches nothing, reaches no node of a lab, and needs no root. Options are the variables of the suites, so what is
+    shown is what would run.
+
+    Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
+    """
+    words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
+    words |= {"SEARCH": search} | _variables(variable or [])
+    testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
+    layout, memory = _known(testbed, cpus or [])
+    if cell:
+        chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(update={"frames": parse_frames(words["FRAMES"])})
+        _one_cell(testbed, chosen, layout, memory)
+        return
+    selection = parse_selection(
+        service_types=types,
+        cells=words["CELLS"],
+        nf_sizes=words["NF_SIZES"],
+        vswitch=words["VSWITCH"],
+        frames=words["FRAMES"],
+        nf_kinds=words["NF_KINDS"],
+    )
+    begin = time.perf_counter()
+    rows = list(candidates(testbed, layout, selection, memory))
+    typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
+    took = times(testbed, rows, profile(words["SEARCH"]), _test_types(tests), len(selection.frames))
+    if html is not None:
+        from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
+
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(render_plan(testbed, memory, rows, took), encoding="utf-8")
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(cell_object(row)))
+        typer.echo(json.dumps(summary_object(testbed, rows, took)))
+        return
+    print_plan(Console(highlight=False, markup=False), rows, took)
+    for line in (*attached(testbed), *assumptions(testbed)):
+        typer.echo(line)
+    if html is not None:
+        typer.echo(f"page: {html}")
+
+
+def _variables(given: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon or name not in VARIABLES:
+            raise ConfigError(f"no variable in '{text}'; write NAME:value with a name of {', '.join(VARIABLES)}")
+        found[name] = value
+    return found
+
+
+def _test_types(text: str) -> list[TestType]:
+    known = {kind.value: kind for kind in TestType}
+    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    wrong = [word for word in words if word not in known]
+    if wrong or not words:
+        raise ConfigError(f"no test type '{', '.join(wrong)}'; there are {', '.join(known)}")
+    return [known[word] for word in dict.fromkeys(words)]
+
+
+def parse_cell(text: str, nf_kinds: str = "") -> Selection:
+    """Read one cell, such as `CSC 2x4 0.5c vswitch-2c`; sizes are 1c where they are not given.
+
+    Raises:
+        ConfigError: It is none, or more than one.
+    """
+    match = re.fullmatch(
+        r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?([\d.c+]+))?(?:\s+vswitch-([\dc]+))?\s*", text, re.IGNORECASE
+    )
+    if match is None:
+        raise ConfigError(f"no cell '{text}'; write a type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")
+    kind, point, size, vswitch = match.groups()
+    selection = parse_selection(
+        service_types=kind, cells=point, nf_sizes=size or "1c", vswitch=vswitch or "1", nf_kinds=nf_kinds
+    )
+    if len(selection.cells()) != 1:
+        raise ConfigError(f"'{text}' gives {len(selection.cells())} cells: one size for all NFs, or one for each")
+    return selection
+
+
+def _known(testbed: Topology, files: list[str]) -> tuple[Layouts, MemoryLayout | None]:
+    """CPUs and memory as far as they can be known without reaching a lab.
+
+    Raises:
+        ConfigError: A file of CPUs cannot be used.
+    """
+    given = dict(_cpus(testbed, text) for text in files)
+    if testbed.world is not World.LAB:
+        return given or layout_of(testbed), memory_of(testbed)
+    memory = testbed.dut.memory
+    return given, memory if isinstance(memory, tuple) else None
+
+
+def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
+    node, equals, name = text.partition("=")
+    if not equals or node not in testbed.nodes:
+        raise ConfigError(f"no node in '{text}'; write NODE=FILE with a node of {', '.join(testbed.nodes)}")
+    try:
+        return node, parse_lscpu(Path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{name}: CPUs of {node}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:
+    (row,) = candidates(testbed, layout, selection, memory)
+    made = make_plan(testbed, row.cell, layout) if row.runs else None
+    print_cell(Console(highlight=False, markup=False), row, made, selection.frames)
+    if pages := in_pages(need(testbed, row.cell), node_of(testbed, memory)):
+        typer.echo(f"  huge pages: {pages}")
+    for line in assumptions(testbed):
+        typer.echo(f"  {line}")

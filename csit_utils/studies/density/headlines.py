@@ -1,0 +1,144 @@
+"""The verdict of each testbed and service type, for the overview."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csit_utils.analysis.grouping import Metric
+from csit_utils.report.links import cell_href
+from csit_utils.report.units import DASH, percent, rate
+from csit_utils.studies.density.analysis.density import CellState, MatrixCell
+from csit_utils.studies.density.analysis.headline import Headline, headlines
+from csit_utils.studies.density.blocks import Block, SystemView
+
+_METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)
+_WORDS = (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"))
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """One figure of a line."""
+
+    text: str
+    raw: float | None
+    href: str | None
+    oversubscribed: bool
+
+
+@dataclass(frozen=True)
+class HeadlineView:
+    """One line: a service type with its sizes on one testbed."""
+
+    service: str
+    sizes: str
+    frame: str
+    alone: str
+    alone_figures: tuple[FigureView, ...]
+    """One per metric of the table."""
+    most: str
+    most_figures: tuple[FigureView, ...]
+    kept: str
+    kept_raw: float | None
+    instances: str
+    """How many fit, by the first question of its block."""
+    limits: str
+    cells: str
+
+
+@dataclass(frozen=True)
+class TestbedView:
+    """One testbed."""
+
+    name: str
+    simulated: bool
+    published: bool
+    href: str
+    counts: str
+    oversubscribed: int
+    metrics: tuple[Metric, ...]
+    question: str
+    """What `instances` of its lines answer; empty where nothing was asked."""
+    lines: tuple[HeadlineView, ...]
+
+
+def testbed_views(systems: Sequence[SystemView]) -> list[TestbedView]:
+    """A view per system, in their order."""
+    return [_testbed(view) for view in systems]
+
+
+def _testbed(view: SystemView) -> TestbedView:
+    statuses = Counter(str(row.status) for row in view.rows)
+    counts = ", ".join(f"{statuses[name]} {word}" for name, word in _WORDS if statuses[name])
+    found = {matrix.metric for block in view.blocks for matrix in block.matrices}
+    metrics = tuple(metric for metric in _METRICS if metric in found)
+    questions = {block.tables.questions[0].text for block in view.blocks if block.tables.questions}
+    return TestbedView(
+        view.system.name,
+        view.system.simulated,
+        view.published,
+        f"#{view.anchor}",
+        f"{view.tests} tests: {counts}",
+        view.oversubscribed,
+        metrics,
+        questions.pop() if len(questions) == 1 else "",
+        tuple(_line(each, block, metrics) for block in view.blocks for each in headlines(block.matrices)),
+    )
+
+
+def _line(headline: Headline, block: Block, metrics: Sequence[Metric]) -> HeadlineView:
+    series = headline.series
+    kept = headline.kept if headline.most != headline.alone else None
+    return HeadlineView(
+        series.service_type,
+        f"{series.nf_name}, {series.vswitch_name}",
+        series.frame,
+        _name(headline.alone),
+        tuple(_figure(headline, metric, headline.alone) for metric in metrics),
+        _name(headline.most),
+        tuple(_figure(headline, metric, headline.most) for metric in metrics),
+        percent(kept),
+        kept,
+        _instances(headline, block),
+        _limits(headline),
+        ", ".join(f"{count} {_STATES.get(state, state)}" for state, count in headline.states),
+    )
+
+
+_STATES = {
+    CellState.VALUE: "measured",
+    CellState.AT_LEAST: "limited by the generator",
+    CellState.BELOW: "below range",
+    CellState.DOES_NOT_FIT: "do not fit",
+}
+
+
+def _name(place: tuple[int, int] | None) -> str:
+    return f"{place[0]}x{place[1]}" if place else DASH
+
+
+def _figure(headline: Headline, metric: Metric, place: tuple[int, int] | None) -> FigureView:
+    cell = headline.cell(metric, place)
+    if cell is None or place is None or cell.value_pps is None:
+        return FigureView(DASH, None, None, oversubscribed=False)
+    href = cell_href(headline.series, metric, place)
+    return FigureView(_text(cell), cell.value_pps, href, cell.oversubscribed)
+
+
+def _text(cell: MatrixCell) -> str:
+    sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
+    return sign + rate(cell.value_pps)
+
+
+def _instances(headline: Headline, block: Block) -> str:
+    """How many of the shortest service fit at the rate of the question."""
+    for question in block.tables.questions[:1]:
+        own = [answer for answer in question.found if answer.series == headline.series]
+        if own:
+            shortest = min(own, key=lambda answer: answer.nfs)
+            return f"{shortest.services} x {shortest.nfs} NF{'s' * (shortest.nfs > 1)}"
+    return DASH
+
+
+def _limits(headline: Headline) -> str:
+    with_figures = sum(count for state, count in headline.states if state in (CellState.VALUE, CellState.AT_LEAST))
+    return ", ".join(f"{kind} {count} of {with_figures}" for kind, count in headline.limits) or DASH

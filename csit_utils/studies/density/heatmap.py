@@ -1,0 +1,239 @@
+"""The density matrix as an HTML table with a colour per cell: it prints, and it needs no script."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+
+from plotly.colors import sample_colorscale
+
+from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
+from csit_utils.analysis.verdicts import short, verdict_of_runs
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.figures import facets
+from csit_utils.report.links import cell_anchor
+from csit_utils.report.units import digits3, percent, rate
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+
+_SCALE = "Cividis"
+"""Reads the same with and without the common colour vision deficiencies, and in grey."""
+
+_TIP_EVIDENCE = 2
+"""Lines of evidence on hovering; the test's own entry has all of them."""
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One cell."""
+
+    text: str
+    note: str
+    state: str
+    background: str | None
+    ink: str | None
+    tip: str
+    href: str | None
+    oversubscribed: bool
+    verdict: str = ""
+    anchor: str = ""
+    """An address of its own."""
+    test: str | None = None
+    """Anchor of the test that it leads to."""
+    value_pps: float | None = None
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """One matrix, ready to be written."""
+
+    series: Series
+    anchor: str
+    title: str
+    metric: str
+    definition: str
+    unit: str
+    chains: tuple[int, ...]
+    nodes: tuple[int, ...]
+    rows: tuple[tuple[CellView, ...], ...]
+
+    @property
+    def label(self) -> str:
+        """Among all maps of the page."""
+        return f"{self.series.system.name} · {self.series.frame} · {self.title} · {self.metric}"
+
+    @property
+    def kind(self) -> str:
+        """The same for maps whose figures mean the same by all that a series tells."""
+        return kind_of(self.series)
+
+    @property
+    def facets(self) -> dict[str, str]:
+        """What readers choose maps by."""
+        return {"metric": self.metric, **facets(self.series), "frame": self.series.frame}
+
+
+def kind_of(series: Series) -> str:
+    """The same for series whose figures mean the same by all that a series tells."""
+    system = series.system
+    meaning = (system.simulated, system.world, system.origin, series.frame, series.goals)
+    return sha256(repr(meaning).encode()).hexdigest()[:6]
+
+
+_DIVERGING = ((0.0, (179, 88, 6)), (0.25, (241, 163, 64)), (0.5, (243, 243, 243)), (0.75, (103, 169, 207)),
+              (1.0, (33, 102, 172)))  # fmt: skip
+"""From less (orange) to more (blue), equally dark at both ends: the same with common colour vision deficiencies."""
+SHADES = 64
+"""Of a scale that the page's script colours cells by. More cannot be told apart."""
+
+
+def colour(share: float) -> tuple[str, str]:
+    """Background and ink for a share of the scale in [0, 1]."""
+    return _shade(round(min(1.0, max(0.0, share)) * 1000))
+
+
+@cache
+def _shade(permille: int) -> tuple[str, str]:
+    # The darkest and the brightest tenth are left out: both ends stay apart from the page in either colour scheme.
+    background = sample_colorscale(_SCALE, [0.06 + 0.9 * permille / 1000])[0]
+    red, green, blue = (float(part) for part in background[4:-1].split(","))
+    return background, _ink(red, green, blue)
+
+
+def _ink(red: float, green: float, blue: float) -> str:
+    bright = 0.299 * red + 0.587 * green + 0.114 * blue
+    return "#0b0d12" if bright > 118 else "#ffffff"
+
+
+def shades() -> dict[str, list[tuple[str, str]]]:
+    """Both scales for the page's script, from low to high: background and ink."""
+    places = [step / (SHADES - 1) for step in range(SHADES)]
+    return {"sequential": [colour(place) for place in places], "diverging": [_diverging(place) for place in places]}
+
+
+def _diverging(share: float) -> tuple[str, str]:
+    for (low, one), (high, other) in pairwise(_DIVERGING):
+        if share <= high:
+            part = (share - low) / (high - low)
+            red, green, blue = (a + (b - a) * part for a, b in zip(one, other, strict=True))
+            return f"rgb({red:.0f}, {green:.0f}, {blue:.0f})", _ink(red, green, blue)
+    raise AssertionError("a share of a scale is at most 1")
+
+
+@cache
+def gradient() -> str:
+    """The colour scale as a CSS gradient."""
+    return "linear-gradient(to right, " + ", ".join(colour(step / 10)[0] for step in range(11)) + ")"
+
+
+def loss_definition(matrix: Matrix) -> str:
+    """What the metric of a matrix means, from the goals of its tests."""
+    if matrix.metric in RECEIVE_RATES:
+        return "whatever is lost"
+    allowed: dict[Metric, Callable[[TestRow], float | None]] = {
+        Metric.NDR: lambda row: row.ndr_loss_ratio,
+        Metric.PDR: lambda row: row.pdr_loss_ratio,
+        Metric.SOAK: lambda row: row.soak_loss_ratio,
+    }
+    runs = [row for cell in matrix.cells.values() for row in cell.runs]
+    ratios = {ratio for row in runs if (ratio := allowed[matrix.metric](row)) is not None}
+    if not ratios:
+        return "loss within the goal's ratio"
+    return f"loss ≤ {percent(max(ratios))}" if max(ratios) else "no packet lost"
+
+
+def heat_map(matrix: Matrix, top_pps: float, factor: float, unit: str) -> HeatMap:
+    """Build a heat map.
+
+    Args:
+        matrix: The numbers.
+        top_pps: The rate of the brightest colour, shared by all matrices of the metric.
+        factor: Divisor of the numbers in cells.
+        unit: Its name.
+    """
+    definition = loss_definition(matrix)
+    rows = tuple(
+        tuple(
+            _cell(matrix, (chains, nodes), definition=definition, top_pps=top_pps, factor=factor)
+            for nodes in matrix.nodes
+        )
+        for chains in matrix.chains
+    )
+    series, metric = matrix.series, matrix.metric
+    anchor = f"map-{cell_anchor(series, metric)}"
+    return HeatMap(series, anchor, series.name, metric, definition, unit, matrix.chains, matrix.nodes, rows)
+
+
+def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: float, factor: float) -> CellView:
+    cell = matrix.cells[place]
+    test = cell.runs[-1].anchor if cell.runs else None
+    href = f"#{test}" if test else None
+    anchor = cell_anchor(matrix.series, matrix.metric, place)
+    where = f"{matrix.series.service_type} {place[0]}x{place[1]}"
+    state = cell.state.replace(" ", "-")
+    if cell.value_pps is None:
+        tip = f"{where}: {cell.state}\n{cell.reason}"
+        return CellView(cell.state, "", state, None, None, tip, href, False, anchor=anchor, test=test)
+    sign = {CellState.AT_LEAST: "≥ ", CellState.BELOW: "< "}.get(cell.state, "" if cell.complete else "≈ ")
+    background, ink = colour(cell.value_pps / top_pps if top_pps else 0.0)
+    if cell.state is CellState.BELOW:
+        background = ink = None  # type: ignore[assignment]
+    note = percent(cell.relative) if cell.relative is not None and place != (1, 1) else ""
+    return CellView(
+        sign + digits3(cell.value_pps / factor),
+        note,
+        state,
+        background,
+        ink,
+        "\n".join([_tip(matrix.metric, where, cell, definition), *_steps(matrix, place)]),
+        href,
+        cell.oversubscribed,
+        short(verdict_of_runs(cell.runs, matrix.metric)),
+        anchor,
+        test,
+        cell.value_pps,
+    )
+
+
+def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
+    """What adding the last service, or the last NF, changed: how to read along a row and a column."""
+    services, nfs = place
+    for word, axis, before in (
+        ("services", 0, max((each for each in matrix.chains if each < services), default=None)),
+        ("NFs", 1, max((each for each in matrix.nodes if each < nfs), default=None)),
+    ):
+        if before is None:
+            continue
+        other = matrix.cells[(before, nfs) if axis == 0 else (services, before)]
+        cell = matrix.cells[place]
+        if other.state is CellState.VALUE and cell.state is CellState.VALUE and other.value_pps and cell.value_pps:
+            change = percent(cell.value_pps / other.value_pps - 1, signed=True)
+            yield f"{change} against {before} {word if before > 1 else word[:-1]}"
+
+
+def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
+    lines = [f"{where} · {metric} ({definition})"]
+    if cell.state is CellState.BELOW:
+        lines.append(f"below {rate(cell.value_pps)}: no load was low enough")
+    elif metric in RECEIVE_RATES:
+        row = cell.runs[-1]
+        offered_pps = row.mrr_offered_pps if metric is Metric.MRR else row.orr_offered_pps
+        lines.append(f"mean {rate(cell.value_pps)} of {trials_of(row, metric)} trials, offered {rate(offered_pps)}")
+    elif cell.state is CellState.AT_LEAST:
+        lines.append(f"at least {rate(cell.value_pps)}: the generator could offer no more")
+    else:
+        lines.append(f"bounds {rate(cell.value_pps)} … {rate(cell.upper_pps)}")
+    if not cell.complete:
+        lines.append("incomplete: the search ended before its bounds were close")
+    if cell.relative is not None:
+        lines.append(f"{percent(cell.relative)} of 1x1")
+    if len(cell.runs) > 1:
+        spread = f", standard deviation {rate(cell.spread_pps)}" if cell.spread_pps is not None else ""
+        lines.append(f"mean of {len(cell.runs)} runs{spread}")
+    if cell.oversubscribed:
+        lines.append("OVERSUBSCRIBED: data threads shared cores")
+    lines.append(f"verdict: {', '.join(verdict_of_runs(cell.runs, metric))}")
+    lines += cell.runs[-1].evidence.splitlines()[:_TIP_EVIDENCE] if cell.runs else []
+    if cell.runs and cell.runs[-1].simulated:
+        lines.append("SIMULATED")
+    return "\n".join(lines)

@@ -1,0 +1,132 @@
+"""Latency heat maps: over the density matrix, and over the instances of one cell."""
+
+from collections.abc import Mapping, Sequence
+
+from csit_utils.analysis.grouping import Series
+from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.report.units import latency, rate
+from csit_utils.studies.density.analysis.latency_cells import BOTH, Figure, Quantile, Unknown, figure, loads_of
+from csit_utils.studies.density.analysis.placing import Layout, Place
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square, scale_of
+from csit_utils.studies.density.matrix_parts import matrix_map
+from csit_utils.studies.density.sentences import names
+
+DIRECTIONS = (BOTH, "forward", "reverse")
+_QUANTILES = tuple(str(quantile) for quantile in Quantile)
+_STATES = {Unknown.LOST: "lost", Unknown.FEW: "few", Unknown.NOT_MEASURED: "not-run"}
+_PREFERRED = "PDR50"
+
+NO_LATENCY = "latency was not measured in any test of this cell"
+
+Found = Mapping[tuple[Series, Place, tuple[str, ...]], Figure | None]
+
+
+def matrix_maps(
+    identity: str, layouts: Sequence[Layout], latencies: Mapping[str, Sequence[LatencyRow]]
+) -> CellMaps | None:
+    """Maps of series that may be compared, with one colour scale per percentile; None without any latency.
+
+    Args:
+        identity: For links and the page's script.
+        layouts: The cells of each series, with the tests that have latency.
+        latencies: By anchor of the test.
+    """
+    loads = loads_of(row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ()))
+    if not loads:
+        return None
+    found: dict[tuple[Series, Place, tuple[str, ...]], Figure | None] = {}
+    for layout in layouts:
+        for place, test in layout.found():
+            rows = latencies.get(test.anchor, ())
+            for quantile in Quantile:
+                for load in loads:
+                    for direction in DIRECTIONS:
+                        found[layout.series, place, (quantile, load, direction)] = figure(
+                            rows, quantile, load, direction
+                        )
+    scales = {quantile: _scale(found, quantile) for quantile in _QUANTILES}
+    called = names([layout.series for layout in layouts])
+    return CellMaps(
+        identity,
+        "Latency",
+        layouts[0].series.system.simulated,
+        (_QUANTILES, tuple(loads), DIRECTIONS),
+        (Quantile.P99, _PREFERRED if _PREFERRED in loads else loads[-1], BOTH),
+        tuple(_map(layout, called[layout.series], found) for layout in layouts),
+        lambda choice: scales[choice[0]],
+        latency,
+        ("latency-map", "latency heat maps"),
+    )
+
+
+def _scale(found: Found, quantile: str) -> Scale:
+    values = [float(each.value_ns) for key, each in found.items() if key[2][0] == quantile and each and each.value_ns]
+    return scale_of(values, logarithmic=True)
+
+
+def _map(layout: Layout, name: str, found: Found) -> CellMap:
+    def square(where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> Square:
+        return _square(where, found[layout.series, place, choice], choice)
+
+    return matrix_map(layout, name, NO_LATENCY, "no latency", square)
+
+
+def _square(where: str, found: Figure | None, choice: tuple[str, ...]) -> Square:
+    quantile, load, direction = choice
+    if found is None:
+        return Square("no latency", f"{where}: latency was not measured at {load} {direction}", state="not-run")
+    of = f"instance {found.instance} {found.direction}, {load} = {rate(found.load_pps)}"
+    if found.value_ns is None or found.unknown is not None:
+        text = found.unknown or Unknown.NOT_MEASURED
+        return Square(text, f"{where}: {text}\n{of}\n{found.reason}", state=_STATES[text])
+    lines = [f"{where} · {quantile} {latency(found.value_ns)}", of]
+    if found.best_ns is not None and found.best_ns != found.value_ns:
+        lines.append(f"the best instance and direction: {latency(found.best_ns)}")
+    lines.append(f"{'unknown' if found.samples is None else f'{found.samples:,}'} samples each")
+    number, unit = latency(found.value_ns).split(" ")
+    return Square(number, "\n".join(lines), float(found.value_ns), unit)
+
+
+def instance_maps(identity: str, rows: Sequence[LatencyRow], *, simulated: bool) -> CellMaps | None:
+    """Instances by load and direction of one test, with one colour scale per percentile; None for one instance."""
+    instances = sorted({row.instance for row in rows})
+    if len(instances) < 2:
+        return None
+    heads = [(load, direction) for load in loads_of(rows) for direction in ("forward", "reverse")]
+    flows = {(row.instance, row.load, row.direction): row for row in rows}
+    found = {
+        (quantile, instance, *head): figure([row], quantile, *head)
+        for quantile in Quantile
+        for instance in instances
+        for head in heads
+        if (row := flows.get((instance, *head)))
+    }
+    scales = {
+        quantile: scale_of(
+            [float(each.value_ns) for key, each in found.items() if key[0] == quantile and each and each.value_ns],
+            logarithmic=True,
+        )
+        for quantile in Quantile
+    }
+
+    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
+        load, direction = heads[column]
+        quantile = Quantile(choice[0])
+        each = found.get((quantile, instances[line], load, direction))
+        return _square(f"instance {instances[line]}", each, (quantile, load, direction))
+
+    columns = tuple(f"{load} {'→' if direction == 'forward' else '←'}" for load, direction in heads)
+    lines = tuple(map(str, instances))
+    nowhere = tuple((None,) * len(columns) for _ in lines)
+    each_map = CellMap("by instance", ("load; → forward, ← reverse", "instance"), columns, lines, nowhere, square)
+    return CellMaps(
+        identity,
+        "Latency by instance",
+        simulated,
+        (_QUANTILES,),
+        (Quantile.P99,),
+        (each_map,),
+        lambda choice: scales[Quantile(choice[0])],
+        latency,
+        ("latency-map", "latency heat maps"),
+    )

@@ -1,0 +1,60 @@
+"""What maps of the density matrix have in common."""
+
+from collections.abc import Callable
+
+from csit_utils.dataset.rows import TestRow
+from csit_utils.studies.density.analysis.density import CellState
+from csit_utils.studies.density.analysis.placing import Layout, Place, Placed
+from csit_utils.studies.density.cell_maps import CellMap, Square
+
+_CORNER = ("NFs per service instance", "services")
+
+
+def matrix_map(
+    layout: Layout, name: str, missing: str, word: str, shown: Callable[[str, Place, TestRow, tuple[str, ...]], Square]
+) -> CellMap:
+    """The map of one matrix.
+
+    Args:
+        layout: Its cells.
+        name: Of the map.
+        missing: What is said of cells whose tests passed and do not have what is shown.
+        word: The same in the cell itself.
+        shown: A cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
+    """
+
+    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
+        place = layout.chains[line], layout.nodes[column]
+        where = f"{layout.series.service_type} {place[0]}x{place[1]}"
+        cell = layout.cells[place]
+        if cell.state is not CellState.VALUE or cell.row is None:
+            return _empty(where, cell, missing, word)
+        return shown(where, place, cell.row, choice)
+
+    return CellMap(name, _CORNER, *_heads(layout), _hrefs(layout), square)
+
+
+def _hrefs(layout: Layout) -> tuple[tuple[str | None, ...], ...]:
+    """Links of all cells to the tests that they show."""
+    return tuple(
+        tuple(f"#{cell.row.anchor}" if (cell := layout.cells[s, n]).row else None for n in layout.nodes)
+        for s in layout.chains
+    )
+
+
+def _heads(layout: Layout) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of columns and of lines."""
+    return tuple(map(str, layout.nodes)), tuple(map(str, layout.chains))
+
+
+def _empty(where: str, cell: Placed, missing: str, word: str) -> Square:
+    """A cell without a test that has what is shown.
+
+    Args:
+        where: The cell's name.
+        cell: The cell.
+        missing: What is said of cells whose tests passed and do not have it.
+        word: The same in the cell itself.
+    """
+    passed = cell.state is CellState.NOT_RUN and cell.reason == missing
+    return Square(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))

@@ -1,0 +1,276 @@
+"""The plan of a matrix, and of one cell, for a terminal."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+
+from csit_utils.report.units import DASH, rate, seconds
+from csit_utils.studies.density.plan_time import Times
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.port_attachment import how
+from resources.libraries.python.planning.reasons import Limit
+from resources.libraries.python.planning.rss_spread import spread_warnings
+from resources.libraries.python.planning.sender_threads import too_few_senders
+from resources.libraries.python.studies.density.planning.matrix import Candidate
+
+LETTERS = {
+    Limit.CORES: "C",
+    Limit.MEMORY: "M",
+    Limit.HUGEPAGES: "H",
+    Limit.ADDRESSES: "A",
+    Limit.SMT: "S",
+    Limit.KIND: "K",
+    Limit.LINKS: "L",
+    Limit.DISCRIMINATOR: "D",
+}
+"""What a cell that cannot run lacks."""
+MEANINGS = {
+    Limit.CORES: "cores",
+    Limit.MEMORY: "memory",
+    Limit.HUGEPAGES: "huge pages",
+    Limit.ADDRESSES: "addresses",
+    Limit.SMT: "SMT for half cores",
+    Limit.KIND: "such NFs on this testbed",
+    Limit.LINKS: "cables",
+    Limit.DISCRIMINATOR: "drivers that keep instances apart that way",
+}
+
+
+def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> None:
+    """Print a matrix for each service type and size, then reasons and time."""
+    for (kind, size, nf_kinds, vs_dtc), group in groupby(rows, key=_group):
+        title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
+        console.print(_matrix(title, list(group)))
+    letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if _has(rows, limit))
+    console.print("Numbers are physical cores that a cell takes, system core included; * queues or threads are uneven.")
+    if letters:
+        console.print(f"Not enough: {letters}.")
+    fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
+    console.print(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
+    lists = (
+        ("Why not", examples(rows)),
+        ("Uneven", uneven(rows)),
+        ("Queues", unspread(rows)),
+        ("Shared", shared(rows)),
+    )
+    for heading, found in lists:
+        for example, count in found:
+            console.print(f"  {heading}: {example}" + (f" (and {count - 1} cells like it)" if count > 1 else ""))
+    _print_times(console, times)
+
+
+def _print_times(console: Console, times: Times) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("suite", "tests", f"about, with {times.profile}"):
+        table.add_column(name, justify="left" if name == "suite" else "right")
+    for suite in times.suites:
+        table.add_row(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH)
+    table.add_row("all", str(times.tests), seconds(times.seconds))
+    console.print(table)
+    console.print(f"Times are estimates: {times.error()}.")
+    if times.simulated:
+        console.print(f"They are of a virtual clock; in real time all tests take about {seconds(times.real_seconds)}.")
+
+
+def _has(rows: Iterable[Candidate], limit: Limit) -> bool:
+    return any(reason.limit is limit for row in rows for reason in row.reasons)
+
+
+def _group(row: Candidate) -> tuple[str, str, str, int]:
+    return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds), row.cell.vs_dtc
+
+
+def _matrix(title: str, rows: Sequence[Candidate]) -> Table:
+    columns = sorted({row.cell.nf_nodes for row in rows})
+    table = Table(title=title, title_justify="left")
+    table.add_column("services \\ NFs", justify="right")
+    for column in columns:
+        table.add_column(str(column), justify="right")
+    by_point = {(row.cell.nf_chains, row.cell.nf_nodes): row for row in rows}
+    for chains in sorted({row.cell.nf_chains for row in rows}):
+        table.add_row(str(chains), *(_mark(by_point.get((chains, column))) for column in columns))
+    return table
+
+
+def mark(row: Candidate) -> str:
+    """A cell in a few characters: cores it takes, or letters of what is missing."""
+    if row.cores is None:
+        return "".join(LETTERS[reason.limit] for reason in row.reasons)
+    return f"{row.cores.cores_needed}{'*' if row.balance and not row.balance.even else ''}"
+
+
+def _mark(row: Candidate | None) -> str:
+    if row is None:
+        return ""
+    return f"{mark(row)} over" if row.oversubscribed else mark(row)
+
+
+def name_of(row: Candidate) -> str:
+    """A cell in words."""
+    cell = row.cell
+    return f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
+
+
+def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The first example of each kind of reason, and how many there are: those that differ only in numbers are one."""
+    return _grouped((row, reason.text) for row in rows for reason in row.reasons)
+
+
+def uneven(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for queues and threads of cells that run."""
+    return _grouped((row, text) for row in rows if row.balance for text in row.balance.uneven())
+
+
+def shared(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for siblings."""
+    return _grouped((row, text) for row in rows if row.balance for text in row.balance.siblings())
+
+
+def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """The same for flows that do not reach every data thread of a vSwitch."""
+    return _grouped((row, text) for row in rows for text in spread_warnings(row.ports))
+
+
+def _grouped(said: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
+    kinds: dict[str, list[str]] = {}
+    for row, text in said:
+        kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{name_of(row)}: {text}")
+    return [(found[0], len(found)) for found in kinds.values()]
+
+
+def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) -> None:
+    """Print all of one cell.
+
+    Args:
+        console: Where to.
+        row: The cell.
+        plan: Its plan; None where it cannot run.
+        frames: Of which the highest rate is told, where the cables of a lab have one.
+    """
+    state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
+    console.print(f"{name_of(row)}: {state}")
+    for reason in row.reasons:
+        console.print(f"  {reason.text}")
+    if plan is None or row.balance is None:
+        return
+    for text in (*row.balance.uneven(), *spread_warnings(row.ports), *row.balance.siblings()):
+        console.print(f"  {text}")
+    cores = plan.cores
+    console.print(
+        f"  {cores.cores_needed} physical cores of {cores.cores_there} on NUMA {cores.numa_node}, "
+        f"SMT {'on' if cores.smt else 'off'}; suite {plan.suite_id}"
+    )
+    for frame in frames:
+        if highest := max_rate(plan, frame):
+            flow, both = rate(highest.flow_pps), rate(highest.aggregate_pps)
+            console.print(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
+        if short := too_few_senders(plan, frame):
+            console.print(f"  {short}")
+    for name, physical in _machines(plan):
+        console.print(_core_table(name, physical, cores.on(name)))
+    for table in (
+        _segment_table(plan),
+        _link_table(plan),
+        _queue_table(plan),
+        _function_table(plan),
+        _flow_table(plan),
+    ):
+        console.print(table)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]]:
+    """Machines with their physical cores; None is the (first) DUT."""
+    return [(None, plan.cores.physical), *((each.machine, each.physical) for each in plan.cores.elsewhere)]
+
+
+def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> Table:
+    by_cpu: dict[int, list[str]] = {}
+    for thread in threads:
+        role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
+        by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
+    width = max(len(core) for core in physical)
+    title = f"Thread to core map of {machine}" if machine else "Thread to core map"
+    table = _table(title, "core", *(f"thread {number}" for number in range(width)))
+    for number, core in enumerate(physical):
+        table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
+    return table
+
+
+def _segment_table(plan: Plan) -> Table:
+    copied = any(segment.copies for segment in plan.segments)
+    table = _table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
+    for segment in plan.segments:
+        copies = [", ".join(segment.copies)] if copied else []
+        table.add_row(segment.name, str(segment.instance), " - ".join(segment.members), *copies)
+    return table
+
+
+def _link_table(plan: Plan) -> Table:
+    table = _table("Links", "from", "to", "medium")
+    for link in plan.links:
+        table.add_row(_end(plan, link.a), _end(plan, link.b), link.medium)
+    return table
+
+
+def _queue_table(plan: Plan) -> Table:
+    """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
+    table = _table("Receive queues", "port", "queue", "data thread", "CPU")
+    for port in (end for link in plan.links for end in (link.a, link.b)):
+        if port.owner == GENERATOR:
+            continue
+        cpus = plan.cores.cpus(port.owner)
+        for queue, thread in enumerate(port.queues):
+            name = "" if queue else f"{port.owner} {port.interface}{_place(plan, port)}"
+            table.add_row(name, str(queue), str(thread), str(cpus[thread]))
+    return table
+
+
+def _end(plan: Plan, port: Port) -> str:
+    """A port, and of a cable which port of which node that is."""
+    return f"{port.owner} {port.interface} {port.mac}{_place(plan, port)}"
+
+
+def _place(plan: Plan, port: Port) -> str:
+    if port.nic is None:
+        return ""
+    vlan = f" VLAN {port.vlan}" if port.vlan is not None else ""
+    return f" at {plan.machines[port.owner]}.{port.nic.port}{vlan} by {how(port.nic)}"
+
+
+def _function_table(plan: Plan) -> Table:
+    table = _table("NFs", "NF", "kind", "size", "address", "route")
+    for function in plan.functions:
+        for side in (function.left, function.right):
+            route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
+            table.add_row(function.name, function.kind, function.size, f"{side.name} {side.address}", route)
+    for tap in plan.taps:
+        table.add_row(tap.name, tap.kind, tap.size, tap.interface, f"passive: copies of {tap.segment}")
+    return table
+
+
+def _flow_table(plan: Plan) -> Table:
+    table = _table("Flows", "instance", "direction", "from", "to", "source", "destination")
+    for flow in plan.flows:
+        table.add_row(
+            str(flow.instance),
+            flow.direction,
+            f"{flow.tx_interface} {flow.source_mac}",
+            f"{flow.rx_interface} {flow.destination_mac}",
+            f"{flow.source_ip} and {flow.sources - 1} more",
+            flow.destination_ip,
+        )
+    return table

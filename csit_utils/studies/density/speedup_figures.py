@@ -1,0 +1,145 @@
+"""Throughput by the number of cores, with the lines that it cannot cross."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.analysis.grouping import Metric
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.units import common_unit, rate
+from csit_utils.studies.density.analysis.density import Matrix
+from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, Speedup, speedups
+
+_RATE, _FACTOR = "throughput", "times the smallest"
+_TYPES = ("VSC", "CSC", "CSP")
+_ABOVE = 1.6
+"""Limits further above the highest figure than this are said and not drawn: they would flatten the rest."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What no figure can be above of, in packets per second of both directions together; None where it is unknown."""
+
+    line_pps: float | None = None
+    """Both links at their line rate."""
+    generator_pps: float | None = None
+    """The most that the generator offered in any test."""
+
+    def named(self) -> Iterator[tuple[str, float]]:
+        """Those that are known."""
+        if self.line_pps is not None:
+            yield "line rate of both links", self.line_pps
+        if self.generator_pps is not None:
+            yield "most that the generator offered", self.generator_pps
+
+
+def generator_limit(rows: Sequence[TestRow]) -> float | None:
+    """The most that was offered in tests with these frames, as MRR tests tell."""
+    offered = (pps for row in rows for pps in (row.mrr_offered_pps, row.orr_offered_pps) if pps is not None)
+    return max(offered, default=None)
+
+
+def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: Limits) -> Figure | None:
+    """A line per cell, with its perfect scaling dotted beside it; None where no cell has two sizes.
+
+    Args:
+        identity: Of the figure.
+        title: Of the figure.
+        found: Matrices that may be compared.
+        limits: Of the testbed with these frames.
+    """
+    every = speedups(found)
+    axes = [axis for axis in (VSWITCH, NF) if any(one.axis == axis for one in every)]
+    metrics = [metric for metric in Metric if any(one.metric is metric for one in every)]
+    variants = {}
+    for metric in metrics:
+        for axis in axes:
+            chosen = [one for one in every if (one.metric, one.axis) == (metric, axis)]
+            if chosen:
+                variants[f"{metric}|{axis}|{_RATE}"] = _rates(chosen, limits)
+                variants[f"{metric}|{axis}|{_FACTOR}"] = _factors(chosen)
+    if not variants:
+        return None
+    # Every metric has every axis: all metrics of a block come from the same sizes, or nearly so.
+    kept = [metric for metric in metrics if all(f"{metric}|{axis}|{_RATE}" in variants for axis in axes)]
+    selectors = (tuple(kept), tuple(axes), (_RATE, _FACTOR))
+    facets = ("service type", "other size", "cell")
+    return Figure(identity, title, found[0].series.system.simulated, selectors, variants, facets) if kept else None
+
+
+def _rates(chosen: Sequence[Speedup], limits: Limits) -> Json:
+    highest = max(point.rate_pps for one in chosen for point in one.points)
+    factor, unit = common_unit([highest])
+    shapes, notes = [], []
+    for name, value in limits.named():
+        if value <= _ABOVE * highest:
+            shapes.append(_line(value / factor))
+            notes.append(_note(f"{name}: {rate(value)}", value / factor))
+    top = max([highest, *(value for _, value in limits.named() if value <= _ABOVE * highest)]) / factor
+    data = [line for number, one in enumerate(chosen) for line in _lines(one, number, factor)]
+    yaxis = {"title": {"text": f"{chosen[0].metric}, {unit}"}, "range": [0, top * 1.08]}
+    return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis, "shapes": shapes, "annotations": notes}}
+
+
+def _factors(chosen: Sequence[Speedup]) -> Json:
+    data = [line for number, one in enumerate(chosen) for line in _lines(one, number, None)]
+    yaxis = {"title": {"text": f"{chosen[0].metric} / that with the fewest cores"}, "rangemode": "tozero"}
+    return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis}}
+
+
+def _cores_axis(chosen: Sequence[Speedup]) -> Json:
+    cores = sorted({point.cores for one in chosen for point in one.points})
+    return {"xaxis": {"title": {"text": chosen[0].axis}, "tickvals": cores, "range": [0, cores[-1] * 1.1]}}
+
+
+def _line(at: float) -> Json:
+    across = {"xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at}
+    return {"type": "line", **across, "line": {"dash": "dashdot", "width": 1.5, "color": "ink"}}
+
+
+def _note(text: str, at: float) -> Json:
+    where = {"xref": "paper", "x": 0.01, "xanchor": "left", "y": at, "yanchor": "bottom"}
+    return {"text": escape(text), **where, "showarrow": False, "font": {"size": 11, "color": "ink"}}
+
+
+def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
+    """The figures, and what perfect scaling from the first of them would be; by multiples with `factor` None."""
+    cell = f"{one.place[0]}x{one.place[1]}"
+    name = escape(f"{one.service_type} {cell}, {one.other}")
+    meta = {
+        "colour": number,
+        "facets": {"service type": one.service_type, "other size": one.other, "cell": cell},
+    }
+    cores = [point.cores for point in one.points]
+    hover = [
+        escape(f"{one.service_type} {cell}, {one.other}, {point.cores:g} {one.axis}: {rate(point.rate_pps)}")
+        + f"<br>{one.factor(point):.2f} times, perfect would be {point.cores / cores[0]:g}"
+        + ("<br>OVERSUBSCRIBED" if point.cell.oversubscribed else "")
+        for point in one.points
+    ]
+    yield {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "legendgroup": name,
+        "x": cores,
+        "y": [one.factor(point) if factor is None else point.rate_pps / factor for point in one.points],
+        "text": hover,
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {"size": 9, "symbol": ["circle-open" if p.cell.oversubscribed else "circle" for p in one.points]},
+        "line": {"width": 2},
+        "meta": meta,
+    }
+    yield {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "perfect scaling",
+        "legendgroup": name,
+        "showlegend": False,
+        "x": cores,
+        "y": [at / cores[0] if factor is None else one.perfect_pps(at) / factor for at in cores],
+        "hoverinfo": "skip",
+        "line": {"width": 1.5, "dash": "dot"},
+        "meta": meta,
+    }

@@ -1,0 +1,81 @@
+"""`interference`: companies and duration of a study of interference."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.tables import AS_JSON, Form, Line, print_table
+from csit_utils.report.units import seconds
+from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.planning.cost import AROUND_S, cost
+from resources.libraries.python.studies.interference.planning.schedule import gatherings
+
+_NFS = ("name", "type", "kind", "stand-in")
+_LISTED = ("target", "beside")
+
+
+def interference(
+    specification: Annotated[Path, typer.Argument(help="Study of interference, YAML.", metavar="SPEC")],
+    list_them: Annotated[bool, typer.Option("--list", help="Every target with those beside it in a line.")] = False,
+    deploy: Annotated[
+        float, typer.Option(min=0, help="Seconds for deploying a company, a look at it and removing it.")
+    ] = AROUND_S,
+    as_json: AS_JSON = False,
+) -> None:
+    """Show how many measurements a study of interference would make, and how long it takes.
+
+    Counts without deploying anything. Run it by `./csit robot`.
+
+    Network functions and the time: ./csit interference pairs.yaml
+
+    Every company in a line: ./csit interference pairs.yaml --list
+
+    As JSON, one object per line: ./csit interference pairs.yaml --json
+    """
+    form = Form.JSON if as_json else Form.TERMINAL
+    spec = load_interference(specification)
+    price = cost(spec, deploy)
+    if list_them:
+        print_table(_LISTED, list(_gatherings(spec)), form, _LISTED)
+        return
+    print_table(_NFS, list(_functions(spec)), form, _NFS)
+    if form is Form.JSON:
+        print_table((), [Line((), {"object": "summary", "study": spec.name, **asdict(price)})], form)
+        return
+    rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
+    twice = ", with and without a guarantee" if spec.guarantee else ""
+    typer.echo(
+        f"{spec.name}: {price.measurements} measurements of {spec.duration_s:g} s each: each of them alone and up to "
+        f"{spec.together} together ({price.companies} companies), {rounds}{twice}"
+        f"{_points(spec)}."
+    )
+    typer.echo(
+        f"{price.deployments} deployments, one for each network function to find the load included: about "
+        f"{seconds(price.seconds)}."
+    )
+
+
+def _points(spec: InterferenceSpec) -> str:
+    frames, loads = max(1, len(spec.frames)), max(1, len(spec.loads_pps))
+    return (
+        ""
+        if frames == loads == 1
+        else f", at {frames} packet size{'s' * (frames > 1)} and {loads} load{'s' * (loads > 1)}"
+    )
+
+
+def _functions(spec: InterferenceSpec) -> Iterator[Line]:
+    for one in spec.contenders:
+        stand_in = one.stand_in.value if one.stand_in else None
+        raw = {"object": "function", "name": one.name, "type": one.type.value, "kind": one.kind.value}
+        yield Line((one.name, one.type.value, one.kind.value, stand_in or "-"), {**raw, "stand_in": stand_in})
+
+
+def _gatherings(spec: InterferenceSpec) -> Iterator[Line]:
+    for target, against in gatherings(spec):
+        raw = {"object": "company", "target": target, "against": list(against)}
+        yield Line((target, " + ".join(against) or "-"), raw)

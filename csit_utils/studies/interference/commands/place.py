@@ -1,0 +1,140 @@
+"""`place`: what network functions do to each other, and where to put them, from records of interference."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, Line, form_of, print_table
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.units import rate
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
+from resources.libraries.python.studies.interference.analysis.sentences import (
+    advice_in_words,
+    cell_in_words,
+    summary_in_words,
+)
+from resources.libraries.python.studies.interference.analysis.study import advised
+from resources.libraries.python.studies.interference.analysis.sweeps import Point, by_frame_and_load
+from resources.libraries.python.studies.interference.model.record import Interference, Normalized
+
+_HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "samples")
+_LEFT = ("target", "beside")
+_SWEEP_HEADS = ("frame", "load, one way", "degradation", "most sensitive", "lowest normalized")
+
+
+def place(
+    inputs: INPUTS,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a server has already, names joined by plus signs; `-` for an empty one.  [repeatable]",
+            metavar="NF+NF",
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None, typer.Option(help="What is to be put there; default: all that no server has.  [repeatable]")
+    ] = None,
+    study: Annotated[str, typer.Option(help="Name of the study, where there are several.")] = "",
+    frame: Annotated[str, typer.Option(help="Frame size of the study, where it was measured with several.")] = "",
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Instead: degradation by frame size and load, of all studies of the name.")
+    ] = False,
+    guaranteed: Annotated[bool, typer.Option("--guaranteed", help="The matrix with network I/O guaranteed.")] = False,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Say where network functions are put best, from what they did to each other when they were measured.
+
+    The table has each network function beside each other one: throughput over throughput alone, with its 95 %
+    confidence interval. Sensitivity is the mean of a row, low for one that suffers. The capacity of a placement is the
+    sum of the normalized throughputs; of three and more on a server that were not measured together, each adds as much
+    time to a packet of the others as in a pair.
+
+    All of them on two servers: ./csit place results
+
+    One more beside those that are there: ./csit place results --server gateway+nat --server monitor --add proxy
+
+    On three empty servers: ./csit place results --server - --server - --server -
+
+    What larger packets and higher loads change: ./csit place results --sweep
+    """
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    found = contents_of(inputs, characterizations=True)
+    studies = _chosen([*found.characterizations], inputs, study, frame)
+    if sweep:
+        points = by_frame_and_load([each for _, each in studies])
+        print_table(_SWEEP_HEADS, [_point(point) for point in points], form, ("frame", "most sensitive"))
+        tell_problems(found)
+        return
+    # The newest one: what was measured again replaces what was measured before.
+    item, measured = max(studies, key=lambda row: row[0].record.started_at)
+    if server or add:
+        measured = advised(measured, _servers(server or ["-", "-"]), tuple(add or ()))
+    matrix = measured.guaranteed if guaranteed else measured.matrix
+    print_table(_HEADS, [_line(row, measured) for row in matrix], form, _LEFT)
+    said = [*summary_in_words(measured), *advice_in_words(measured)]
+    if form is Form.JSON:
+        print_table((), list(_advice(measured)), form)
+    typer.echo(f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not Form.TERMINAL)
+    for sentence in said:
+        typer.echo(sentence, err=form is not Form.TERMINAL)
+    tell_problems(found)
+
+
+def _chosen(
+    items: Sequence[Characterized], inputs: Sequence[object], name: str, frame: str
+) -> list[tuple[Characterized, Interference]]:
+    """All studies of one name; of one frame size where that is asked for."""
+    found = [(item, item.record.interference) for item in items if item.record.interference]
+    if not found:
+        raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of interference in it")
+    names = dict.fromkeys(each.spec.name for _, each in found)
+    if name and name not in names:
+        raise ConfigError(f"--study {name}: there is none; there are {', '.join(names)}")
+    if not name and len(names) > 1:
+        raise ConfigError(f"there are {len(names)} studies; say one by --study: {', '.join(names)}")
+    found = [row for row in found if not name or row[1].spec.name == name]
+    frames = dict.fromkeys(each.spec.frame.name for _, each in found)
+    if frame and frame not in frames:
+        raise ConfigError(f"--frame {frame}: it was measured with {', '.join(frames)}")
+    return [row for row in found if not frame or row[1].spec.frame.name == frame]
+
+
+def _servers(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    return [() if text == "-" else tuple(name.strip() for name in text.split("+") if name.strip()) for text in texts]
+
+
+def _line(row: Normalized, measured: Interference) -> Line:
+    mean = measured.sensitivity.get(row.target)
+    texts = (
+        row.target,
+        " + ".join(row.against),
+        cell_in_words(row),
+        f"{100 * (1 - row.mean):.1f} %",
+        "" if mean is None else f"{mean:.3f}",
+        str(row.samples),
+    )
+    raw = {"object": "pair", **row.model_dump(mode="json"), "sensitivity": mean}
+    style = "red" if row.target == lowest(measured.sensitivity) else ""
+    return Line(texts, raw, style)
+
+
+def _point(point: Point) -> Line:
+    texts = (
+        point.frame,
+        rate(point.load_pps),
+        f"{100 * point.degradation:.1f} %",
+        point.most_sensitive,
+        f"{point.lowest:.3f}",
+    )
+    return Line(texts, {"object": "point", **asdict(point)})
+
+
+def _advice(measured: Interference) -> Iterator[Line]:
+    for advice in measured.advice:
+        yield Line((), {"object": "advice", **advice.model_dump(mode="json")})

@@ -1,0 +1,168 @@
+"""What network functions do to each other: a map of targets and competitors, and bars of their means."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from itertools import product
+from statistics import fmean
+
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.units import DASH, digits3, percent, rate
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square, scale_of
+from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
+from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
+
+_FREE, _GUARANTEED = "as it is", "network I/O guaranteed"
+_NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """Something else than throughput that a meeting tells."""
+
+    value: Callable[[Meeting], float | None]
+    write: Callable[[float], str]
+
+
+_QUANTITIES: Mapping[str, _Quantity] = {
+    "throughput": _Quantity(lambda meeting: meeting.throughput_pps, rate),
+    "loss": _Quantity(lambda meeting: meeting.loss_ratio, percent),
+    "response time": _Quantity(
+        lambda meeting: None if meeting.response_s is None else meeting.response_s * 1e6,
+        lambda value: f"{digits3(value)} µs",
+    ),
+    "CPUs": _Quantity(lambda meeting: meeting.cpu, lambda value: f"{value:.2f}"),
+    "memory": _Quantity(
+        lambda meeting: None if meeting.memory_bytes is None else meeting.memory_bytes / 2**20,
+        lambda value: f"{digits3(value)} MiB",
+    ),
+    "cache misses": _Quantity(
+        lambda meeting: None if meeting.cache_misses is None else float(meeting.cache_misses), digits3
+    ),
+}
+
+
+def interference_maps(anchor: str, found: Interference, *, simulated: bool) -> CellMaps | None:
+    """Targets in rows, competitors in columns, the first column without any; None where there was no pair."""
+    pairs = [row for row in found.matrix if len(row.against) == 1]
+    if not pairs:
+        return None
+    names = tuple(contender.name for contender in found.spec.contenders)
+    told = [name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.meetings)]
+    ways = (_FREE, _GUARANTEED) if found.guaranteed else (_FREE,)
+    squares = _Squares(found, names)
+    return CellMaps(
+        identity=f"{anchor}-map",
+        title="Each network function beside each other one",
+        simulated=simulated,
+        selectors=((_NORMALIZED, _DEGRADATION, *told), ways),
+        first=(_NORMALIZED, _FREE),
+        maps=(
+            CellMap(
+                title=f"{found.spec.frame.name}, all ordered pairs",
+                corner=("beside", "network function"),
+                columns=("alone", *names),
+                lines=names,
+                hrefs=tuple((None,) * (len(names) + 1) for _ in names),
+                square=squares.square,
+                named=True,
+            ),
+        ),
+        scale=squares.scale,
+        write=digits3,
+        explain=("normalized-throughput", "normalized throughput"),
+    )
+
+
+class _Squares:
+    """Cells of the map."""
+
+    def __init__(self, found: Interference, names: Sequence[str]) -> None:
+        self._names = names
+        self._rows = {
+            (row.target, row.against, guaranteed): row
+            for guaranteed, rows in ((False, found.matrix), (True, found.guaranteed))
+            for row in rows
+        }
+        self._meetings: dict[tuple[str, tuple[str, ...], bool], list[Meeting]] = {}
+        for meeting in found.meetings:
+            if meeting.point:
+                continue  # of a sweep: the map is of the reference point
+            self._meetings.setdefault((meeting.target, meeting.against, meeting.guaranteed), []).append(meeting)
+        for name in names:  # the baseline of both ways
+            self._meetings.setdefault((name, (), True), self._meetings.get((name, (), False), []))
+
+    def square(self, line: int, column: int, choice: tuple[str, ...]) -> Square:
+        """One cell."""
+        target, quantity, guaranteed = self._names[line], choice[0], choice[1] == _GUARANTEED
+        against = (self._names[column - 1],) if column else ()
+        beside = f"beside {against[0]}" if against else "alone"
+        if quantity in {_NORMALIZED, _DEGRADATION}:
+            return _of_throughput(self._rows.get((target, against, guaranteed)), target, beside, quantity)
+        values = self._values((target, against, guaranteed), quantity)
+        if not values:
+            return Square(DASH, f"{target} {beside}: not measured", state="not-run")
+        mean, write = fmean(values), _QUANTITIES[quantity].write
+        spread = f", from {write(min(values))} to {write(max(values))}" if len(values) > 1 else ""
+        tip = f"{target} {beside}: {quantity} {write(mean)}, mean of {len(values)}{spread}"
+        return Square(write(mean), tip, mean)
+
+    def scale(self, choice: tuple[str, ...]) -> Scale:
+        """From the least to the largest value; shares of throughput from nothing to all."""
+        if choice[0] in {_NORMALIZED, _DEGRADATION}:
+            return Scale(0.0, 1.0)
+        means = [
+            fmean(values)
+            for target, column, guaranteed in product(
+                self._names, ((), *((name,) for name in self._names)), (False, True)
+            )
+            if (values := self._values((target, column, guaranteed), choice[0]))
+        ]
+        return scale_of(means)
+
+    def _values(self, key: tuple[str, tuple[str, ...], bool], quantity: str) -> list[float]:
+        value = _QUANTITIES[quantity].value
+        return [number for meeting in self._meetings.get(key, ()) if (number := value(meeting)) is not None]
+
+
+def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: str) -> Square:
+    if row is None:
+        if beside == "alone":
+            return Square("1" if quantity == _NORMALIZED else "0", f"{target} alone: the measure of all others")
+        return Square(DASH, f"{target} {beside}: not measured", state="not-run")
+    value = row.mean if quantity == _NORMALIZED else 1 - row.mean
+    half = "" if row.low is None or row.high is None else f"± {(row.high - row.low) / 2:.2f}"
+    tip = f"{target} {beside}: normalized throughput {cell_in_words(row)}, {row.samples} measurements"
+    return Square(f"{value:.2f}", tip, value, half)
+
+
+def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure | None:
+    """Bars of what each loses beside others, and of what others lose beside it."""
+    names = [contender.name for contender in found.spec.contenders if contender.name in found.sensitivity]
+    if not names:
+        return None
+    rows = (
+        ("loses beside others (sensitivity)", found.sensitivity, 0),
+        ("others lose beside it (aggressiveness)", found.aggressiveness, 1),
+    )
+    data = [partial(_bars, names)(label, means, colour) for label, means, colour in rows]
+    layout: Json = {
+        "barmode": "group",
+        "xaxis": {"type": "category"},
+        "yaxis": {"title": {"text": "mean degradation, %"}, "rangemode": "tozero"},
+    }
+    variants = {"all": {"data": data, "layout": layout}}
+    return Figure(f"{anchor}-means", "Who suffers, and who makes suffer", simulated, (("all",),), variants)
+
+
+def _bars(names: Sequence[str], label: str, means: Mapping[str, float], colour: int) -> Json:
+    values = [None if name not in means else float(f"{100 * (1 - means[name]):.4g}") for name in names]
+    return {
+        "type": "bar",
+        "name": escape(label),
+        "x": [escape(name) for name in names],
+        "y": values,
+        "hovertemplate": f"%{{x}} {escape(label)}: %{{y:.3~g}} %<extra></extra>",
+        "meta": {"colour": colour},
+    }

@@ -1,0 +1,89 @@
+"""Interference: what network functions on one server do to each other, and where to put them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from csit_utils.report.by_kind import keys_of_page
+from csit_utils.report.characterized import View
+from csit_utils.report.figures import Figure
+from csit_utils.report.published import sections
+from csit_utils.report.report_context import Page, Shown
+from csit_utils.studies.density.cell_maps import CellMaps
+from csit_utils.studies.interference.maps import interference_maps, means_figure
+from csit_utils.studies.interference.sweeps import sweep_figure
+from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
+from resources.libraries.python.studies.interference.model.record import Interference
+
+
+@dataclass(frozen=True)
+class Line:
+    """A network function in the table of means."""
+
+    name: str
+    type: str
+    what: str
+    """Its kind, and what it is a stand-in for."""
+    loses: float | None
+    others_lose: float | None
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A study on the page."""
+
+    view: View
+    maps: CellMaps | None
+    plots: tuple[Figure, ...]
+    lines: tuple[Line, ...]
+    together: tuple[tuple[str, str, str], ...]
+    """Companies of three and more: target, company, normalized throughput."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.maps.figure] if self.maps else []), *self.plots)
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "interference"]
+    if not found:
+        return None
+    papers = sections(shown.papers, "interference", found)
+    return keys_of_page("studies", found, [_studied(view) for view in found], papers)
+
+
+def _studied(view: View) -> Studied:
+    found = view.record.interference
+    if found is None:
+        return Studied(view, None, (), (), ())
+    means = means_figure(view.anchor, found, simulated=view.simulated)
+    swept = sweep_figure(view.anchor, found, simulated=view.simulated)
+    return Studied(
+        view,
+        interference_maps(view.anchor, found, simulated=view.simulated),
+        tuple(each for each in (means, swept) if each is not None),
+        _lines(found),
+        tuple(
+            (row.target, " and ".join(row.against), cell_in_words(row)) for row in found.matrix if len(row.against) > 1
+        ),
+    )
+
+
+def _lines(found: Interference) -> tuple[Line, ...]:
+    def lost(means: Mapping[str, float], name: str) -> float | None:
+        return 1 - means[name] if name in means else None
+
+    return tuple(
+        Line(
+            each.name,
+            f"{each.type} ({each.type.name.lower()})",
+            f"{each.kind}, a stand-in for {each.stand_in_for}" if each.stand_in_for else str(each.kind),
+            lost(found.sensitivity, each.name),
+            lost(found.aggressiveness, each.name),
+        )
+        for each in found.spec.contenders
+    )
+
+
+PAGE = Page("interference", "Interference", _build)
+"""Shown where there is a study of interference."""

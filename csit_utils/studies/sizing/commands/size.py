@@ -1,0 +1,154 @@
+"""`size`: which deployment sizes of a service would be measured, and what that costs."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from csit_utils.commands.tables import Form, Line, print_table
+from csit_utils.report.units import seconds
+from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.bounds import MOST_SIZES
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Mode, Size
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, Cost, cost
+from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
+from resources.libraries.python.studies.sizing.planning.instance_cpus import place, usable_mb
+from resources.libraries.python.studies.sizing.planning.sizes import name_of, planned, possible
+from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
+
+_HEADS = ("size", "vCPUs", "memory", "instances", "here")
+
+
+def size(
+    deployment: Annotated[Path, typer.Argument(help="Deployment specification, JSON.")],
+    workload: Annotated[Path, typer.Argument(help="Workload specification, JSON.")],
+    topology: Annotated[
+        Path | None, typer.Option("-t", "--topology", help="Testbed file: says which sizes fit there.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("-o", "--option", help="Value of an option of the files, such as engine=snort.")
+    ] = None,
+    heat: Annotated[Path | None, typer.Option(help="Write a template of OpenStack Heat per size here.")] = None,
+    deploy: Annotated[
+        float, typer.Option(min=0, help="Seconds for bringing up an instance and removing it.")
+    ] = INSTANCE_DEPLOY_S,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per size and line, then a summary.")] = False,
+) -> None:
+    """Show the sizes that a sizing would measure, its loads, repetitions and time.
+
+    Checks both files and their scripts. Deploys nothing and runs nothing: that is `./csit robot`.
+
+    Example: ./csit size deployment.json workload.json --heat templates
+    """
+    asked = load_specifications(deployment, workload, _chosen(option or []))
+    spec, load = asked.deployment, asked.workload
+    price = cost(spec, load, deploy)
+    known = planned(spec) or possible(spec)
+    if known is None and heat:
+        raise ConfigError(f"--heat: a directed search may visit any of more than {MOST_SIZES} sizes of {spec.vnf_name}")
+    # Of too many the one that a directed search begins with is listed.
+    sizes = {name_of(spec, each): each for each in (known or (spec.smallest(),))}
+    testbed = load_topology(topology) if topology else None
+    templates = write_heat(asked, sizes, heat) if heat else []
+    rows = [_row(name, each, spec, _why_not(spec, each, testbed)) for name, each in sizes.items()]
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row))
+        typer.echo(json.dumps(_summary(price, spec, load, testbed)))
+    else:
+        print_table(_HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], Form.TERMINAL, ("size",))
+        among = f"more than {MOST_SIZES}" if known is None else str(len(known))
+        for sentence in _sentences(price, spec, load, testbed, among):
+            typer.echo(sentence)
+        if known is None:
+            typer.echo("Only the smallest size is listed.")
+    if heat:
+        typer.echo(f"templates: {len(templates)} in {heat}", err=as_json)
+
+
+def _chosen(options: list[str]) -> dict[str, str]:
+    """Values by name.
+
+    Raises:
+        ConfigError: Not `NAME=VALUE`.
+    """
+    for option in options:
+        if "=" not in option:
+            raise ConfigError(f"--option {option}: not of the form NAME=VALUE")
+    return {name: value for name, _, value in (option.partition("=") for option in options)}
+
+
+def _why_not(spec: DeploymentSpec, each: Size, testbed: Topology | None) -> str | None:
+    """Why a testbed cannot have a size; None where it can. A lab's nodes are asked where its file does not say."""
+    if testbed is None or testbed.world is World.SIM:
+        return None
+    layout, memory = layout_of(testbed), memory_of(testbed)
+    if not isinstance(layout, CpuLayout):  # of a lab's nodes: instances are on the first DUT
+        layout = layout[next(iter(testbed.duts))]
+    try:
+        place(
+            spec,
+            each,
+            layout,
+            usable_mb(memory),
+            oversubscribe=testbed.dut.oversubscribe,
+        )
+    except PlanError as error:
+        return str(error)
+    return None
+
+
+def _row(name: str, each: Size, spec: DeploymentSpec, why_not: str | None) -> dict[str, Any]:
+    return {
+        "object": "size",
+        "size": name,
+        "vcpus": spec.vcpus(each),
+        "memory_mb": spec.memory_mb(each),
+        "instances": sum(share.instances for share in each.components.values()),
+        "components": {part: share.model_dump() for part, share in each.components.items()},
+        "why_not": why_not,
+    }
+
+
+def _line(row: dict[str, Any], testbed: Topology | None) -> Line:
+    texts = (row["size"], f"{row['vcpus']:g}", f"{row['memory_mb']} MB", str(row["instances"]))
+    if testbed is None:
+        return Line(texts, row)
+    return Line((*texts, row["why_not"] or ("simulated" if testbed.world is World.SIM else "fits")), row)
+
+
+def _summary(price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None) -> dict[str, Any]:
+    return {
+        "object": "summary",
+        "vnf_name": spec.vnf_name,
+        "mode": spec.mode.value,
+        **asdict(price),
+        "at_most": price.at_most,
+        "unit": load.unit,
+        "seconds_are_virtual": testbed is not None and testbed.world is World.SIM,
+    }
+
+
+def _sentences(
+    price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, among: str
+) -> list[str]:
+    sizes = f"{price.sizes} size{'' if price.sizes == 1 else 's'}"
+    if spec.mode is Mode.DIRECTED:
+        sizes = f"at most {price.sizes} of {among} sizes, the smallest first (directed search, {spec.scaling.value})"
+    loads = load.loads()
+    least = "at most " if price.loads_at_most else ""
+    virtual = " of a virtual clock" if testbed is not None and testbed.world is World.SIM else ""
+    return [
+        f"{spec.vnf_name}: {sizes}.",
+        f"Each with {least}{price.loads} loads from {loads[0]:g} to {loads[-1]:g} {load.unit}, "
+        f"{price.repetitions} x {load.duration_s:g} s.",
+        f"{'At most' if price.at_most else 'In all'} {price.runs} runs of the generator and about "
+        f"{seconds(price.seconds)}{virtual}, with {price.instance_deploy_s:g} s assumed for deploying an instance.",
+    ]

@@ -1,0 +1,224 @@
+"""Plots of a sizing: what each size carries, what its parts use, and where it begins to oscillate."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from statistics import fmean
+
+from csit_utils.report.figures import Figure, Json
+from csit_utils.studies.sizing.reported_values import reported_figure
+from csit_utils.studies.sizing.traces import traces_figure
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing, Use
+
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
+_SIZE = "vCPUs"
+_FEW = 8
+"""Sizes whose lines can be told apart."""
+
+
+def sizing_figures(anchor: str, record: Characterization, sizings: int = 1) -> list[Figure]:
+    """Indicator, capacity, use and oscillation; none of what was not measured.
+
+    Args:
+        anchor: Of the record on its page.
+        record: Of the sizing.
+        sizings: How many are on the page: they share its bound of samples over time.
+    """
+    sizing = record.sizing
+    if sizing is None or not any(size.offered for size in sizing.sizes):
+        return []
+    made = (_indicator, reported_figure, _capacity, _use, partial(traces_figure, figures=sizings), _oscillation)
+    return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
+
+
+def _measured(sizing: Sizing) -> list[tuple[int, Sized]]:
+    return [(number, size) for number, size in enumerate(sizing.sizes) if size.offered]
+
+
+def _facets(sizing: Sizing) -> tuple[str, ...]:
+    """Few lines need no narrowing."""
+    return (_SIZE,) if len(_measured(sizing)) > _FEW else ()
+
+
+def _indicator(anchor: str, record: Characterization, sizing: Sizing) -> Figure:
+    """What came out against what was offered, between the line of all and that of the threshold."""
+    unit = escape(sizing.workload.unit)
+    top = max(row.load for _, size in _measured(sizing) for row in size.offered)
+    lines = [
+        _straight(top, 1.0, "all that is offered", "dot"),
+        _straight(top, sizing.workload.threshold, f"threshold, {100 * sizing.workload.threshold:g} %", "dash"),
+    ]
+    for number, size in _measured(sizing):
+        texts = [
+            f"{size.name}<br>offered {row.load:g} {unit}: {row.mean:.4g} ({100 * row.ratio:.3g} %)"
+            + (f", standard deviation {row.stdev:.3g} of {len(row.indicators)}" if row.stdev is not None else "")
+            for row in size.offered
+        ]
+        deviations = [row.stdev or 0.0 for row in size.offered]
+        line = _line(number, size, texts) | {"y": [_short(row.mean) for row in size.offered]}
+        if any(deviations):
+            line["error_y"] = {"type": "data", "array": [_short(value) for value in deviations], "thickness": 1}
+        lines.append(line)
+    layout = _layout(unit, f"performance indicator, {unit}")
+    title = f"{sizing.deployment.vnf_name}: indicator against offered load"
+    return _figure(
+        f"{anchor}-indicator", title, record, {"all": {"data": lines, "layout": layout}}, facets=_facets(sizing)
+    )
+
+
+def _capacity(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+    """A bar for each size; what its text says is how many vCPUs it has."""
+    sizes = [size for size in sizing.sizes if size.capacity is not None]
+    if not sizes:
+        return None
+    unit = escape(sizing.workload.unit)
+    ways: dict[str, tuple[str, Callable[[Sized], float]]] = {
+        "capacity": (f"capacity, {unit}", lambda size: size.capacity or 0.0),
+        "capacity per vCPU": (f"capacity per vCPU, {unit}", lambda size: (size.capacity or 0.0) / size.vcpus),
+    }
+    variants = {}
+    for way, (axis, value_of) in ways.items():
+        least = [size.at_top for size in sizes]
+        bars = {
+            "type": "bar",
+            "showlegend": False,
+            "name": way,
+            "x": [size.name for size in sizes],
+            "y": [_short(value_of(size)) for size in sizes],
+            "text": [f"{'≥ ' * top}{value_of(size):.4g}" for size, top in zip(sizes, least, strict=True)],
+            "textposition": "outside",
+            "cliponaxis": False,
+            "customdata": [
+                f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the most of all' * (size.name == sizing.best)}"
+                for size in sizes
+            ],
+            "hovertemplate": "%{x}: %{text}<br>%{customdata}<extra></extra>",
+            "marker": {"pattern": {"shape": ["/" if top else "" for top in least]}},
+            "meta": {"colour": 0},
+        }
+        # A component below the other, so that many sizes fit beside each other.
+        ticks = [f"{size.name.replace('-', '<br>')}<br>{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}" for size in sizes]
+        layout = {
+            "xaxis": {"type": "category", "tickvals": [size.name for size in sizes], "ticktext": ticks}
+            | {"title": {"text": "size, in the order of measuring"}},
+            "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+            "meta": {"width": 100 + 60 * len(sizes)},
+        }
+        variants[way] = {"data": [bars], "layout": layout}
+    title = f"{sizing.deployment.vnf_name}: capacity of each size"
+    return _figure(f"{anchor}-capacity", title, record, variants)
+
+
+def _use(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+    """What the instances of each component use at each load; the mean where there are several."""
+    unit = escape(sizing.workload.unit)
+    ways: dict[str, tuple[str, Callable[[Use], float | None]]] = {
+        "CPU": ("CPU, % of the flavor's", lambda use: None if use.cpu is None else 100 * use.cpu),
+        "memory": ("memory, % of the flavor's", lambda use: None if use.memory is None else 100 * use.memory),
+        "network": (
+            "network, Mbit/s sent and received",
+            lambda use: None if use.network_bps is None else use.network_bps / 1e6,
+        ),
+    }
+    components = [component.name for component in sizing.deployment.components]
+    variants: Json = {}
+    for way, (axis, value_of) in ways.items():
+        for _, size in _measured(sizing):
+            lines = [
+                line
+                for number, name in enumerate(components)
+                if (line := _component(size, name, number, value_of, axis)) is not None
+            ]
+            variants[f"{way}|{size.name}"] = {"data": lines, "layout": _layout(unit, axis)}
+    if not any(variant["data"] for variant in variants.values()):
+        return None
+    names = tuple(size.name for _, size in _measured(sizing))
+    title = f"{sizing.deployment.vnf_name}: what each component uses"
+    return Figure(f"{anchor}-use", title, record.simulated, (tuple(ways), names), variants)
+
+
+def _component(size: Sized, name: str, colour: int, value_of: Callable[[Use], float | None], axis: str) -> Json | None:
+    found = [(row.load, value) for row in size.offered if (value := _mean(row, name, value_of)) is not None]
+    if not found:
+        return None
+    count = size.size.components[name].instances
+    label = escape(f"{name}, {size.size.components[name].flavor}{f' x {count}' if count > 1 else ''}")
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": label,
+        "x": [load for load, _ in found],
+        "y": [_short(value) for _, value in found],
+        "hovertemplate": f"{label}<br>offered %{{x:g}}: %{{y:.4~g}} ({escape(axis)})<extra></extra>",
+        "line": {"width": 2},
+        "marker": {"size": 7, "symbol": _SYMBOLS[colour % len(_SYMBOLS)]},
+        "meta": {"colour": colour},
+    }
+
+
+def _mean(row: Offered, component: str, value_of: Callable[[Use], float | None]) -> float | None:
+    values = [value for use in row.by_component().get(component, ()) if (value := value_of(use)) is not None]
+    return fmean(values) if values else None
+
+
+def _oscillation(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+    """How far repetitions differ: beyond the capacity a service that sheds load begins to oscillate."""
+    unit = escape(sizing.workload.unit)
+    lines = []
+    for number, size in _measured(sizing):
+        rows = [(row, row.stdev) for row in size.offered if row.stdev is not None]
+        texts = [f"{size.name}<br>offered {row.load:g} {unit}: standard deviation {stdev:.3g}" for row, stdev in rows]
+        line = _line(number, size, texts)
+        lines.append(line | {"x": [row.load for row, _ in rows], "y": [_short(stdev) for _, stdev in rows]})
+    if not any(line["y"] for line in lines):
+        return None
+    title = f"{sizing.deployment.vnf_name}: how far repetitions differ"
+    layout = _layout(unit, f"standard deviation, {unit}")
+    return _figure(
+        f"{anchor}-oscillation", title, record, {"all": {"data": lines, "layout": layout}}, facets=_facets(sizing)
+    )
+
+
+def _figure(
+    identity: str, title: str, record: Characterization, variants: Json, facets: tuple[str, ...] = ()
+) -> Figure:
+    return Figure(identity, title, record.simulated, (tuple(variants),), variants, facets)
+
+
+def _layout(unit: str, axis: str) -> Json:
+    return {
+        "xaxis": {"title": {"text": f"offered load, {unit}"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+    }
+
+
+def _straight(top: float, slope: float, name: str, dash: str) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [0, top],
+        "y": [0, slope * top],
+        "hoverinfo": "skip",
+        "line": {"dash": dash, "width": 1.5},
+        "meta": {"colour": 6},
+    }
+
+
+def _line(number: int, size: Sized, texts: Sequence[str]) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": size.name,
+        "x": [row.load for row in size.offered],
+        "text": list(texts),
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"width": 2},
+        "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+        "meta": {"colour": number, "facets": {_SIZE: f"{size.vcpus:g}"}},
+    }
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

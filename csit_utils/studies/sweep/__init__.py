@@ -1,0 +1,1 @@
+"""Reading side of sweeps, profiles and chain predictions."""

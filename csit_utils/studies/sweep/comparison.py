@@ -1,0 +1,142 @@
+"""Sweeps of one service side by side: flavors, and packet sizes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.report.characterized import View, chain_words
+from csit_utils.report.figures import Figure, Json
+from csit_utils.studies.sweep.functions import delays_figure, functions_figure
+from csit_utils.studies.sweep.points import LINEAR, Place, axes, place, shown
+from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, steps
+from resources.libraries.python.studies.sweep.analysis.sentences import scaling_in_words
+from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import Sweep
+
+IN_BITS, IN_PACKETS = "by Gbit/s", "by kpps"
+_WAYS = (IN_PACKETS, IN_BITS)
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
+_CPU = "CPU"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Sweeps of one service on one testbed."""
+
+    title: str
+    simulated: bool
+    oversubscribed: bool
+    """Some of them."""
+    figure: Figure
+    """Means of all loads."""
+    more: tuple[Figure, ...]
+    """Fitted functions, delays below saturation."""
+    said: tuple[str, ...]
+    """What larger flavors bring."""
+
+
+def comparisons(found: Sequence[View]) -> list[Comparison]:
+    """Groups of sweeps that differ in the size of VNFs or in the frame."""
+    groups: dict[tuple[object, ...], list[tuple[View, Sweep]]] = {}
+    for view in found:
+        sweep = view.record.sweep
+        if sweep is not None and sweep.points:
+            cell = sweep.cell
+            key = (cell.service_type, cell.nf_chains, cell.nf_nodes, cell.nf_kinds, cell.shared_nodes, cell.vs_dtc)
+            groups.setdefault((view.record.testbed, view.record.simulated, *key), []).append((view, sweep))
+    made = []
+    for number, own in enumerate(groups.values(), 1):
+        if len({(sweep.cell.nf_sizes, sweep.spec.frame, sweep.spec.protocol) for _, sweep in own}) > 1:
+            made.append(_comparison(f"sweeps-{number}", own))
+    return made
+
+
+def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> Comparison:
+    view, sweep = own[0]
+    title = f"{chain_words(sweep.cell)} on {view.record.testbed}"
+    titles = [each.title for each, _ in own]
+    names = [
+        f"{each.title} ({each.record.test_name})" if titles.count(each.title) > 1 else each.title for each, _ in own
+    ]
+    variants: Json = {}
+    for across in _WAYS:
+        for metric in Metric:
+            lines = list(_lines(own, names, metric, across))
+            variants[f"{metric.value}|{across}"] = {"data": lines, "layout": _layout(metric, across)}
+        base = {"xaxis": {"rangemode": "tozero"}, "yaxis": {"title": {"text": "CPU of all VNFs, % of one vCPU"}}}
+        variants[f"{_CPU}|{across}"] = {"data": list(_cpu(own, names, across)), "layout": _axes(base, across)}
+    selectors = ((*(metric.value for metric in Metric), _CPU), _WAYS)
+    figure = Figure(identity, f"Sizes and frames of {title}", view.record.simulated, selectors, variants)
+    crowded = any(each.oversubscribed for each, _ in own)
+    named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
+    more = (functions_figure(f"{identity}-functions", title, named), delays_figure(f"{identity}-delays", title, named))
+    drawn = tuple(one for one in more if one is not None)
+    return Comparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
+
+
+def _layout(metric: Metric, across: str) -> Json:
+    layout = _axes(axes(metric, LINEAR), across)
+    if metric is Metric.THROUGHPUT and across == IN_PACKETS:
+        layout["yaxis"] = {**layout["yaxis"], "title": {"text": "throughput, kpps"}}
+    return layout
+
+
+def _axes(base: Json, across: str) -> Json:
+    words = "input rate, Gbit/s" if across == IN_BITS else "input rate, kpps"
+    return {**base, "xaxis": {**base["xaxis"], "title": {"text": words}}}
+
+
+def _lines(own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: Metric, across: str) -> Iterator[Json]:
+    for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
+        places = [place(point, sweep.spec.frame) for point in sweep.points]
+        yield _line(number, name) | {
+            "x": [shown(each.rate if across == IN_BITS else each.input_pps / 1e3, "") for each in places],
+            "y": [shown(_height(each, metric, across), LINEAR) for each in places],
+            "text": [f"{escape(name)}<br>{each.text(metric)}" for each in places],
+        }
+
+
+def _height(each: Place, metric: Metric, across: str) -> float | None:
+    value = each.values[metric]
+    if value is None or metric is not Metric.THROUGHPUT or across == IN_BITS:
+        return value
+    return each.output_pps / 1e3
+
+
+def _cpu(own: Sequence[tuple[View, Sweep]], names: Sequence[str], across: str) -> Iterator[Json]:
+    for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
+        points = [point for point in sweep.points if point.cpu]
+        places = [place(point, sweep.spec.frame) for point in points]
+        used = [100 * sum(map(sum, point.cpu.values())) for point in points]
+        yield _line(number, name) | {
+            "x": [shown(each.rate if across == IN_BITS else each.input_pps / 1e3, "") for each in places],
+            "y": [float(f"{value:.4g}") for value in used],
+            "text": [
+                f"{escape(name)}<br>input {each.rate:.4g} Gbit/s ({each.input_pps:,.0f} pps)<br>CPU {value:.4g} %"
+                for each, value in zip(places, used, strict=True)
+            ],
+        }
+
+
+def _line(number: int, name: str) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(name),
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"width": 2},
+        "marker": {"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+        "meta": {"colour": number},
+    }
+
+
+def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
+    """Steps from one flavor to the next, of sweeps with the same frame."""
+    by_frame: dict[str, dict[int, Flavor]] = {}
+    for view, sweep in own:
+        if view.record.profile is not None:
+            vcpus = sum(vnf.vcpus for vnf in sweep.vnfs)
+            flavor = Flavor(f"{sweep.name} {'+'.join(map(str, sweep.cell.nf_sizes))}", vcpus, view.record.profile)
+            by_frame.setdefault(sweep.spec.frame.name, {}).setdefault(vcpus, flavor)
+    for frame, flavors in by_frame.items():
+        yield from (f"{frame}: {line}" for line in scaling_in_words(steps(list(flavors.values()))))

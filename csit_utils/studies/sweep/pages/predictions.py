@@ -1,0 +1,111 @@
+"""Chains of VNFs: what was predicted from VNFs alone, against what was measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from csit_utils.report.by_kind import keys_of_page
+from csit_utils.report.characterized import MODELS, View, chain_words, error_text, kind_words, warnings
+from csit_utils.report.figures import Figure
+from csit_utils.report.report_context import Page, Shown
+from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
+from csit_utils.studies.sweep.pages.profiles import profile_anchor
+from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figure
+from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
+from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
+from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.record import Sweep
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A line of the table of errors."""
+
+    prediction: Prediction
+    model: str
+
+    def error(self, metric: Metric) -> str:
+        """For people."""
+        return error_text(metric, self.prediction.errors.get(metric))
+
+    @property
+    def trusted(self) -> str:
+        """Up to which load, by metric."""
+        return "; ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(self.prediction))
+
+    @property
+    def summed(self) -> float | None:
+        """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
+        found = self.prediction
+        return found.errors.get(Metric.DELAY) if found.path is None else found.summed_delay_error
+
+    @property
+    def summed_text(self) -> str:
+        """For people."""
+        return error_text(Metric.DELAY, self.summed)
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A chain on the page."""
+
+    view: View
+    way: str
+    """Of its packets."""
+    profile: str
+    """Link to its own profile."""
+    figures: tuple[Figure, ...]
+    predicted: tuple[Predicted, ...]
+    warnings: Sequence[str]
+
+
+def _build(shown: Shown) -> Mapping[str, object] | None:
+    chains = [view for view in shown.characterizations if view.record.kind == "chain"]
+    if not chains:
+        return None
+    chained = [_chained(view, shown.characterizations) for view in chains]
+    return {**keys_of_page("chained", chains, chained), "metrics": list(Metric)}
+
+
+def _chained(view: View, every: Sequence[View]) -> Chained:
+    record = view.record
+    alone = _alone(view, every)
+    more = (
+        cpu_figure(view.anchor, record, alone.vnfs),
+        parts_figure(view.anchor, record, alone),
+        delays_figure(view.anchor, record, alone),
+    )
+    notes = [note for prediction in record.predictions for note in prediction.notes]
+    return Chained(
+        view,
+        chain_words(record.sweep.cell) if record.sweep else "",
+        f"#{profile_anchor(view)}",
+        (*chain_figures(view.anchor, record), *(figure for figure in more if figure is not None)),
+        tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions),
+        list(dict.fromkeys((*warnings(record), *notes))),
+    )
+
+
+def _alone(view: View, every: Sequence[View]) -> Alone:
+    """Sweeps of single VNFs and of the path, with the frame and the size that the chain has."""
+    chain = view.record.sweep
+    found: dict[str, Sweep] = {}
+    path: Sweep | None = None
+    for other in every:
+        sweep = other.record.sweep
+        if chain is None or sweep is None or len(sweep.vnfs) > 1 or not sweep.points:
+            continue
+        alike = (other.record.testbed, other.record.simulated, sweep.spec.frame, sweep.cell.nf_sizes) == (
+            view.record.testbed,
+            view.record.simulated,
+            chain.spec.frame,
+            chain.cell.nf_sizes,
+        )
+        if alike and sweep.vnfs:
+            found.setdefault(kind_words(sweep.vnfs[0]), sweep)
+        elif alike:
+            path = path or sweep
+    return Alone(found, path)
+
+
+PAGE = Page("chains", "Chains", _build)
+"""Shown where there is a chain."""

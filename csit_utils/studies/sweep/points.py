@@ -1,0 +1,66 @@
+"""Loads of a sweep in the units of a profile, for plots."""
+
+from dataclasses import dataclass
+
+from csit_utils.report.figures import Json
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
+from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepSample
+
+LINEAR, LOGARITHMIC = "linear", "logarithmic"
+SCALES = (LINEAR, LOGARITHMIC)
+NAMES = {
+    Metric.THROUGHPUT: "throughput",
+    Metric.DELAY: "one-way delay",
+    Metric.LOSS: "loss",
+}
+FIRST_SCALE = {Metric.THROUGHPUT: LINEAR, Metric.DELAY: LOGARITHMIC, Metric.LOSS: LINEAR}
+"""In which a metric shows itself best."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a load is in plots: what was really sent, and what came of it. None where it was not measured."""
+
+    rate: float
+    """Gbit/s, one way, L2."""
+    input_pps: float
+    output_pps: float
+    values: dict[Metric, float | None]
+
+    def text(self, metric: Metric) -> str:
+        """For hovering."""
+        value = self.values[metric]
+        found = "not measured" if value is None else f"{value:.4g} {UNITS[metric]}"
+        return f"input {self.rate:.4g} Gbit/s ({self.input_pps:,.0f} pps)<br>{NAMES[metric]} {found}"
+
+
+def place(row: SweepPoint | SweepSample, frame: Frame) -> Place:
+    """Of a load, or of one of its seconds."""
+    return Place(
+        rate=l2_bps(row.input_pps, frame) / GIGA,
+        input_pps=row.input_pps,
+        output_pps=row.output_pps,
+        values={
+            Metric.THROUGHPUT: l2_bps(row.output_pps, frame) / GIGA,
+            Metric.DELAY: None if row.delay_s is None else 1e3 * row.delay_s,
+            Metric.LOSS: None if row.loss_ratio is None else 100 * row.loss_ratio,
+        },
+    )
+
+
+def axes(metric: Metric, scale: str) -> Json:
+    """Axes of a metric against the input rate."""
+    vertical: Json = {"type": "log", "dtick": 1} if scale == LOGARITHMIC else {"rangemode": "tozero"}
+    return {
+        "xaxis": {"title": {"text": "input rate, Gbit/s"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": f"{NAMES[metric]}, {UNITS[metric]}"}, **vertical},
+    }
+
+
+def shown(value: float | None, scale: str) -> float | None:
+    """A value as a plot takes it: a logarithmic axis has no zero."""
+    return None if value is None or (scale == LOGARITHMIC and value <= 0) else float(f"{value:.6g}")

@@ -1,1 +1,0 @@
-"""Applies a Plan through the roles and takes it down again."""

@@ -1,0 +1,204 @@
+"""Which container engine NFs run in: tried by starting a container."""
+
+import io
+import os
+import re
+import resource
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from resources.libraries.python.drivers.containers import engine as engines
+from resources.libraries.python.drivers.containers.container_cleanup import call
+from resources.libraries.python.drivers.containers.engine import Engine, configuration_of
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.settings import Container
+
+STORE = Path("/run/csit-density/engine")
+"""Where Podman keeps containers that need no image: apart from those of the machine's users, and gone with a boot."""
+_RUNTIMES = ("runc", "crun")
+"""In order: crun refuses a machine that has control groups of both versions mounted."""
+_ANSWER_S = 30.0
+_VERSION = re.compile(r"version:?\s+v?(\d[^\s,]*)")
+_KEPT = frozenset({"proc", "sys", "dev", "run", "lost+found"})
+"""Folders of the machine's root that a container has of its own."""
+_DISKS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What NFs run in here, and why."""
+
+    engine: Engine | None
+    """None for network namespaces without containers."""
+    why: str
+
+    def __str__(self) -> str:
+        if self.engine is None:
+            return f"none ({self.why})"
+        return f"{self.why}, {self.engine.image or 'the file system of the machine'}"
+
+
+def choose(settings: Container) -> Choice:
+    """Choose what NFs run in. Whether an engine works is found once for all that this process does.
+
+    Raises:
+        CsitError: The engine that is asked for by name does not start a container.
+    """
+    if settings.engine == "none":
+        return Choice(None, "as the topology says")
+    wanted = ("podman", "docker") if settings.engine == "auto" else (settings.engine,)
+    refused: list[str] = []
+    for name in wanted:
+        tried = _try(name, settings.image)
+        if isinstance(tried, Choice):
+            if settings.engine != "auto":
+                return tried
+            others = "".join(f"; {reason}" for reason in refused)
+            return Choice(tried.engine, f"{tried.why} (auto: the first that starts a container{others})")
+        refused.append(tried.what)
+        if settings.engine != "auto":
+            raise CsitError(str(tried))
+    return Choice(None, f"auto: no engine starts a container: {'; '.join(refused)}")
+
+
+def missing(settings: Container) -> tuple[Problem, ...]:
+    """What this machine lacks for the engine that is asked for by name; `auto` lacks nothing."""
+    if settings.engine in ("none", "auto"):
+        return ()
+    tried = _try(settings.engine, settings.image)
+    return (tried,) if isinstance(tried, Problem) else ()
+
+
+@cache
+def _try(name: str, image: str | None) -> Choice | Problem:
+    if os.geteuid() != 0:
+        return Problem(f"{name} needs root to join network namespaces", "run as root")
+    return _podman(image) if name == "podman" else _docker(image)
+
+
+def _podman(image: str | None) -> Choice | Problem:
+    if path_of("podman") is None:
+        return Problem("podman is not installed", "apt-get install --no-install-recommends podman runc")
+    runtime = next((each for each in _RUNTIMES if path_of(each)), None)
+    if runtime is None:
+        return Problem("podman has no OCI runtime (runc, crun)", "apt-get install runc")
+    # Images are where the machine's administrator has them; containers without one are in a store of our own.
+    engine = Engine(name="podman", image=image, store=STORE if image is None else None, runtime=runtime)
+
+    def start() -> None:
+        if engine.store is not None:
+            engine.store.mkdir(mode=0o700, parents=True, exist_ok=True)
+            configuration_of(engine.store).write_text(engines.CONFIGURATION, encoding="ascii")
+        _start(engine)
+
+    def version() -> str:
+        return f"podman {_version(engine, 'podman')} with {runtime} {_version(engine, runtime)}"
+
+    return _tried(engine, start, version)
+
+
+def _docker(image: str | None) -> Choice | Problem:
+    if path_of("docker") is None:
+        return Problem("docker is not installed", "apt-get install docker.io, or set container.engine to podman")
+    engine = Engine(name="docker", image=image)
+
+    def start() -> None:
+        if image is None:
+            call(engine, ["docker", "import", "-", engines.ROOT_IMAGE], fed=_empty_root(), within_s=_ANSWER_S)
+        _start(engine)
+
+    def version() -> str:
+        form = '{{.Server.Version}} {{range .Server.Components}}{{if eq .Name "runc"}}{{.Version}}{{end}}{{end}}'
+        server, _, runtime = call(engine, ["docker", "version", "--format", form]).strip().partition(" ")
+        return f"docker {server} with runc {runtime}"
+
+    return _tried(engine, start, version)
+
+
+def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]) -> Choice | Problem:
+    try:
+        start()
+        return Choice(engine, version())
+    except NotReady as error:
+        return Problem(
+            f"{engine.name} does not answer within {_ANSWER_S:.0f} s", f"look at `{engine.name} info` ({error})"
+        )
+    except (CsitError, OSError) as error:
+        said = " ".join(error.stderr.split()) if isinstance(error, CommandFailed) else str(error)
+        return Problem(f"{engine.name} does not start a container: {said}", _remedy(engine, said))
+
+
+def _start(engine: Engine) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    argv = engines.trial(
+        engine, f"csit-trial-{os.getpid()}", cpu, read_only=folders_of_the_machine(engine), limits=own_limits()
+    )
+    call(engine, argv, within_s=_ANSWER_S)
+
+
+def _remedy(engine: Engine, said: str) -> str:
+    """What to do about what an engine said."""
+    if "Cannot connect to the Docker daemon" in said:
+        return "systemctl start docker, or set container.engine to podman"
+    if engine.image is not None and re.search(r"image not known|No such image|Unable to find image", said):
+        return f"bring the image: {engine.name} pull {engine.image}"
+    if engine.runtime == "crun" and "cgroup" in said:
+        return "apt-get install runc: crun refuses control groups of versions 1 and 2 beside each other"
+    if "rlimit" in said:
+        return "raise the limits of the shell that starts the run (ulimit -Hn, ulimit -Hu), or give it CAP_SYS_RESOURCE"
+    return f"see that `{engine.name} run` works as root here, or set container.engine to auto or none"
+
+
+def _version(engine: Engine, program: str) -> str:
+    found = _VERSION.search(call(engine, [path_of(program) or program, "--version"], within_s=_ANSWER_S))
+    return found[1] if found else "of an unknown version"
+
+
+def own_limits() -> dict[str, tuple[int, int]]:
+    """Limits of this process that an engine would raise, in words of `ulimit`; no higher than the kernel's own."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+    found = {}
+    for name, number, highest in (("nofile", resource.RLIMIT_NOFILE, 1 << 20), ("nproc", resource.RLIMIT_NPROC, most)):
+        soft, hard = (highest if each == resource.RLIM_INFINITY else each for each in resource.getrlimit(number))
+        found[name] = (min(soft, highest), min(hard, highest))
+    return found
+
+
+def folders_of_the_machine(engine: Engine, mounts: Path = Path("/proc/self/mounts")) -> tuple[Path, ...]:
+    """Folders that a container needs to have the machine's programs, beside what it is made of."""
+    if engine.image is not None:
+        return ()
+    if engine.name == "docker":
+        top = (each for each in sorted(Path("/").iterdir()) if each.is_dir() and not each.is_symlink())
+        return tuple(each for each in top if each.name not in _KEPT)
+    # Podman's root is the machine's, without the file systems that are mounted below it.
+    rows = [row.split() for row in mounts.read_text(encoding="utf-8").splitlines()]
+    places = dict.fromkeys(Path(place.replace("\\040", " ")) for _, place, kind, *_ in rows if kind in _DISKS)
+    return tuple(each for each in places if _is_further(each))
+
+
+def _is_further(place: Path) -> bool:
+    parts = place.parts
+    return len(parts) > 1 and parts[1] not in _KEPT and place.is_dir() and ":" not in str(place)
+
+
+def _empty_root() -> bytes:
+    """An archive of the root folder's folders, empty, and of its links, such as `bin` to `usr/bin`."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for each in sorted(Path("/").iterdir()):
+            row = tarfile.TarInfo(each.name)
+            row.mode = 0o755
+            if each.is_symlink():
+                row.type, row.linkname = tarfile.SYMTYPE, str(each.readlink())
+            elif each.is_dir():
+                row.type = tarfile.DIRTYPE
+            else:
+                continue
+            archive.addfile(row)
+    return made.getvalue()

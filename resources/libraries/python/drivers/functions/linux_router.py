@@ -1,0 +1,50 @@
+"""Network functions as Linux routers, a network namespace each."""
+
+from collections.abc import Mapping, Sequence
+
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan
+
+
+class LinuxRouters:
+    """Fulfils `roles.function.NetworkFunctions`: NFs that route IPv4 in the kernel."""
+
+    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric) -> None:
+        """Prepare.
+
+        Args:
+            functions: Have the addresses, routes and neighbours.
+            fabric: Has the namespaces, which forward already; started before `start`.
+        """
+        self._functions = functions
+        self._fabric = fabric
+        self._owners = tuple(dict.fromkeys(function.name for function in functions))
+
+    def start(self) -> None:
+        """Give every NF its addresses, neighbours and routes.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        route(self._functions, self._fabric)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each interface's data thread may really run."""
+        return self._fabric.affinity(self._owners)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface."""
+        return self._fabric.counters(self._owners)
+
+    def facts(self) -> Mapping[str, str]:
+        """The environment's fingerprint has the kernel, and with it the routers."""
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Ports that have lost their data thread or their carrier."""
+        return self._fabric.problems(self._owners)
+
+    def stop(self) -> None:
+        """Nothing to do: addresses, neighbours and routes end with their namespaces, which `Fabric.stop` removes."""

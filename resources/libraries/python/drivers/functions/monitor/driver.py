@@ -1,0 +1,193 @@
+"""Network functions as monitors: a program that looks at all packets, beside the kernel that routes them or alone."""
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.monitor import control
+from resources.libraries.python.drivers.functions.monitor.programs import Program
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.host.sockets import packet_sockets
+from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import NfPlan, TapPlan
+
+_READY_S = 15.0
+_ENDING_S = 1.0
+"""From the moment in which a program hangs up to its end: a large one has much memory to give back."""
+_FEW = 1000
+"""Packets that may be the system's own, or on their way."""
+_SEEN = 0.9
+"""Share of the packets at its interface that must have come to the monitor, dropped ones included."""
+_MERGED = 64
+"""Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and a monitor sees as one."""
+
+
+class Monitors:
+    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that look at packets, inline or passive.
+
+    An inline one looks at its left interface, which packets of both directions pass once.
+    """
+
+    def __init__(
+        self, functions: Sequence[NfPlan | TapPlan], fabric: Fabric, program: Program, companions: Companions
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            fabric: Has their namespaces, where those of inline ones route; started before `start`.
+            program: What looks at packets.
+            companions: Runs it.
+        """
+        self._functions = tuple(functions)
+        self._owners = tuple(function.name for function in self._functions)
+        self._fabric = fabric
+        self._program = program
+        self._companions = companions
+        self._sockets: dict[str, PacketSocket] = {}
+        self._stack = ExitStack()
+        self._version = ""
+
+    def start(self) -> None:
+        """Start all of them, and wait until each gets packets; then give inline ones their routes.
+
+        Raises:
+            CsitError: One ended; the text has its last words.
+            NotReady: One does not get packets in time.
+            Unsupported: The program is missing, or what they get cannot be counted here.
+        """
+        if lacks := tuple(missing(self._functions[0].kind, self._program)):
+            raise Unsupported("; ".join(map(str, lacks)))
+        self._version = version_of(self._program.name, self._program.tells)
+        for function in self._functions:
+            argv = self._program.argv(_watched(function), self._prepared(function))
+            self._companions.start(function.name, [path_of(argv[0]) or argv[0], *argv[1:]], prints=True)
+        for function in self._functions:
+            self._companions.wait_for(
+                function.name, "a packet socket", lambda function=function: self._not_watching(function), _READY_S  # type: ignore[misc]
+            )  # fmt: skip
+        time.sleep(self._program.settles_s)
+        route((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
+
+    def _prepared(self, function: NfPlan | TapPlan) -> Path:
+        """The folder of an NF's program, with what it reads."""
+        place = self._companions.folder / function.name
+        for name, text in self._program.files(_watched(function), place).items():
+            place.mkdir(exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8")
+        return place
+
+    def _not_watching(self, function: NfPlan | TapPlan) -> str:
+        pid = self._companions.pids()[function.name]
+        found = packet_sockets.find(pid, _watched(function))
+        if found is None:
+            return f"it has no packet socket at {_watched(function)}"
+        self._stack.callback(found.close)
+        self._sockets[function.name] = found
+        return ""
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each interface's data thread may really run."""
+        return self._fabric.affinity(self._owners)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface."""
+        return self._fabric.counters(self._owners)
+
+    def processed(self) -> Mapping[str, Processed]:
+        """Packets that each program got, and that it was too slow for."""
+        return {name: self._counted(name, found) for name, found in self._sockets.items()}
+
+    def _counted(self, name: str, own: PacketSocket) -> Processed:
+        ours = own.read()
+        if self._program.control is None:
+            return ours
+        place = self._companions.folder / name / self._program.control
+        theirs = control.taken(place, own.interface)
+        return Processed(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
+
+    def facts(self) -> Mapping[str, str]:
+        """What looks at packets, and what it does with each."""
+        kind = next((function.kind for function in self._functions), None)
+        return {kind: f"{self._version}, {self._program.does}"} if kind is not None and self._version else {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""
+        if found := (*self._companions.problems(), *self._fabric.problems(self._owners)):
+            return found
+        try:
+            return tuple(self._passed_by())
+        except CsitError as error:  # one that counts by itself does not answer
+            return self._ended() or (str(error),)
+
+    def _ended(self) -> tuple[str, ...]:
+        """Programs that have ended, or are about to: they hang up some milliseconds before their end can be seen."""
+        with suppress(NotReady):
+            wait_until("end", lambda: "" if self._companions.problems() else "none", _ENDING_S)
+        return tuple(self._companions.problems())
+
+    def _passed_by(self) -> Iterator[str]:
+        processed = self.processed()
+        for function in self._functions:
+            here = self._fabric.counters([function.name])[_watched(function)]
+            passed = here.rx_packets + here.tx_packets
+            done = processed[function.name]
+            seen = done.packets + (done.dropped or 0)
+            # One that is held back by a limit may not have looked at anything yet: that is the limit, and no defect.
+            if function.limits.cpu is None and _MERGED * seen < _SEEN * passed - _FEW:
+                yield f"{passed} packets passed {_watched(function)}, and {self._program.name} was given {seen} of them"
+
+    def stop(self) -> None:
+        """End all of them together. Safe to call at any time and more than once."""
+        self._sockets = {}
+        self._stack.close()
+        self._companions.stop()
+
+
+def missing(kind: NfKind, program: Program) -> Iterator[Problem]:
+    """What this machine lacks for a monitor."""
+    if path_of(program.name) is None:
+        mend = f"install it: apt-get install {program.package}"
+        yield Problem(f"{program.name} missing for NFs of kind {kind}", mend)
+
+
+def _watched(function: NfPlan | TapPlan) -> str:
+    return function.left.name if isinstance(function, NfPlan) else function.interface
+
+
+def version_of(name: str, argument: str) -> str:
+    """A program's name with the version that it tells.
+
+    Args:
+        name: Of the program.
+        argument: With which it tells its version.
+
+    Raises:
+        CsitError: It cannot be run.
+    """
+    try:
+        done = subprocess.run(
+            [path_of(name) or name, argument],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_READY_S,
+            check=False,
+        )
+    except OSError as error:
+        raise CsitError(f"{name} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise NotReady(f"the version of {name}", _READY_S, "still running") from error
+    text = (done.stdout + done.stderr).decode(errors="replace")
+    told = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
+    return f"{name} {told[1]}" if told else name

@@ -1,0 +1,89 @@
+"""Programs that look at packets, as they are run here: none has a terminal, and each counts in its own way. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.monitor.patterns import patterns
+from resources.libraries.python.model.kinds import NfKind
+
+_FOR_EVER_S = 2_000_000_000
+_BUFFER_KIB = 4096
+"""Of tcpdump's and netsniff's rings; of the others it is the library's 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A monitor."""
+
+    name: str
+    """What is run."""
+    package: str
+    """Of Debian, that has it."""
+    does: str
+    """With each packet; for a person."""
+    argv: Callable[[str, Path], list[str]]
+    """The argument vector, for an interface and the folder that is the program's own."""
+    tells: str
+    """The argument with which it tells its version."""
+    files: Callable[[str, Path], Mapping[str, str]] = lambda *_: {}
+    """What it reads from its folder: texts by name, for an interface and that folder."""
+    control: str | None = None
+    """Name of a socket in its folder, where it counts by itself and tells there: its packet socket's counters are then
+    emptied by two."""
+    settles_s: float = 0.0
+    """Seconds after its packet socket is open during which it ignores packets."""
+
+
+def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
+    """All of them.
+
+    Args:
+        pattern_count: What ngrep searches the payload for.
+        rule_count: By which Suricata searches it.
+    """
+    return {
+        NfKind.TCPDUMP: Program(
+            "tcpdump",
+            "tcpdump",
+            "decodes headers and writes a line for each packet",
+            lambda interface, _: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
+            "--version",
+        ),
+        NfKind.NETSNIFF: Program(
+            "netsniff-ng",
+            "netsniff-ng",
+            "keeps each packet as in a file of captures, which is thrown away",
+            lambda interface, _: [
+                "netsniff-ng", "--in", interface, "--out", "/dev/null", "--silent", "--ring-size",
+                f"{_BUFFER_KIB}KiB", "--no-sock-mem", "--no-hwtimestamp",
+            ],
+            "--version",
+        ),
+        NfKind.PKTSTAT: Program(
+            "pktstat",
+            "pktstat",
+            "adds each packet to its flow",
+            # In the mode for one report: else it draws on a terminal, which is not there. The report is never due.
+            lambda interface, _: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
+            "-?",
+        ),
+        NfKind.NGREP: Program(
+            "ngrep",
+            "ngrep",
+            f"searches each payload for {pattern_count} patterns; a stand-in for an intrusion detection system",
+            lambda interface, _: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
+            "-V",
+        ),
+        NfKind.SURICATA: Program(
+            "suricata",
+            "suricata (on Debian 12: from bookworm-backports)",
+            f"detects intrusions by {rule_count} rules that search each payload, and alerts",
+            suricata.argv,
+            "-V",
+            lambda interface, place: suricata.files(interface, place, rule_count),
+            suricata.CONTROL,
+            suricata.SETTLES_S,
+        ),
+    }  # fmt: skip

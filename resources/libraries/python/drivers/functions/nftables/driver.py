@@ -1,0 +1,98 @@
+"""Network functions as Linux routers with rules of nftables, a network namespace each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan
+
+_FEW = 1000
+"""Packets that may be the system's own, or on their way."""
+_LOOKED_UP = 0.9
+"""Share of the packets received that must have gone through the rules."""
+_MERGED = 64
+"""Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
+
+
+class NftablesRouters:
+    """Fulfils `roles.function.NetworkFunctions`: NFs that route IPv4 in the kernel by rules for what they forward."""
+
+    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            fabric: Has the namespaces, which forward already; started before `start`.
+            ruleset: For each of them.
+        """
+        self._fabric = fabric
+        self._ruleset = ruleset
+        self._functions: dict[str, list[NfPlan]] = {}
+        for function in functions:
+            self._functions.setdefault(function.name, []).append(function)
+        self._version = ""
+
+    def start(self) -> None:
+        """Give every NF its rules, then its addresses, neighbours and routes: no packet ever passes without rules.
+
+        Raises:
+            Unsupported: There is no nft.
+            CsitError: The kernel refused something.
+        """
+        self._version = program.version()
+        for owner, row in self._functions.items():
+            try:
+                self._fabric.run_inside(owner, partial(program.load, self._ruleset.text(row)))
+            except CommandFailed as error:
+                raise CsitError(f"the rules of {owner} were refused: {error.stderr}") from error
+            route(row, self._fabric)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each interface's data thread may really run."""
+        return self._fabric.affinity(self._functions)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface."""
+        return self._fabric.counters(self._functions)
+
+    def looked_up(self) -> dict[str, int]:
+        """Packets that went through the rules of each NF since it was made.
+
+        Raises:
+            CsitError: An NF has lost its rules.
+        """
+        return {owner: self._looked_up(owner) for owner in self._functions}
+
+    def _looked_up(self, owner: str) -> int:
+        found = self._fabric.run_inside(owner, program.counters)
+        if self._ruleset.counter not in found:
+            raise CsitError(f"there is no counter {self._ruleset.counter}")
+        return found[self._ruleset.counter]
+
+    def facts(self) -> Mapping[str, str]:
+        """What packets go through."""
+        kind = next((row[0].kind for row in self._functions.values()), None)
+        return {kind: f"{self._version}, {self._ruleset.about}"} if kind is not None and self._version else {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Ports that have lost their data thread or their carrier, NFs that have lost their rules."""
+        return self._fabric.problems(list(self._functions)) or tuple(self._passed_by())
+
+    def _passed_by(self) -> Iterator[str]:
+        for owner in self._functions:
+            try:
+                looked_up = self._looked_up(owner)
+                received = sum(row.rx_packets for row in self._fabric.counters([owner]).values())
+            except CsitError as error:
+                yield f"the rules of {owner} cannot be read: {error}"
+                continue
+            if _MERGED * looked_up < _LOOKED_UP * received - _FEW:
+                yield f"{owner} received {received} packets, and only {looked_up} went through its rules"
+
+    def stop(self) -> None:
+        """Nothing to do: rules and routes end with their namespaces, which `Fabric.stop` removes."""

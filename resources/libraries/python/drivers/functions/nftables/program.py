@@ -1,0 +1,70 @@
+"""The program `nft`, run in the network namespace that the calling thread is in."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+
+_PROGRAM = "nft"
+_PACKAGE = "nftables"
+_WITHIN_S = 30.0
+
+
+def load(ruleset: str) -> None:
+    """Put a ruleset into force, all of it or nothing.
+
+    Raises:
+        Unsupported: There is no nft.
+        CommandFailed: The kernel or nft refused it.
+        NotReady: It does not end.
+    """
+    _run("-f", "-", told=ruleset)
+
+
+def counters() -> dict[str, int]:
+    """Packets by the name of the counter, of this project's table.
+
+    Raises:
+        Unsupported: There is no nft.
+        CommandFailed: The table is gone, or cannot be read.
+        NotReady: It does not end.
+    """
+    rows = json.loads(_run("-j", "list", "counters", "table", "ip", TABLE))["nftables"]
+    return {row["counter"]["name"]: row["counter"]["packets"] for row in rows if "counter" in row}
+
+
+def version() -> str:
+    """As it calls itself: `nftables v1.0.6`.
+
+    Raises:
+        Unsupported: There is no nft.
+    """
+    return _run("--version").partition("(")[0].strip()
+
+
+def missing() -> Iterator[Problem]:
+    """What this machine lacks."""
+    if path_of(_PROGRAM) is None:
+        yield Problem(
+            f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_nat and linux_gateway",
+            f"install it: apt-get install {_PACKAGE}",
+        )
+
+
+def _run(*words: str, told: str = "") -> str:
+    path = path_of(_PROGRAM)
+    if path is None:
+        raise Unsupported("; ".join(map(str, missing())))
+    argv = (path, *words)
+    try:
+        done = subprocess.run(argv, input=told, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NotReady(" ".join(argv), _WITHIN_S, "still running") from error
+    if done.returncode:
+        # Of a ruleset nft also shows the lines; the first one says what is wrong.
+        raise CommandFailed(argv, done.returncode, (done.stderr.strip().splitlines() or ["nothing on stderr"])[0])
+    return done.stdout

@@ -1,0 +1,132 @@
+"""Network functions as nginx with its stream module, in a network namespace each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.nginx import program
+from resources.libraries.python.drivers.functions.nginx.configuration import configuration, ports
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.policy_routing import divert
+from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.traffic import traffic_profile
+
+_READY_S = 15.0
+_FEW = 1000
+"""Packets that may be the system's own, or on their way."""
+_TAKEN_IN = 0.9
+"""Share of the packets received that must have gone to nginx."""
+
+
+class NginxProxies:
+    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that take datagrams in and send them on."""
+
+    def __init__(self, functions: Sequence[NfPlan], cores: CoreMap, fabric: Fabric, companions: Companions) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            cores: Has their data CPUs: a worker for each.
+            fabric: Has their namespaces, which route; started before `start`.
+            companions: Runs the programs.
+        """
+        self._functions = tuple(functions)
+        self._owners = tuple(function.name for function in self._functions)
+        self._cores = cores
+        self._fabric = fabric
+        self._companions = companions
+        self._traffic = traffic_profile()
+        self._version = ""
+
+    def start(self) -> None:
+        """Start all of them, and wait until each listens; then let datagrams come.
+
+        Raises:
+            Unsupported: There is no nginx.
+            CsitError: One ended; the text has its last words.
+            NotReady: One does not listen in time.
+        """
+        path = path_of(program.NAME)
+        if path is None:
+            raise Unsupported("; ".join(map(str, program.missing())))
+        self._version = program.version()
+        wanted = ports(self._traffic)
+        for function in self._functions:
+            folder = self._companions.folder / function.name
+            folder.mkdir()
+            file = folder / "nginx.conf"
+            workers = len(self._cores.cpus(function.name))
+            file.write_text(
+                configuration(function, self._traffic, workers=workers, module=program.module()), encoding="ascii"
+            )
+            self._companions.start(function.name, [path, "-p", str(folder), "-c", str(file), "-e", "stderr"])
+        for function in self._functions:
+            self._companions.wait_for(
+                function.name,
+                f"listening on UDP ports {wanted}",
+                lambda function=function: self._not_ready(function, wanted),  # type: ignore[misc]
+                _READY_S,
+            )
+            self._fabric.change(function.name, divert((function.left.name, function.right.name), wanted))
+        route(self._functions, self._fabric)
+
+    def _not_ready(self, function: NfPlan, wanted: Sequence[int]) -> str:
+        there = self._fabric.run_inside(function.name, udp_ports)
+        if lacking := [port for port in wanted if port not in there]:
+            return f"nobody listens on {lacking}"
+        started = self._companions.adopt_children(function.name)
+        workers = len(self._cores.cpus(function.name))
+        return "" if started >= workers else f"{started} of {workers} workers are there"
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each interface's data thread may really run."""
+        return self._fabric.affinity(self._owners)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface."""
+        return self._fabric.counters(self._owners)
+
+    def processed(self) -> Mapping[str, Processed]:
+        """Datagrams that each sent on, and that came for it and were lost in its queue or had no session.
+
+        Raises:
+            CsitError: The kernel does not tell.
+        """
+        return {name: self._processed(name)[0] for name in self._owners}
+
+    def _processed(self, name: str) -> tuple[Processed, int]:
+        """And all that came for it."""
+        return program.counted(self._fabric.run_inside(name, _udp_counters))
+
+    def facts(self) -> Mapping[str, str]:
+        """Its version, and what becomes of a datagram."""
+        kind = next((function.kind for function in self._functions), None)
+        return {kind: f"{self._version}, {program.ABOUT[kind]}"} if kind is not None and self._version else {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Programs that have ended or moved, ports without thread or carrier, packets that passed nginx by."""
+        found = (*self._companions.problems(), *self._fabric.problems(self._owners))
+        return found or tuple(self._passed_by())
+
+    def _passed_by(self) -> Iterator[str]:
+        wanted = " and ".join(map(str, ports(self._traffic)))
+        for name in self._owners:
+            received = sum(row.rx_packets for row in self._fabric.counters([name]).values())
+            came = self._processed(name)[1]
+            if came < _TAKEN_IN * received - _FEW:
+                yield f"{name} received {received} packets, and only {came} were UDP datagrams to ports {wanted}"
+
+    def stop(self) -> None:
+        """End all of them together. Safe to call at any time and more than once."""
+        self._companions.stop()
+
+
+def _udp_counters() -> str:
+    """The kernel's counters of the calling thread's namespace."""
+    return Path("/proc/thread-self/net/snmp").read_text(encoding="ascii")

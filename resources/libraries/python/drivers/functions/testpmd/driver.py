@@ -1,0 +1,210 @@
+"""Network functions as DPDK testpmd: a process per NF, polling the NF's ports on its planned cores."""
+
+import logging
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.testpmd import output
+from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
+from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
+from resources.libraries.python.drivers.host.cpu.polling_threads import favour, threads_of
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
+
+_FOLDER = "testpmd"
+_READY_S = 30.0
+_READY_MORE_S = 2.0
+"""For each further NF: they start together, on as many cores as there are."""
+_END_S = 10.0
+_LCORE = re.compile(r"worker-?(\d+)$")
+"""Threads are called `rte-worker-1`; in other versions `lcore-worker-1` or `dpdk-worker1`."""
+_log = logging.getLogger(__name__)
+
+
+class Testpmds:
+    """Fulfils `roles.function.NetworkFunctions`: NFs that forward between their two ports in user space."""
+
+    def __init__(
+        self,
+        functions: Sequence[NfPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        groups: NfGroups,
+        *,
+        largest_frame_bytes: int = 1518,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            plan: Has their cores.
+            fabric: Has their namespaces, which do not forward by themselves; started before `start`.
+            machine: The machine's lock, held.
+            groups: Has their containers, if they run in some.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        """
+        self._functions = tuple(functions)
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._groups = groups
+        self._largest_frame_bytes = largest_frame_bytes
+        self._owners = tuple(function.name for function in self._functions)
+        self._folder: Path | None = None
+        self._daemons: dict[str, Daemon] = {}
+        self._vhost = {
+            link.b.interface: link
+            for link in plan.links
+            if link.medium is Medium.VHOST_USER and link.b.owner in self._owners
+        }
+        """Links of shared memory by the NFs' interfaces."""
+        self._lcores: dict[str, int] = {}
+        """Thread ids of the lcores by the receive queue that they poll."""
+
+    def start(self) -> None:
+        """Start all of them together, and wait until each says that it forwards.
+
+        Raises:
+            CsitError: One ended; the text has its last words.
+            NotReady: One does not forward in time.
+            Unsupported: Its threads cannot be given their place.
+        """
+        if self._vhost:
+            each_mb = memory_mb(self._largest_frame_bytes)
+            huge_pages.require("testpmd over vhost-user", each_mb * len(self._functions), self._plan.cores.numa_node)
+        self._folder = self._machine.folder(_FOLDER)
+        for socket in self._sockets().values():
+            socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            socket.unlink(missing_ok=True)
+        for function in self._functions:
+            self._start(function, self._folder)
+        within_s = _READY_S + _READY_MORE_S * len(self._functions)
+        for function in self._functions:
+            daemon = self._daemons[function.name]
+            daemon.wait_for("forwarding", lambda daemon=daemon: output.not_ready(daemon.said()), within_s)  # type: ignore[misc]
+            self._find_threads(function)
+            self._fabric.change(function.name, self._foreign_macs(function))
+        for thread in set(self._lcores.values()):
+            favour(thread)
+        _log.info("%d testpmd forward", len(self._functions))
+
+    def _start(self, function: NfPlan, folder: Path) -> None:
+        sides = {function.left.name, function.right.name}
+        vhost = {name: socket for name, socket in self._sockets().items() if name in sides}
+        argv = command(
+            function,
+            self._plan.cores,
+            ports=self._ports(function),
+            largest_frame_bytes=self._largest_frame_bytes,
+            vhost=vhost,
+        )
+        daemon = Daemon(
+            f"testpmd of {function.name}",
+            # Into a file it would print when its buffer is full, and never that it is ready.
+            ["stdbuf", "-oL", *argv],
+            folder / f"{function.name}.log",
+            {"RUNTIME_DIRECTORY": str(folder)},
+            entry=self._groups.container(function.name),
+        )
+        self._daemons[function.name] = daemon
+        main = self._plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
+        self._fabric.run_inside(function.name, partial(daemon.start, main, self._machine))
+
+    def _sockets(self) -> dict[str, Path]:
+        """Where NFs listen for the vSwitch, by interface."""
+        if not self._vhost:
+            return {}
+        folder = folder_of(self._machine)
+        return {name: socket_of(folder, link) for name, link in self._vhost.items()}
+
+    def _find_threads(self, function: NfPlan) -> None:
+        daemon = self._daemons[function.name]
+        running = threads_of(daemon.pid, _LCORE)
+        ports = self._ports(function)
+        for (port, queue), lcore in output.receiving_lcores(daemon.said()).items():
+            if lcore in running:
+                self._lcores[ports[port].queue_names[queue]] = running[lcore]
+
+    def _ports(self, function: NfPlan) -> tuple[Port, Port]:
+        """The left and the right one."""
+        ports = {port.interface: port for port in self._plan.ports(function.name)}
+        return ports[function.left.name], ports[function.right.name]
+
+    def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
+        """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
+
+        The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
+        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
+        """
+        for side in (each for each in (function.left, function.right) if each.name not in self._vhost):
+            yield set_mac(side.name, self._fabric.index(side.name), f"{int(side.mac[:2], 16) | 0x06:02x}{side.mac[2:]}")
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each port's two threads may really run: the kernel's that receives and the lcore that forwards.
+
+        Empty where one of them is gone.
+        """
+        received = self._fabric.affinity(self._owners)
+        polled = data_threads.affinity({name: [lcore] for name, lcore in self._lcores.items()})
+        of_kernel = {
+            name: cpus | polled[name] if cpus and polled.get(name) else frozenset[int]()
+            for name, cpus in received.items()
+        }
+        shared = (port for owner in self._owners for port in self._plan.ports(owner) if port.interface in self._vhost)
+        return of_kernel | {name: polled.get(name, frozenset[int]()) for port in shared for name in port.queue_names}
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface, of the kernel. Of shared memory only the vSwitch's end counts."""
+        return self._fabric.counters(self._owners)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """Process ids by name of the NF."""
+        return {name: (daemon.pid,) for name, daemon in self._daemons.items()}
+
+    def facts(self) -> Mapping[str, str]:
+        """How frames get in and out, and its version."""
+        said = next((daemon.said() for daemon in self._daemons.values()), "")
+        ports = "virtio-user (vhost-user to the vSwitch)" if self._vhost else "net_af_packet"
+        return {"testpmd": f"DPDK {output.version(said)}, mac forwarding, {ports}"} if said else {}
+
+    def problems(self) -> tuple[str, ...]:
+        """Those that have ended, ports that have lost their data thread or their carrier."""
+        ended = filter(None, (daemon.problem() for daemon in self._daemons.values()))
+        return (*ended, *self._fabric.problems(self._owners))
+
+    def stop(self) -> None:
+        """End all of them together. Safe to call at any time and more than once."""
+        daemons, self._daemons = self._daemons, {}
+        self._lcores = {}
+        for daemon in daemons.values():
+            daemon.tell_to_end(b"\n")
+        for daemon in daemons.values():
+            daemon.wait_end(_END_S)
+        if self._folder is not None:
+            for socket in self._sockets().values():
+                socket.unlink(missing_ok=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def missing() -> Iterator[Problem]:
+    """What this machine lacks for testpmd."""
+    lacking = [program for program in (PROGRAM, "stdbuf") if shutil.which(program) is None]
+    if lacking:
+        yield Problem(
+            f"{', '.join(lacking)} missing for NFs of kind testpmd",
+            "install it: apt-get install dpdk-dev librte-net-af-packet23 coreutils",
+        )

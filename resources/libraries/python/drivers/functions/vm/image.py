@@ -1,0 +1,143 @@
+"""What a guest boots from: a kernel and an initramfs made of Debian's packages, kept in a cache.
+
+A cached image is used for as long as it is there and is what was written, so a second run needs no network and has the
+same kernel; removing the folder brings the newest. An image appears under its name complete or not at all.
+"""
+
+import hashlib
+import logging
+import shutil
+from itertools import chain
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from resources.libraries.python.drivers.functions.vm import packages
+from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
+from resources.libraries.python.drivers.functions.vm.init import render_init
+from resources.libraries.python.drivers.functions.vm.modules import load_order, module_name, read_module
+from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen
+
+_MODULES = ("virtio_pci", "virtio_net")
+"""What a guest needs; where a kernel has them built in there is no file of that name."""
+_USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_generic")
+"""What one needs whose network cards a program drives; it is told what to do over a port and files of QEMU's."""
+_APPLICATION_MODULES = (
+    *("crc32c_generic", "virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg", "nf_tables", "nft_counter"),
+    *("nft_objref", "nft_ct", "nft_chain_nat", "nft_nat"),
+)
+"""What one needs that runs an application: nothing loads a module on demand. Kernels differ in what they have built in.
+"""
+_NEAR = ("virtio", "failover", "uio", "fw_cfg", "nf_", "nft_", "nfnetlink", "crc32c")
+"""In the names of modules that can matter: a kernel has thousands."""
+_FOLDERS = ("bin", "dev", "modules", "proc", "sys")
+_log = logging.getLogger(__name__)
+
+
+class Description(Frozen):
+    """What an image is made of, kept beside it."""
+
+    kernel_version: str
+    packages: dict[str, str]
+    """Versions by name."""
+    modules: tuple[str, ...]
+    """In the order in which the guest loads them."""
+    user_space_modules: tuple[str, ...]
+    """The same of a guest whose network cards a program drives."""
+    application_modules: tuple[str, ...] = ()
+    """The same of a guest that runs an application."""
+    digests: dict[str, str]
+    """SHA-256 of its files by name."""
+
+
+class Image:
+    """An image in a folder."""
+
+    def __init__(self, place: Path) -> None:
+        """Read the description.
+
+        Raises:
+            CsitError: It is not a complete image.
+        """
+        self.kernel = place / "vmlinuz"
+        self.initramfs = place / "initramfs.cpio"
+        try:
+            self.description = Description.model_validate_json((place / "image.json").read_text(encoding="utf-8"))
+            damaged = [name for name, digest in self.description.digests.items() if file_digest(place / name) != digest]
+        except (OSError, ValidationError) as error:
+            raise CsitError(f"{place} is no image of a guest") from error
+        if damaged:
+            raise CsitError(f"{place / damaged[0]} is not what was written")
+
+
+def cached(cache: Path) -> Image | None:
+    """The newest image in the cache that was made by the present recipe; None when there is none."""
+    for place in newest(cache, f"guest-*-{recipe()}"):
+        try:
+            return Image(place)
+        except CsitError as error:
+            _log.warning("%s; it is made anew", error)
+    return None
+
+
+def image(cache: Path) -> Image:
+    """The cached image, or a new one.
+
+    Raises:
+        Unsupported: It cannot be made on this system.
+        CsitError: It could not be made.
+    """
+    try:
+        with alone(cache):
+            return cached(cache) or Image(make(cache, _build))
+    except OSError as error:
+        raise CsitError(f"the image of a guest cannot be kept in {cache}: {error}") from error
+
+
+def _build(work: Path, made: Path) -> str:
+    (work / "packages").mkdir()
+    versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
+    return f"guest-{_write(work / 'root', versions, made).kernel_version}-{recipe()}"
+
+
+def _write(root: Path, versions: dict[str, str], made: Path) -> Description:
+    """Write kernel, initramfs and description of unpacked packages."""
+    kernel = _only(root, "boot/vmlinuz-*")
+    version = kernel.name.removeprefix("vmlinuz-")
+    found = {module_name(path): path for path in root.glob("**/modules/*/kernel/**/*.ko*") if path.is_file()}
+    near = {name: read_module(path) for name, path in found.items() if any(word in name for word in _NEAR)}
+    order, *others = (load_order(row, near) for row in (_MODULES, _USER_SPACE_MODULES, _APPLICATION_MODULES))
+    busybox = _only(root, "**/bin/busybox").read_bytes()
+    entries = [
+        *(folder(path) for path in _FOLDERS),
+        file("bin/busybox", busybox, executable=True),
+        *(file(f"modules/{name}.ko", near[name]) for name in dict.fromkeys(chain(order, *others))),
+        file("init", render_init(order).encode(), executable=True),
+    ]
+    (made / "initramfs.cpio").write_bytes(cpio(entries))
+    shutil.copyfile(kernel, made / "vmlinuz")
+    description = Description(
+        kernel_version=version,
+        packages=versions,
+        modules=tuple(order),
+        user_space_modules=tuple(others[0]),
+        application_modules=tuple(others[1]),
+        digests={name: file_digest(made / name) for name in ("vmlinuz", "initramfs.cpio")},
+    )
+    (made / "image.json").write_text(description.model_dump_json(indent=2), encoding="utf-8")
+    return description
+
+
+def _only(root: Path, pattern: str) -> Path:
+    found = [path for path in root.glob(pattern) if path.is_file() and not path.is_symlink()]
+    if len(found) != 1:
+        raise CsitError(f"the packages have {len(found)} files {pattern}; one is needed")
+    return found[0]
+
+
+def recipe() -> str:
+    """Changes with whatever goes into an image besides the packages."""
+    ingredients = (render_init([]), _MODULES, _USER_SPACE_MODULES, _APPLICATION_MODULES, _FOLDERS)
+    return hashlib.sha256(repr(ingredients).encode()).hexdigest()[:12]

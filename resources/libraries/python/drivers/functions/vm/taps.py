@@ -1,0 +1,120 @@
+"""A tap device behind each port of a guest: what arrives at the port is the guest's, and the other way round."""
+
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from socket import htons
+from typing import Any
+
+from pyroute2.netlink import nlmsg
+from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, HEADER_BYTES, Request
+from resources.libraries.python.errors import Unsupported
+
+_TUN = "/dev/net/tun"
+_TUNSETIFF = 0x400454CA
+_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
+_TC_H_INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
+_ETH_P_ALL = 3
+_TC_ACT_STOLEN = 4
+_EGRESS_REDIRECT = 1
+_TC_U32_TERMINAL = 1
+"""A packet that matches all keys goes to the action. There are none, so every packet does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A tap device, held open. It is there for as long as somebody holds it."""
+
+    name: str
+    index: int
+    descriptors: tuple[int, ...]
+    """One for each of its queues."""
+
+
+def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -> list[Tap]:
+    """Make tap devices in the network namespace of the calling thread.
+
+    Args:
+        names: Of the devices.
+        queues: That each has.
+        offloads: Whether guests may use checksum and segmentation offload.
+
+    Raises:
+        Unsupported: This system has none.
+    """
+    flags = _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR * offloads | _IFF_MULTI_QUEUE * (queues > 1)
+    opened: list[int] = []
+    taps: list[Tap] = []
+    try:
+        for name in names:
+            first = len(opened)
+            for _ in range(queues):
+                opened.append(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
+                fcntl.ioctl(opened[-1], _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+            taps.append(Tap(name, socket.if_nametoindex(name), tuple(opened[first:])))
+    except OSError as error:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise Unsupported(f"tap devices cannot be made here ({_TUN}: {error.strerror})") from error
+    return taps
+
+
+def close_taps(taps: Iterable[Tap]) -> None:
+    """Let go of tap devices; those that no guest holds are gone."""
+    for descriptor in chain.from_iterable(tap.descriptors for tap in taps):
+        os.close(descriptor)
+
+
+def join(tap: Tap, port: tuple[str, int], mtu: int) -> list[Request]:
+    """Requests that make a tap device and a port one: what either receives leaves through the other.
+
+    Args:
+        tap: Of the guest.
+        port: Name and interface index.
+        mtu: In bytes.
+    """
+    device = (tap.name, tap.index)
+    return [bring_up(tap, mtu), *_redirect(device, port), *_redirect(port, device)]
+
+
+def bring_up(tap: Tap, mtu: int) -> Request:
+    """A request that sets a tap device up."""
+    flags = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
+    return Request(RTM_NEWLINK, 0, _encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")
+
+
+def _redirect(source: tuple[str, int], target: tuple[str, int]) -> list[Request]:
+    (name, index), (target_name, target_index) = source, target
+    what = f"redirect {name} to {target_name}"
+    ingress = {"index": index, "handle": _INGRESS_HANDLE, "parent": _TC_H_INGRESS}
+    mirred = {"action": _TC_ACT_STOLEN, "eaction": _EGRESS_REDIRECT, "ifindex": target_index}
+    action = {"attrs": [("TCA_ACT_KIND", "mirred"), ("TCA_ACT_OPTIONS", {"attrs": [("TCA_MIRRED_PARMS", mirred)]})]}
+    every: dict[str, object] = {"flags": _TC_U32_TERMINAL, "keys": []}
+    rules = {"attrs": [("TCA_U32_SEL", every), ("TCA_U32_ACT", {"attrs": [("TCA_ACT_PRIO_1", action)]})]}
+    # Of the classifiers that could match all, u32 is in more kernels than matchall.
+    filters = {"index": index, "parent": _INGRESS_HANDLE, "info": 1 << 16 | htons(_ETH_P_ALL)}
+    return [
+        Request(RTM_NEWQDISC, CREATE_NEW, _encoded(tcmsg, ingress, [("TCA_KIND", "ingress")]), what),
+        Request(
+            RTM_NEWTFILTER,
+            CREATE_NEW,
+            _encoded(tcmsg, filters, [("TCA_KIND", "u32"), ("TCA_OPTIONS", rules)]),
+            what,
+        ),
+    ]
+
+
+def _encoded(message: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, Any]]) -> bytes:
+    built = message()
+    built.update(fields)
+    built["attrs"] = attrs
+    built.encode()
+    return bytes(built.data[HEADER_BYTES:])

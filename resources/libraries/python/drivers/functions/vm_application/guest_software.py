@@ -1,0 +1,195 @@
+"""Applications as what runs inside of guests: rules of nftables, or programs that look at packets."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+
+from resources.libraries.python.drivers.functions.vm.guest_software import Router
+from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm_application.applications import (
+    Application,
+    application,
+)
+from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
+from resources.libraries.python.drivers.functions.vm_application.guest_requests import Questions
+from resources.libraries.python.drivers.functions.vm_application.image import (
+    FILES,
+    PORT,
+    PROGRAM,
+    RULES,
+    THEN,
+    UP,
+    initramfs,
+)
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+from resources.libraries.python.planning.memory import guest_mb
+
+_FEW = 1000
+"""Packets that may be the system's own, or on their way."""
+_SEEN = 0.9
+"""Share of the packets received that the application must have been given."""
+
+
+class Applications(Router):
+    """Fulfils `drivers.function.vm.inside.Inside`: guests that route and run an application, or only route.
+
+    The programs are this machine's, as in network namespaces, so that what differs is the packaging. In a guest they
+    are ordinary processes of its scheduler.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[NfPlan | TapPlan],
+        plan: Plan,
+        node: DutNode,
+        counters: Callable[[str], Mapping[str, InterfaceCounters]],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: The NFs of the guests.
+            plan: Has their cores and ports.
+            node: Has the settings of guests and applications.
+            counters: Of the ports of an NF, by its name.
+        """
+        super().__init__(plan, node.vm.memory_mb)
+        made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
+        self._applications = {name: each for name, each in made.items() if each is not None}
+        self._counts = {name: each.counts() for name, each in self._applications.items() if each.argv}
+        self._kinds = {function.name: function.kind for function in functions}
+        self._own_mb = {function.name: guest_mb(node, function.kind) for function in functions}
+        self._counters = counters
+        self._questions: dict[str, Questions] = {}
+        self._lock = Lock()
+
+    def cpu_model(self, name: str) -> str:
+        """With the features that an application does not start without."""
+        each = self._applications.get(name)
+        return ",".join([super().cpu_model(name), *(f"+{feature}" for feature in (each.needs if each else ()))])
+
+    def memory_mb(self, name: str) -> int:
+        """Of a guest, with what its application takes."""
+        return self._own_mb[name]
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
+        """The guests' image and the programs of this machine that a guest runs.
+
+        Raises:
+            Unsupported: A program is missing.
+            CsitError: The archive cannot be made.
+        """
+        if name not in self._applications:
+            return base.initramfs
+        each = self._applications[name]
+        found = {program: path_of(program) for program in sorted(each.carries)}
+        if missing := [program for program, path in found.items() if path is None]:
+            raise Unsupported(f"guests get programs of this machine, and there is no {', '.join(missing)}")
+        programs = {program: Path(path) for program, path in found.items() if path is not None}
+        return initramfs(base, programs, each.more, cache)
+
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
+        """The port for questions, and files with rules and with the program's command line."""
+        name = function.name
+        socket = folder / f"{name}.questions"
+        self._questions[name] = Questions(name, socket)
+        words: tuple[str, ...] = (
+            *("-device", "virtio-serial-pci"),
+            *("-chardev", f"socket,id=questions,path={socket},server=on,wait=off"),
+            *("-device", f"virtserialport,chardev=questions,name={PORT}"),
+        )
+        for called, text in self._files(name):
+            place = folder / f"{name}.{Path(called).name}"
+            place.write_text(text, encoding="utf-8")
+            words += ("-fw_cfg", f"name={called},file={place}")
+        return words
+
+    def _files(self, name: str) -> Iterator[tuple[str, str]]:
+        each = self._applications.get(name)
+        if each is not None and each.rules:
+            yield RULES, each.rules
+        if each is not None and each.argv:
+            words = shlex.join((path_of(each.argv[0]) or each.argv[0], *each.argv[1:]))
+            yield PROGRAM, f"{words} >/dev/null" if each.prints else words
+            yield UP, each.up
+            if each.then:
+                yield THEN, each.then
+            yield from ((f"{FILES}/{called}", text) for called, text in each.files.items())
+
+    def rests(self, name: str) -> bool:
+        """An application may have work, and answers to questions are some."""
+        return name not in self._applications
+
+    def processed(self) -> Mapping[str, Processed]:
+        """Packets that each program got or sent on, and that it was too slow for; rules forward, as ports count.
+
+        Raises:
+            CsitError: A program has ended, or a guest does not answer.
+        """
+        return {name: self._counted(name)[0] for name in self._counts}
+
+    def _counted(self, name: str) -> tuple[Processed, int]:
+        """And the packets that came for the program."""
+        with self._lock:  # reading sets counters of a guest to zero
+            try:
+                return self._counts[name].read(self._questions[name].ask)
+            except ValueError as error:
+                raise _unreadable(name, str(error)) from error
+
+    def looked_up(self, name: str) -> int:
+        """Packets that went through the rules of an NF since it was made.
+
+        Raises:
+            CsitError: It has lost its rules, or does not answer.
+        """
+        counter = self._applications[name].counter
+        answer = self._questions[name].ask("counters")
+        try:
+            rows = json.loads(answer)["nftables"]
+            found = {row["counter"]["name"]: int(row["counter"]["packets"]) for row in rows if "counter" in row}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise _unreadable(name, answer) from error
+        if counter not in found:
+            raise CsitError(f"the guest of {name} has no counter {counter}")
+        return found[counter]
+
+    def facts(self) -> Mapping[str, str]:
+        """What each kind of guest runs, and its version."""
+        return {
+            self._kinds[name]: f"{each.version()}, {each.about}, in the guest"
+            for name, each in self._applications.items()
+        }
+
+    def problems(self, name: str) -> Sequence[str]:
+        """An application that has ended or lost its rules, or that packets passed by."""
+        each = self._applications.get(name)
+        if each is None:
+            return ()
+        try:
+            return tuple(self._passed_by(name, each))
+        except CsitError as error:
+            return (str(error),)
+
+    def _passed_by(self, name: str, each: Application) -> Iterator[str]:
+        if each.rules:
+            what, seen, merged = "rules", self.looked_up(name), PacketSockets.merged
+        else:
+            what, seen, merged = Path(each.argv[0]).name, self._counted(name)[1], self._counts[name].merged
+        received = sum(row.rx_packets for row in self._counters(name).values())
+        if merged * seen < _SEEN * received - _FEW:
+            yield f"{received} packets entered the guest of {name}, and its {what} saw {seen} of them"
+
+    def stop(self) -> None:
+        """Let go of the connections."""
+        questions, self._questions = self._questions, {}
+        for each in questions.values():
+            each.close()
+
+
+def _unreadable(name: str, answer: str) -> CsitError:
+    return CsitError(f"the guest of {name} did not report counters: '{answer[-200:]}'")

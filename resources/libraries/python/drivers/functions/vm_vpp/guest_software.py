@@ -1,0 +1,182 @@
+"""VPP as what runs inside of guests: their image, vCPUs, memory and ports, and the VPPs themselves."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.vm.guest import Guest
+from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.init import QUIET
+from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces_inside, placement, vcpu_cpus
+from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, PORT, STARTUP, TCP, initramfs
+from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
+from resources.libraries.python.drivers.vpp.installation import plugin_folder
+from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.startup import Startup, waiting
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
+from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
+
+_log = logging.getLogger(__name__)
+
+
+class VppInside:
+    """Fulfils `drivers.function.vm.inside.Inside`.
+
+    A guest has a vCPU for VPP's main thread and one for each of its workers. Its VPP drives the network cards by
+    itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.
+    """
+
+    def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
+        """Prepare.
+
+        Args:
+            plan: Has the NFs with their cores and ports.
+            node: How VPP and guests are made.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        """
+        self._plan = plan
+        self._settings = node.vpp
+        self._largest_frame_bytes = largest_frame_bytes
+        # Polling on shared cores too: interrupts over UIO take a way through QEMU's and VPP's main threads.
+        mode = "polling" if node.vpp.rx_mode == "auto" else node.vpp.rx_mode
+        settings = node.vpp.model_copy(update={"rx_mode": mode})
+        self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
+        self.waits = mode != "polling"
+        self._hugepages = vpp_guest_hugepages(node)
+        self._memory_mb = vpp_guest_mb(node)
+        self._vpps: dict[str, GuestVpp] = {}
+
+    def cpu_model(self, name: str) -> str:
+        """One with the vector instructions that VPP is made for."""
+        del name
+        return "max"
+
+    def memory_mb(self, name: str) -> int:
+        """The same for all."""
+        del name
+        return self._memory_mb
+
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
+        """The guests' image and this machine's VPP.
+
+        Raises:
+            Unsupported: Libraries of VPP cannot be found.
+            CsitError: It cannot be made.
+        """
+        del name
+        return initramfs(base, Path(self._settings.prefix), cache)
+
+    def cpus(self, name: str) -> tuple[int, ...]:
+        """First that of VPP's main thread, then those of its workers."""
+        return vcpu_cpus(self._plan, name)
+
+    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
+        """The same for all: what VPP is to do, it is told later."""
+        del function, mtu
+        return " ".join([*QUIET, f"hugepages={self._hugepages}"])
+
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
+        """The port to VPP's command line, and the file with its configuration.
+
+        Raises:
+            Unsupported: The NF is passive.
+        """
+        if isinstance(function, TapPlan):
+            raise Unsupported(f"{function.name}: VPP in a virtual machine cannot be passive")
+        name = function.name
+        startup, socket = folder / f"{name}.startup.conf", folder / f"{name}.cli"
+        startup.write_text(self.startup(name).text(), encoding="utf-8")
+        self._vpps[name] = GuestVpp(
+            function,
+            interfaces_inside(self._plan, function),
+            placement(self._plan, name),
+            self._waiting,
+            socket,
+        )
+        return (
+            *("-fw_cfg", f"name={STARTUP},file={startup}"),
+            *("-device", "virtio-serial-pci"),
+            *("-chardev", f"socket,id=cli,path={socket},server=on,wait=off"),
+            *("-device", f"virtserialport,chardev=cli,name={PORT}"),
+        )
+
+    def startup(self, name: str) -> Startup:
+        """startup.conf of an NF's VPP."""
+        return Startup(
+            name="csit",
+            folder=FOLDER,
+            placement=placement(self._plan, name),
+            heap_mb=self._settings.main_heap_mb,
+            buffers=self._settings.buffers_per_numa,
+            pages=Pages("2m", "huge pages of the guest"),
+            waiting=self._waiting,
+            plugins=(),
+            plugin_folder=plugin_folder(Path(self._settings.prefix)),
+            largest_frame_bytes=self._largest_frame_bytes,
+            cli_address=f"127.0.0.1:{TCP}",
+        )
+
+    def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
+        """Let every VPP route. Workers may never rest, so their vCPUs get no real time.
+
+        Raises:
+            CsitError: One refused something, does not answer, or its guest has ended; the text has its last words.
+        """
+        for name, vpp in self._vpps.items():
+            try:
+                vpp.configure(self._largest_frame_bytes)
+            except CsitError as error:
+                if ended := guests[name].ended():
+                    raise CsitError(ended) from error
+                raise
+            workers = range(1, len(self.cpus(name))) or range(1)  # one thread that does all
+            guests[name].favour(workers, emulator=emulator)
+        _log.info("%d VPPs route in virtual machines", len(self._vpps))
+
+    def receives(self, port: Port) -> Sequence[int]:
+        """The vCPUs of the threads that VPP says poll the queues of a port."""
+        return self._vpps[port.owner].threads_of(port.interface)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """What the VPPs count; of one that does not answer, nothing."""
+        found: dict[str, InterfaceCounters] = {}
+        for vpp in self._vpps.values():
+            try:
+                found |= vpp.counters()
+            except CsitError as error:
+                _log.warning("%s", error)
+        return found
+
+    def processed(self) -> Mapping[str, Processed]:
+        """None: they forward."""
+        return {}
+
+    def facts(self) -> Mapping[str, str]:
+        """Version and how they run, and of each what it did between the last two readings of the counters."""
+        if not self._vpps:
+            return {}
+        version = next(iter(self._vpps.values())).version
+        found = {
+            "vpp": f"VPP {version} in virtual machines of {self._memory_mb} MB",
+            "data threads": self._waiting.data_threads,
+            "waiting": str(self._waiting),
+        }
+        for name, vpp in self._vpps.items():
+            try:
+                found |= {f"{name} {what}": text for what, text in vpp.facts().items()}
+            except CsitError as error:
+                _log.warning("%s", error)
+        return found
+
+    def problems(self, name: str) -> Sequence[str]:
+        """What the VPP of a guest says is wrong, or that it says nothing."""
+        return self._vpps[name].problems()
+
+    def stop(self) -> None:
+        """Let go of the connections."""
+        vpps, self._vpps = self._vpps, {}
+        for vpp in vpps.values():
+            vpp.close()

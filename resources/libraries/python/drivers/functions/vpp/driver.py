@@ -1,0 +1,165 @@
+"""Network functions that are VPPs: each routes IPv4 between its two ports."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from resources.libraries.python.drivers.functions.vpp.commands import routing
+from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
+from resources.libraries.python.drivers.vpp.member import Member, plugins_for
+from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.settings import Vpp
+
+_READY_MORE_S = 3.0
+"""For each further NF: they start together, on as many cores as there are."""
+_log = logging.getLogger(__name__)
+
+
+class VppRouters:
+    """Fulfils `roles.function.NetworkFunctions`."""
+
+    def __init__(  # noqa: PLR0917 - what it stands on
+        self,
+        functions: Sequence[NfPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        settings: Vpp,
+        groups: NfGroups,
+        *,
+        largest_frame_bytes: int = 1518,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            plan: Has their cores and links.
+            fabric: Has their namespaces, which do not forward by themselves; started before `start`.
+            machine: The machine's lock, held.
+            settings: How VPP is run.
+            groups: Has their containers, if they run in some.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+        """
+        self._functions = {function.name: function for function in functions}
+        self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
+        self._members: dict[str, Member] = {}
+        self._groups = groups
+        self._pages: Pages | None = None
+
+    def start(self) -> None:
+        """Start all of them together, configure them, wait until their shared memory is connected.
+
+        Raises:
+            CsitError: One ended, or refused something; the text has its last words.
+            NotReady: One does not answer, or shared memory is not connected.
+        """
+        self._pages = self._site.pages(len(self._functions))
+        for name in self._functions:
+            self._begin(name)
+        self._configure(list(self._functions))
+        _log.info("%d VPPs route", len(self._members))
+
+    def restart(self, name: str) -> None:
+        """Start an NF again that has ended, with the same configuration: its neighbours take it back by themselves.
+
+        Addresses of its interfaces are the plan's, so what its neighbours know of it stays right.
+
+        Raises:
+            CsitError: It cannot be started, or refused something.
+        """
+        self._end([self._members[name]])
+        self._begin(name)
+        self._configure([name])
+
+    def _begin(self, name: str) -> None:
+        interfaces = interfaces_of(self._site.plan, name, self._site.folder)
+        member = self._members[name] = Member(self._site, name, f"VPP of {name}", interfaces)
+        assert self._pages is not None  # noqa: S101 - chosen in start
+        member.start(self._pages, plugins_for(interfaces), self._groups.container(name))
+
+    def _configure(self, names: Sequence[str]) -> None:
+        """First all ends that listen, then all that connect: one that is early would try again after 3 s."""
+        members = [self._members[name] for name in names]
+        more_s = _READY_MORE_S * len(members)
+        for member in members:
+            member.wait_ready(more_s)
+            member.make_interfaces()
+        for member in members:
+            member.instance.do(routing(self._functions[member.owner]))
+            self._hide_from_kernel(member)
+        for member in members:
+            member.wait_connected()
+            member.place_queues()
+
+    def _hide_from_kernel(self, member: Member) -> None:
+        """Give the kernel's ports MACs that no frame is sent to; VPP has the planned ones.
+
+        The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
+        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
+        """
+        fabric = self._site.fabric
+        fabric.change(
+            member.owner,
+            [
+                set_mac(each.name, fabric.index(each.name), f"{int(each.mac[:2], 16) | 0x06:02x}{each.mac[2:]}")
+                for each in member.interfaces
+                if each.kind is Kind.HOST
+            ],
+        )
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each port is received from; empty where the thread is gone."""
+        return {port: cpus for member in self._members.values() for port, cpus in member.affinity().items()}
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by interface; those of an NF that has ended are left out."""
+        return {
+            port: count
+            for member in self._members.values()
+            if not member.instance.problem()
+            for port, count in member.counters().items()
+        }
+
+    def facts(self) -> Mapping[str, str]:
+        """Version, and of each what it did between the last two readings of the counters."""
+        members = list(self._members.values())
+        if not members:
+            return {}
+        first = members[0].facts()
+        common = {name: first[name] for name in ("data threads", "waiting", "pages") if name in first}
+        found: dict[str, str] = {"vpp": f"VPP {members[0].instance.version}"} | common
+        for member in members:
+            rows = first if member is members[0] else member.facts()
+            for name in ("threads", "work", "errors"):
+                if name in rows:
+                    found[f"{member.owner} {name}"] = rows[name]
+        return found
+
+    def problems(self) -> tuple[str, ...]:
+        """NFs that have ended, interfaces that are down, shared memory without its other end, threads that are gone."""
+        return tuple(problem for member in self._members.values() for problem in self._problems_of(member))
+
+    def _problems_of(self, member: Member) -> tuple[str, ...]:
+        try:
+            return member.problems()
+        except CsitError as error:
+            return (str(error),)
+
+    def stop(self) -> None:
+        """End all of them together. Safe to call at any time and more than once."""
+        members, self._members = self._members, {}
+        self._end(list(members.values()))
+
+    def _end(self, members: Sequence[Member]) -> None:
+        for member in members:
+            member.instance.tell_to_end()
+        for member in members:
+            member.instance.wait_end()
+            remove_folder(self._site.folder, member.owner)

@@ -1,0 +1,13 @@
+"""What a machine lacks for VPP as NFs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.vpp.installation import missing as program_missing
+from resources.libraries.python.model.settings import Vpp
+
+
+def missing(settings: Vpp) -> Iterator[Problem]:
+    """What this machine lacks: VPP with its plugins."""
+    yield from program_missing(Path(settings.prefix), ("memif", "af_packet"))

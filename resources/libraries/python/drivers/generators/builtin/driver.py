@@ -1,0 +1,231 @@
+"""The driver of the built-in generator: a plan and trials in, results out."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
+from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
+from resources.libraries.python.drivers.generators.builtin.results import trial_result
+from resources.libraries.python.drivers.generators.builtin.schedule import Schedule
+from resources.libraries.python.drivers.generators.builtin.wire import (
+    FlowSpec,
+    Sending,
+    TrialReport,
+    TrialSpec,
+    WorkerSpec,
+    trial_report,
+)
+from resources.libraries.python.drivers.generators.overload import highest_loads
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.studies.sweep.model.record import Protocol
+
+_LOG = logging.getLogger(__name__)
+_START_S = 15.0
+_PREPARE_S = 15.0
+_REPORT_S = 10.0
+"""On top of the trial's duration: settling (2 s at most), latency statistics, a loaded machine."""
+_MAXIMUM_S = 0.3
+_HEADROOM = 0.9
+"""A sender at its limit could not catch up after a stall."""
+
+
+class BuiltInGenerator:
+    """Sends and counts on the ports of a namespace. Fulfils `roles.generator.TrafficGenerator`.
+
+    With one planned CPU one worker process handles both directions, with two each direction has its own.
+    """
+
+    def __init__(self, plan: Plan, namespace: str = "csit-generator", sending: Sending = "auto") -> None:
+        """Take what is needed from a plan; nothing starts yet.
+
+        Args:
+            plan: flows and the generator's CPUs.
+            namespace: network namespace with the generator's ports; empty for the present one.
+            sending: `xdp` for XDP live frames, `ring` for a TX ring, `auto` for the better one that works here.
+
+        Raises:
+            Unsupported: two flows come back at one port, so that its counter cannot tell them apart.
+        """
+        if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
+            raise Unsupported("the built-in generator needs a port pair of its own for every service instance")
+        self._namespace = namespace
+        self._sending: Sending = sending
+        self._facts: dict[str, str] = {}
+        self._shares = _shares(plan)
+        self._alone = _alone(plan)
+        self._flow_count = len(plan.flows)
+        self._udp_needed = any(function.kind.takes_udp_only for function in plan.functions)
+        self._workers: list[WorkerProcess] = []
+        self._stack = ExitStack()
+
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the running workers."""
+        return tuple(worker.pid for worker in self._workers)
+
+    def start(self) -> None:
+        """Start the workers; they check the ports.
+
+        Raises:
+            NotReady: a port has no carrier after 3 s.
+            CsitError: the namespace or a port is not there.
+            CommandFailed: a worker ended.
+        """
+        if self._workers:
+            raise CsitError("the generator has been started already")
+        try:
+            for cpus, flows in self._shares:
+                worker = WorkerProcess()
+                self._stack.callback(worker.close)
+                self._workers.append(worker)
+                specs = tuple(_spec(flow) for flow in flows)
+                worker.tell(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending))
+            said = [worker.answer("generator worker", _START_S) for worker in self._workers]
+        except CsitError:
+            self.stop()
+            raise
+        self._facts = _facts(said)
+        _LOG.info("generator started: %d flows, workers %s, %s", self._flow_count, self.pids(), self._facts)
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Send, stop, wait until no more packets come, read the counters.
+
+        With `abort_loss_ratio` sending stops as soon as that is exceeded for certain, looked at every 0.1 s.
+
+        Raises:
+            CommandFailed: a worker ended in mid-trial; its status and its last words are in the text.
+            NotReady: a worker does not answer.
+            CsitError: the generator is not started, or a port is gone, down or refuses the frames.
+        """
+        started = time.monotonic()
+        started_at = datetime.now(UTC).isoformat()
+        reports = self._trial(trial, trial.load_pps, trial.probe_pps, trial.duration_s)
+        pairs = [
+            (flow, report)
+            for (_, flows), trial_report in zip(self._shares, reports, strict=True)
+            for flow, report in zip(flows, trial_report.flows, strict=True)
+        ]
+        return trial_result(trial, reports, pairs, started_at, time.monotonic() - started)
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What the generator can send, and where a search should begin.
+
+        Measured by 0.3 s of sending unpaced, and 0.3 s of sending by a schedule that asks for as much: a schedule
+        visits every flow for a few frames, which costs more per frame, the more so the more flows there are. The load
+        of a search is lowered where far less comes back, see `overload.highest_loads`.
+
+        Returns:
+            At least 10 % below what the schedule reached.
+
+        Raises:
+            CsitError: as `run`.
+        """
+        unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, _MAXIMUM_S))
+        reports = self._trial(trial, unpaced_pps, 0.0, _MAXIMUM_S)
+
+        def forwarded_at(load_pps: float, duration_s: float) -> float:
+            return _forwarded_pps(self._trial(trial, load_pps, 0.0, duration_s))
+
+        return highest_loads(_HEADROOM * _offered_pps(reports), _forwarded_pps(reports), forwarded_at)
+
+    def facts(self) -> Mapping[str, str]:
+        """How frames are sent."""
+        return dict(self._facts)
+
+    def problems(self) -> tuple[str, ...]:
+        """Workers that have ended."""
+        return tuple(f"generator worker {each.pid} has ended" for each in self._workers if each.ended)
+
+    def stop(self) -> None:
+        """End the workers. Safe to call at any time and more than once."""
+        self._workers.clear()
+        self._stack.close()
+
+    def _trial(self, trial: Trial, load_pps: float | None, probe_pps: float, duration_s: float) -> list[TrialReport]:
+        if not self._workers:
+            raise CsitError("the generator has not been started")
+        pattern = size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
+        most_lost = None
+        if trial.abort_loss_ratio is not None and load_pps:
+            most_lost = int(trial.abort_loss_ratio * Schedule.of(load_pps, self._flow_count, duration_s).total)
+        for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
+            share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
+            spec = TrialSpec(share_pps, duration_s, pattern, probe_pps, most_lost, udp=self._by_udp(trial))
+            worker.tell({"prepare": _plain(spec)})
+        for worker in self._workers:
+            worker.answer("generator's frames", _PREPARE_S)
+        for worker in self._workers:
+            worker.tell({"do": "go"})
+        return self._reports(duration_s + _REPORT_S)
+
+    def _by_udp(self, trial: Trial) -> bool:
+        """Whether the load is datagrams: as asked, or because an NF takes nothing else."""
+        if trial.protocol in (Protocol.TCP, Protocol.ICMP):
+            raise Unsupported(f"the built-in generator sends no {trial.protocol}")
+        return self._udp_needed if trial.protocol is None else trial.protocol is Protocol.UDP
+
+    def _reports(self, within_s: float) -> list[TrialReport]:
+        """The workers' reports; when one has ended its trial early, the others are told to do the same."""
+        reports: dict[int, TrialReport] = {}
+        deadline = time.monotonic() + within_s
+        while waiting := [worker for worker in self._workers if worker.pid not in reports]:
+            worker = first_to_speak(waiting, "generator's report", deadline - time.monotonic())
+            report = trial_report(worker.answer("generator's report", deadline - time.monotonic()))
+            reports[worker.pid] = report
+            if report.aborted:
+                for other in self._workers:
+                    if other.pid not in reports:
+                        other.tell({"do": "stop"})
+        return [reports[worker.pid] for worker in self._workers]
+
+
+def _facts(said: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
+    """How frames are sent, and why not otherwise."""
+    facts = {"sending": " and ".join(dict.fromkeys(str(answer["sending"]) for answer in said))}
+    reasons = dict.fromkeys(answer["fallback"] for answer in said if answer["fallback"])
+    if reasons:
+        facts["not XDP"] = "; ".join(filter(None, reasons))
+    return facts
+
+
+def _offered_pps(reports: Sequence[TrialReport]) -> float:
+    return sum(sum(flow.sent for flow in report.flows) / report.offered_s for report in reports if report.offered_s)
+
+
+def _forwarded_pps(reports: Sequence[TrialReport]) -> float:
+    return sum(sum(flow.received for flow in report.flows) / report.offered_s for report in reports if report.offered_s)
+
+
+def _plain(spec: TrialSpec) -> dict[str, object]:
+    return {name: getattr(spec, name) for name in TrialSpec.__slots__}
+
+
+def _spec(flow: Flow) -> FlowSpec:
+    return FlowSpec(**flow.model_dump(include=set(FlowSpec.__slots__)))
+
+
+def _shares(plan: Plan) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
+    """Which CPUs and flows each worker has."""
+    cpus = plan.cores.cpus(GENERATOR)
+    if len(cpus) < 2:
+        return [(cpus, plan.flows)]
+    directions = dict.fromkeys(flow.direction for flow in plan.flows)
+    return [
+        ((cpu,), [flow for flow in plan.flows if flow.direction is direction])
+        for cpu, direction in zip(cpus, directions, strict=False)
+    ]
+
+
+def _alone(plan: Plan) -> bool:
+    """Whether no data thread of the system under test has its place on the generator's CPUs."""
+    data = [thread for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
+    # CPUs of different machines have the same numbers and nothing to do with each other.
+    mine = {(thread.machine, thread.cpu) for thread in data if thread.owner == GENERATOR}
+    others = {(thread.machine, thread.cpu) for thread in data if thread.owner != GENERATOR}
+    return bool(mine) and not mine & others

@@ -1,0 +1,158 @@
+"""Frames as bytes: load frames for a whole ring at once, probe frames one by one. Pure."""
+
+import ipaddress
+import math
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+from resources.libraries.python.errors import CsitError
+
+FCS_BYTES = 4
+ETHERNET_BYTES = 14
+IPV4_BYTES = 20
+LOAD_PROTOCOL = 61
+"""IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
+PROBE_PROTOCOL = UDP = 17
+PROBE_PORT = 49190
+"""UDP destination port that tells a probe frame."""
+UDP_LOAD_PORT = 49191
+"""UDP destination port of load frames, where they are datagrams."""
+FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
+"""Source ports of such: from 32768 on, as many, scattered over the source addresses by an odd factor."""
+UDP_OFFSET, UDP_BYTES = 34, 8
+MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
+"""Where a probe frame carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
+it was sent in nanoseconds of TAI (8 bytes, else 0), all in network order. A frame of 64 bytes holds just that."""
+PROBE_BYTES = STAMP_OFFSET + 8
+PROBE_MARK = b"csit"
+DONT_FRAGMENT = 0x4000
+TTL = 64
+_HEADER = 34
+
+
+def check_room(interface: str, mtu_bytes: int, largest_bytes: int) -> None:
+    """See that frames fit through a port.
+
+    Raises:
+        CsitError: they do not.
+    """
+    room = mtu_bytes + ETHERNET_BYTES + FCS_BYTES
+    if largest_bytes > room:
+        raise CsitError(f"generator port {interface} takes frames up to {room} bytes, asked for {largest_bytes}")
+
+
+def size_pattern(parts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Spread a mix of frame sizes evenly over the shortest cycle that holds it exactly.
+
+    Args:
+        parts: frame size in bytes and its weight.
+
+    Returns:
+        Frame sizes in sending order; each occurs weight / gcd(weights) times.
+    """
+    divisor = math.gcd(*(weight for _, weight in parts))
+    weights = [weight // divisor for _, weight in parts]
+    total = sum(weights)
+    credit = [0] * len(parts)
+    pattern = []
+    for _ in range(total):
+        credit = [have + weight for have, weight in zip(credit, weights, strict=True)]
+        chosen = max(range(len(parts)), key=credit.__getitem__)
+        credit[chosen] -= total
+        pattern.append(parts[chosen][0])
+    return tuple(pattern)
+
+
+def mac(text: str) -> bytes:
+    """A MAC address as it is in a frame."""
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def _headers(
+    flow: FlowSpec, protocol: int, lengths: NDArray[np.int64], sources: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Ethernet and IPv4 headers.
+
+    Args:
+        flow: addresses.
+        protocol: IPv4 protocol.
+        lengths: bytes of each frame without FCS, shape (n,).
+        sources: index of each frame's source address, shape (n,).
+
+    Returns:
+        Shape (n, 34).
+    """
+    rows = np.zeros((len(lengths), _HEADER // 2), dtype=np.int64)
+    ethernet = mac(flow.destination_mac) + mac(flow.source_mac) + b"\x08\x00"
+    rows[:, :7] = np.frombuffer(ethernet, dtype=">u2")
+    source = int(ipaddress.IPv4Address(flow.source_ip)) + sources
+    destination = int(ipaddress.IPv4Address(flow.destination_ip))
+    rows[:, 7] = 0x4500
+    rows[:, 8] = lengths - ETHERNET_BYTES
+    rows[:, 10] = DONT_FRAGMENT
+    rows[:, 11] = TTL << 8 | protocol
+    rows[:, 13], rows[:, 14] = source >> 16, source & 0xFFFF
+    rows[:, 15], rows[:, 16] = destination >> 16, destination & 0xFFFF
+    total = rows[:, 7:].sum(axis=1)
+    for _ in range(2):
+        total = (total & 0xFFFF) + (total >> 16)
+    rows[:, 12] = ~total & 0xFFFF
+    return rows.astype(">u2").view(np.uint8).reshape(len(lengths), _HEADER)
+
+
+def load_frames(
+    flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8], *, udp: bool = False
+) -> NDArray[np.int64]:
+    """Write one load frame into every row of an area; sizes and source addresses cycle with the rows.
+
+    Args:
+        flow: addresses.
+        pattern: frame sizes with FCS in sending order.
+        area: zeroed room for the frames, shape (slots, at least the largest size without FCS).
+        udp: whether frames are UDP datagrams.
+
+    Returns:
+        Bytes of each frame without FCS, shape (slots,).
+    """
+    slots = np.arange(len(area))
+    lengths = np.asarray(pattern, dtype=np.int64)[slots % len(pattern)] - FCS_BYTES
+    area[:, :_HEADER] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, slots % flow.sources)
+    if udp:
+        header = np.zeros((len(area), UDP_BYTES // 2), dtype=">u2")
+        address = area[:, 28].astype(np.int64) * 256 + area[:, 29]  # its low half, as in the XDP program
+        header[:, 0] = FIRST_PORT + address * PORT_FACTOR % PORTS
+        header[:, 1] = UDP_LOAD_PORT
+        header[:, 2] = lengths - _HEADER
+        area[:, UDP_OFFSET : UDP_OFFSET + UDP_BYTES] = header.view(np.uint8).reshape(len(area), UDP_BYTES)
+    return lengths
+
+
+class ProbeFrames:
+    """The probe frames of one flow: same path and sizes as the load, told apart by protocol and number."""
+
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int]) -> None:
+        sources = np.arange(flow.sources)
+        self._pattern = tuple(pattern)
+        self._headers: dict[int, list[bytes]] = {}
+        self._frames: dict[int, bytearray] = {}
+        for size in set(pattern):
+            length = size - FCS_BYTES
+            rows = _headers(flow, PROBE_PROTOCOL, np.full(flow.sources, length), sources)
+            self._headers[size] = [row.tobytes() for row in rows]
+            # a zero UDP checksum means that there is none
+            udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - _HEADER, 0)
+            frame = bytes(_HEADER) + udp + PROBE_MARK
+            self._frames[size] = bytearray(frame.ljust(length, b"\0"))
+
+    def frame(self, number: int) -> bytearray:
+        """The probe frame of that number, valid until the next call."""
+        size = self._pattern[number % len(self._pattern)]
+        frame = self._frames[size]
+        headers = self._headers[size]
+        frame[:_HEADER] = headers[number % len(headers)]
+        struct.pack_into("!I", frame, NUMBER_OFFSET, number)
+        return frame

@@ -1,0 +1,181 @@
+"""D-ITG's programs in the generator's namespace: logger and receiver while a cell is deployed, the sender for a run."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.generators.ditg import sar
+from resources.libraries.python.drivers.generators.ditg.flows import SIGNALLING, Script
+from resources.libraries.python.drivers.generators.ditg.logs import Packets, nothing, packets
+from resources.libraries.python.drivers.generators.ditg.requirements import DECODER, LOGGER, RECEIVER, SENDER
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.planning.names import GENERATOR
+
+_PORTS = {LOGGER: 9001, RECEIVER: 9000}
+_READY_S = 10.0
+_END_S = 5.0
+_LONGER_S = 20.0
+"""Runs end some 2 s after their last packet; on a busy machine later."""
+_DECODE_S = 120.0
+_POLL_S = 0.02
+_QUIET_S = 0.2
+_TRANSPORT = "UDP"
+"""Of logs to ITGLog: by TCP the receiver of 2.8.1 ends."""
+_SCRIPT, _SENT, _ARRIVED = "script", "sent.log", "arrived.log"
+"""Files in the generator's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run left."""
+
+    returned: Packets
+    """Packets that came back to the sender."""
+    arrived: Packets
+    """Packets that arrived at the receiver."""
+    sender_pps: tuple[float, ...]
+    """What left the sending interfaces in each second, beginning before the first packet."""
+
+
+class Programs:
+    """Logger and receiver, from `start` to `stop`, and runs of the sender."""
+
+    def __init__(self, fabric: Fabric, machine: MachineLock, cpu: int) -> None:
+        """Prepare.
+
+        Args:
+            fabric: Has the generator's namespace; started before `start`.
+            machine: The machine's lock, held.
+            cpu: Where all of them run.
+        """
+        self._fabric = fabric
+        self._machine = machine
+        self._cpu = cpu
+        self._folder: Path | None = None
+        self._standing: list[Daemon] = []
+
+    @property
+    def folder(self) -> Path:
+        """Where scripts and logs are.
+
+        Raises:
+            CsitError: Nothing is started.
+        """
+        if self._folder is None:
+            raise CsitError("D-ITG is not started")
+        return self._folder
+
+    def start(self) -> None:
+        """Start logger and receiver.
+
+        Raises:
+            CsitError: One ended; the text has its last words.
+            NotReady: One does not listen in time.
+        """
+        self._folder = self._machine.folder("ditg")
+        for program, port in _PORTS.items():
+            daemon = Daemon(program, [program], self._folder / f"{program}.said", folder=self._folder)
+            self._standing.append(daemon)
+            self._start(daemon)
+            daemon.wait_for(f"listening on port {port}", partial(self._not_listening, port), _READY_S)
+
+    def run(self, script: Script, seconds: float, interfaces: Sequence[str]) -> Run:
+        """Run the sender to its end.
+
+        Args:
+            script: What to send.
+            seconds: How long that takes.
+            interfaces: Sending ports, whose rate is reported each second meanwhile.
+
+        Raises:
+            CommandFailed: The sender failed; its last words are in the text.
+            NotReady: It did not end in time.
+        """
+        within_s = seconds + _LONGER_S
+        (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
+        reporter = Daemon(
+            sar.PROGRAM, sar.command(interfaces, round(within_s)), self.folder / "sar.said", sar.ENVIRONMENT
+        )
+        server = [SIGNALLING, _TRANSPORT]
+        argv = [SENDER, _SCRIPT, "-l", _SENT, "-L", *server, "-x", _ARRIVED, "-X", *server]
+        sender = Daemon(SENDER, argv, self.folder / f"{SENDER}.said", folder=self.folder)
+        try:
+            self._start(reporter)
+            self._start(sender)
+            wait_until(
+                f"{SENDER} of {seconds:g} s",
+                lambda: "" if sender.problem() else f"runs; it said last: {sender.said_last()}",
+                within_s,
+                pause_s=_POLL_S,
+            )
+        finally:
+            for daemon in (sender, reporter):
+                daemon.tell_to_end()
+            for daemon in (sender, reporter):
+                daemon.wait_end(_END_S)
+        said = sender.said()
+        if "rror" in said or "ERROR" in said or said.count("Finished sending") < len(script.lines):
+            raise CommandFailed([SENDER], None, sender.said_last())
+        self._wait_written()
+        return Run(
+            returned=self._decoded(_SENT),
+            arrived=self._decoded(_ARRIVED),
+            sender_pps=sar.sent_by_second(reporter.said(), frozenset(interfaces)),
+        )
+
+    def problems(self) -> tuple[str, ...]:
+        """Logger and receiver that have ended."""
+        return tuple(filter(None, (daemon.problem() for daemon in self._standing)))
+
+    def stop(self) -> None:
+        """End logger and receiver. Safe to call at any time and more than once."""
+        standing, self._standing = self._standing[::-1], []
+        for daemon in standing:
+            daemon.tell_to_end()
+        for daemon in standing:
+            daemon.wait_end(_END_S)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _start(self, daemon: Daemon) -> None:
+        self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
+
+    def _not_listening(self, port: int) -> str:
+        return "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "nobody listens"
+
+    def _wait_written(self) -> None:
+        """Wait until the logs do not grow any more."""
+        logs = [self.folder / _SENT, self.folder / _ARRIVED]
+        seen, since = -1, time.monotonic()
+        while time.monotonic() - since < _QUIET_S:
+            size = sum(log.stat().st_size for log in logs if log.exists())
+            if size != seen:
+                seen, since = size, time.monotonic()
+            time.sleep(_POLL_S)
+
+    def _decoded(self, log: str) -> Packets:
+        """A log, which is then removed; one that is missing or empty has no packets."""
+        path, text = self.folder / log, self.folder / "decoded"
+        if not path.exists() or not path.stat().st_size:
+            return nothing()
+        argv = [DECODER, path.name, "-l", text.name]
+        done = subprocess.run(argv, cwd=self.folder, capture_output=True, timeout=_DECODE_S, check=False)
+        if done.returncode or not text.exists():
+            raise CommandFailed(argv, done.returncode, done.stderr.decode(errors="replace")[-300:])
+        try:
+            return packets(text.read_text(encoding="ascii"))
+        except ValueError as error:
+            raise CommandFailed(argv, None, f"its text cannot be read: {error}") from error
+        finally:
+            text.unlink()
+            path.unlink()

@@ -1,0 +1,236 @@
+"""The driver of TRex: a plan and trials in, results out."""
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.generators.trex import calibration, config, profile
+from resources.libraries.python.drivers.generators.trex.client import Client
+from resources.libraries.python.drivers.generators.trex.cores import place
+from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
+from resources.libraries.python.drivers.generators.trex.ports import table_of
+from resources.libraries.python.drivers.generators.trex.results import trial_result
+from resources.libraries.python.drivers.generators.trex.server import Server
+from resources.libraries.python.drivers.generators.trex.wire import Open, Opened, Order, Report
+from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.attachment import Attachment
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.settings import Trex
+from resources.libraries.python.model.traffic import traffic_profile
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+
+_LOG = logging.getLogger(__name__)
+_READY_S = 90.0
+"""3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
+_ANSWER_S = 15.0
+_STRETCH = 1.5
+_STRETCH_S = 0.5
+"""Sending may take half as long again and 0.5 s: then it is clear that the load cannot be offered."""
+_LOOPBACK = 1
+DPDK_MB = 1024
+"""What it takes by itself with DPDK's drivers, in huge pages."""
+SYSTEM = "system"
+
+
+class TrexGenerator:
+    """Sends and counts by TRex. Fulfils `roles.generator.TrafficGenerator`."""
+
+    def __init__(
+        self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Trex, *, largest_frame_bytes: int = 1518
+    ) -> None:
+        """Prepare.
+
+        Args:
+            plan: Flows, ports and the generator's CPUs.
+            fabric: Has the generator's namespace; started before `start`.
+            machine: The machine's lock, held.
+            settings: Of the topology.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+
+        Raises:
+            Unsupported: The ports or CPUs of the plan do not do for TRex.
+        """
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._settings = settings
+        self._largest_frame_bytes = largest_frame_bytes
+        self._table = table_of(plan, settings)
+        table = self._table
+        self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
+        self._server = Server(Path(settings.directory), machine)
+        ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
+        self._far_ends = [
+            far.interface
+            for near, far in ends
+            if near.owner == GENERATOR and far.owner == VSWITCH and near.nic is None and VSWITCH in fabric.owners
+        ]
+        self._turned_away_before = 0
+        self._client: Client | None = None
+        self._opened: Opened | None = None
+
+    def start(self) -> None:
+        """Start server and client; take the ports.
+
+        Raises:
+            NotReady: The server does not answer in time; its last words are in the text.
+            Unsupported: It cannot count that many flows, or there is no Python for its library.
+            CsitError: It cannot be started, or has ended.
+        """
+        if self._client is not None:
+            raise CsitError("TRex has been started already")
+        python = interpreter(self._settings.python)
+        if python is None:
+            raise Unsupported(f"no Python for TRex's client library (trex.python: {self._settings.python})")
+        # Both sides talk by TCP, inside the generator's namespace.
+        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
+        inside = partial(self._fabric.run_inside, GENERATOR)
+        if self._table.dpdk:
+            huge_pages.require("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
+        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
+        self._server.start(
+            inside,
+            self._placement.control,
+            config.yaml_of(
+                self._table,
+                self._placement,
+                self._numa_node(),
+                largest_frame_bytes=self._largest_frame_bytes,
+                memory_mb=self._settings.memory_mb,
+            ),
+            mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
+            alone=self._alone(),
+            huge_pages=self._table.dpdk,
+        )
+        client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
+        inside(lambda: client.start(self._clients_cpu()))
+        order = Open(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
+        opened = self._opened = client.ask(order, Opened, "the server's answer", _READY_S + _ANSWER_S)
+        if len(self._plan.flows) > opened.counters:
+            drivers = ", ".join(opened.drivers)
+            raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")
+        self._fabric.wait_for_cables(GENERATOR)
+        _LOG.info("TRex %s started: %d ports, %s", opened.version, len(self._table.ports), self._placement)
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Send, stop, wait until no more packets come, read the counters.
+
+        With `abort_loss_ratio` sending stops as soon as that is exceeded for certain, looked at every 0.1 s.
+
+        Raises:
+            Unsupported: More streams of probes than a server has.
+            NotReady: There is no answer.
+            CsitError: Server or client have ended, or TRex refuses.
+        """
+        if self._client is None or self._opened is None:
+            raise CsitError("TRex is not started")
+        started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
+        most_lost = None
+        if trial.abort_loss_ratio is not None and trial.load_pps:
+            most_lost = int(trial.abort_loss_ratio * trial.load_pps * trial.duration_s)
+        order = Order(
+            streams=tuple(profile.streams(self._plan.flows, self._table.number, trial, traffic_profile())),
+            duration_s=trial.duration_s,
+            most_s=_STRETCH * trial.duration_s + _STRETCH_S,
+            most_lost=most_lost,
+        )
+        report = self._client.ask(order, Report, "a trial's report", order.most_s + _ANSWER_S)
+        lossy = any(count.received < count.sent for count in report.groups)
+        return trial_result(
+            trial,
+            report,
+            self._plan.flows,
+            started_at,
+            time.monotonic() - started,
+            turned_away=self._turned_away() if lossy else 0,
+        )
+
+    def _turned_away(self) -> int:
+        """Packets that a full queue of the generator's ports did not let in since this was asked last.
+
+        The kernel counts them at the other end of the cable, where that is on this machine. They came back: the
+        generator did not take them in time.
+        """
+        if not self._far_ends:
+            return 0
+        counters = self._fabric.counters([VSWITCH])
+        now = sum(counters[name].tx_dropped for name in self._far_ends if name in counters)
+        before, self._turned_away_before = self._turned_away_before, now
+        return max(0, now - before)
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered on the deployed path, and where a search should begin, by some trials of 0.3 s.
+
+        Raises:
+            CsitError: As `run`.
+        """
+
+        def run(load_pps: float, duration_s: float) -> TrialResult:
+            changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
+            return self.run(trial.model_copy(update=changes))
+
+        line = max_rate(self._plan, trial.frame)
+        return calibration.highest_loads(run, line.aggregate_pps if line else None)
+
+    def facts(self) -> Mapping[str, str]:
+        """Versions, ports, cores, and how well latency can be told."""
+        if self._opened is None:
+            return {}
+        return {
+            "generator": f"TRex {self._opened.version}",
+            "ports": "DPDK" if self._table.dpdk else f"AF_PACKET (software mode, {', '.join(self._opened.drivers)})",
+            "cores": str(self._placement),
+            "client": f"TRex's own library on Python {self._opened.python}",
+            "latency": (
+                "whole microseconds; the receiving thread sleeps up to 1 ms, so latencies say more about it than about "
+                "the system under test"
+                if self._placement.shared
+                else "whole microseconds, by the generator's own clock"
+            ),
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """What has ended of server and client."""
+        if self._client is None:
+            return ("TRex is not started",)
+        return tuple(filter(None, (self._server.problem(), self._client.problem())))
+
+    def stop(self) -> None:
+        """End client and server. Safe to call at any time and more than once."""
+        client, self._client, self._opened = self._client, None, None
+        if client is not None:
+            client.stop()
+        self._server.stop()
+
+    def _numa_node(self) -> int:
+        """The NUMA node of its ports."""
+        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
+        return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
+
+    def _clients_cpu(self) -> int:
+        """Where the client looks at counters without disturbing anybody: with the system's own threads."""
+        placement = self._placement
+        mine = {placement.control, placement.receiving, *(cpu for row in placement.sending for cpu in row)}
+        system = [thread for thread in self._plan.cores.threads if thread.owner == SYSTEM]
+        here = [thread.cpu for thread in system if thread.machine == self._plan.machines.get(GENERATOR)]
+        return next(iter([cpu for cpu in here if cpu not in mine] or [self._placement.control]))
+
+    def _alone(self) -> bool:
+        """Whether no data thread of the system under test has its place on the generator's CPUs."""
+        mine = {thread.cpu for thread in self._plan.cores.threads if thread.owner == GENERATOR}
+        machine = next((each.machine for each in self._plan.cores.threads if each.owner == GENERATOR), None)
+        return bool(mine) and not any(
+            thread.cpu in mine
+            for thread in self._plan.cores.threads
+            if thread.owner != GENERATOR and thread.role is ThreadRole.DATA and thread.machine == machine
+        )

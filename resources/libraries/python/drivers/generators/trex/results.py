@@ -1,0 +1,167 @@
+"""From the client's report to the result of a trial. Pure."""
+
+from collections.abc import Sequence
+
+from resources.libraries.python.drivers.generators.trex import latency
+from resources.libraries.python.drivers.generators.trex.profile import load_group, probe_groups
+from resources.libraries.python.drivers.generators.trex.wire import GroupCount, ProbeErrors, Report
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+
+_SHORT = 0.001
+_LONG = 0.01
+_LONG_S = 0.01
+"""Sending is taken for as long as it was meant to be up to 1 % or 10 ms more, whichever is more: starting and looking
+take some milliseconds themselves."""
+_OWN_SHARE = 0.1
+"""A trial in which the generator itself lost more than this share of all that was lost says nothing about the system:
+with less, what the system lost decides all the same."""
+_BUSY_PERCENT = 99.0
+_MEANT_S = 2.0
+"""The server's use of CPU is smoothed over seconds: of shorter trials it says more about those before."""
+
+
+def trial_result(
+    trial: Trial,
+    report: Report,
+    flows: Sequence[Flow],
+    started_at: str,
+    total_duration_s: float,
+    *,
+    turned_away: int = 0,
+) -> TrialResult:
+    """What a trial showed.
+
+    Args:
+        trial: What was asked.
+        report: What the client says.
+        flows: Of the plan, in its order.
+        started_at: UTC, ISO 8601.
+        total_duration_s: Wall time of the whole trial.
+        turned_away: Packets that a full queue of the generator's ports did not let in, where the kernel counts them.
+
+    Raises:
+        CsitError: A latency histogram cannot be read.
+    """
+    counts = {count.group: count for count in report.groups}
+    flow_counts = tuple(_count(flow, counts.get(load_group(index))) for index, flow in enumerate(flows))
+    stretched = not report.aborted and stretch_s(trial, report) > max(_LONG * trial.duration_s, _LONG_S)
+    dropped, sentence = _own_drops(report, turned_away)
+    lost = sum(max(0, flow.sent - flow.received) for flow in flow_counts)
+    mostly_its_own = dropped > _OWN_SHARE * lost
+    limits = _limits(trial, report, sum(flow.sent for flow in flow_counts), stretched=stretched)
+    limits += [sentence] if mostly_its_own else []
+    remarks = [sentence] if dropped and not mostly_its_own else []
+    notes = [*limits, *remarks, *_remarks(trial, report, flow_counts)]
+    return TrialResult(
+        trial=trial,
+        started_at=started_at,
+        offered_duration_s=_offered_s(trial, report, flow_counts, stretched=stretched),
+        total_duration_s=total_duration_s,
+        flows=flow_counts,
+        latency=_latencies(trial, report, flows) if trial.probe_pps > 0 else (),
+        aborted=report.aborted,
+        generator_limited=bool(limits),
+        note="; ".join(notes) or None,
+    )
+
+
+def _offered_s(trial: Trial, report: Report, flows: Sequence[FlowCount], *, stretched: bool) -> float:
+    """How long the load was sent. The generator is never ahead of its schedule, whenever it was told to end."""
+    if not report.aborted and not stretched:
+        return trial.duration_s
+    due_s = sum(flow.sent for flow in flows) / trial.load_pps if trial.load_pps > 0 else 0.0
+    return max(report.sending_s, due_s)
+
+
+def stretch_s(trial: Trial, report: Report) -> float:
+    """How much longer sending certainly lasted than it was meant to."""
+    return max(0.0, report.sending_s - trial.duration_s)
+
+
+def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
+    sent, received = (count.sent, count.received) if count else (0, 0)
+    return FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
+
+
+def _own_drops(report: Report, turned_away: int) -> tuple[int, str]:
+    """Packets that had come back and that the generator lost itself, in number and in words."""
+    dropped = turned_away + sum(port.receive_errors for port in report.ports)
+    return dropped, f"the generator itself dropped {dropped} packets that had come back to its ports"
+
+
+def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list[str]:
+    """Why a trial says nothing about the system under test; nothing where it does."""
+    limits = []
+    planned = int(trial.load_pps * trial.duration_s)
+    if trial.load_pps > 0 and not planned:
+        limits.append(f"no packet of {trial.load_pps:g} pps falls into {trial.duration_s:g} s")
+    if stretched:
+        longer = stretch_s(trial, report)
+        limits.append(
+            f"the generator took {longer * 1000:.0f} ms longer than {trial.duration_s:g} s to send the load"
+            + (f", at {report.cpu_percent:.0f} % of its core" if report.cpu_percent else "")
+        )
+    if not report.aborted and sent < planned * (1 - _SHORT) - 1:
+        limits.append(f"the generator offered {sent} of {planned} packets, {1 - sent / planned:.2%} short")
+    elif not report.aborted and not report.finished:
+        limits.append("the generator left packets unsent")
+    unsent = sum(port.send_errors for port in report.ports)
+    if unsent:
+        limits.append(f"the generator's ports refused {unsent} packets")
+    if report.queue_full:
+        limits.append(f"the generator's sending queues were full {report.queue_full} times")
+    if report.cpu_percent >= _BUSY_PERCENT and trial.duration_s >= _MEANT_S:
+        limits.append(f"the generator's sending threads used {report.cpu_percent:.0f} % of their cores")
+    return limits
+
+
+def _remarks(trial: Trial, report: Report, flows: Sequence[FlowCount]) -> list[str]:
+    remarks = []
+    if not report.settled:
+        remarks.append("packets were still arriving when the counters were read")
+    surplus = sum(max(0, flow.received - flow.sent) for flow in flows)
+    if surplus:
+        remarks.append(f"{surplus} packets more came back than were sent")
+    errors = _errors(report)
+    if errors:
+        remarks.append(f"probes: {errors}")
+    if trial.probe_pps > 0 and any(probe.histogram is None and probe.buckets for probe in report.latency):
+        remarks.append(f"{latency.BUCKETS}: this server has no finer ones")
+    return remarks
+
+
+def _errors(report: Report) -> str:
+    """Probes that came out of turn, in words."""
+    names = {
+        "out_of_order": "out of order",
+        "dup": "duplicated",
+        "seq_too_high": "came with a number too high",
+        "seq_too_low": "came with a number too low",
+    }
+    totals = {name: sum(getattr(probe.errors, name) for probe in report.latency) for name in ProbeErrors.model_fields}
+    return ", ".join(f"{totals[name]} {text}" for name, text in names.items() if totals[name])
+
+
+def _latencies(trial: Trial, report: Report, flows: Sequence[Flow]) -> tuple[FlowLatency, ...]:
+    return tuple(_latency(flow, probe_groups(i, len(trial.frame.parts)), report) for i, flow in enumerate(flows))
+
+
+def _latency(flow: Flow, groups: range, report: Report) -> FlowLatency:
+    counts = [count for count in report.groups if count.group in groups]
+    values = latency.merge([probe for probe in report.latency if probe.group in groups])
+    p50, p90, p99, p999 = values.percentiles_ns if values else (None, None, None, None)
+    return FlowLatency(
+        instance=flow.instance,
+        direction=flow.direction,
+        sent=sum(count.sent for count in counts),
+        received=sum(count.received for count in counts),
+        min_ns=values.min_ns if values else None,
+        mean_ns=values.mean_ns if values else None,
+        p50_ns=p50,
+        p90_ns=p90,
+        p99_ns=p99,
+        p999_ns=p999,
+        max_ns=values.max_ns if values else None,
+        histogram=values.histogram if values else None,
+    )

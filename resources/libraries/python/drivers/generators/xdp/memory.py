@@ -1,0 +1,147 @@
+"""What the XDP program and we share: its orders, its state and its counts, as records in one piece of memory.
+
+Times are nanoseconds since the program first ran; those of the schedule have 20 more bits of fraction.
+"""
+
+import socket
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+
+Layout: TypeAlias = "np.dtype[np.void]"
+FRACTION_BITS = 20
+MOST_FLOWS = 512
+"""254 instances, two directions."""
+MOST_SIZES = 512
+"""The longest cycle of frame sizes."""
+
+STATE = np.dtype(
+    [
+        ("start_ns", "=u8"),  # on the kernel's clock; 0 until the program has run
+        ("end_ns", "=u8"),  # nothing is sent from here on
+        ("done", "=u8"),  # nothing more will be sent
+        ("left", "=u8"),  # load frames to be sent
+        ("due", "=u8"),  # when the next one is due, with fraction
+        ("gap", "=u8"),  # time between two, with fraction
+        ("slack_ns", "=u8"),  # a lag that is caught up at once
+        ("least_gap_ns", "=u8"),  # on average, when further behind
+        ("not_before_ns", "=u8"),
+        ("flow", "=u8"),  # whose turn it is
+        ("probes_left", "=u8"),
+        ("probe_due", "=u8"),
+        ("probe_gap", "=u8"),
+        ("probe_flow", "=u8"),
+        ("flows", "=u8"),
+        ("sizes", "=u8"),
+        ("largest", "=u8"),  # bytes of a frame before it is cut
+        ("first_ns", "=u8"),  # when the first load frame was sent
+        ("last_ns", "=u8"),
+        ("worst_lag_ns", "=u8"),
+        ("failed", "=u8"),  # frames that could not be made
+    ]
+)
+KIND = np.dtype(
+    [
+        ("sent", "=u8"),
+        ("sum", "=u8"),  # of the IPv4 header's fixed words, not folded
+        ("source", "=u4"),  # whose turn it is
+        ("size", "=u4"),  # likewise
+        ("ttl_protocol", "=u4"),  # as in the frame
+        ("udp", "=u4"),  # what kind of UDP datagrams these are, if any
+    ]
+)
+"""Load frames or probe frames of one flow."""
+NO_UDP, UDP_LOAD, UDP_PROBE = 0, 1, 2
+FLOW = np.dtype(
+    [
+        ("ethernet_1", "=u8"),  # the first 16 bytes of a frame
+        ("ethernet_2", "=u8"),
+        ("fragment", "=u4"),  # as in the frame, like the next three
+        ("destination", "=u4"),
+        ("udp_ports", "=u4"),
+        ("mark", "=u4"),
+        ("first_source", "=u4"),  # as a number
+        ("sources", "=u4"),
+        ("interface", "=u4"),  # index
+        ("pad", "=u4", (5,)),
+        ("load", KIND),
+        ("probe", KIND),
+    ]
+)
+SIZE = np.dtype([("length", "=u4"), ("total_length", "=u2"), ("udp_length", "=u2")])
+"""Bytes of a frame without FCS; the two lengths as in the frame."""
+SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MOST_FLOWS,)), ("sizes", SIZE, (MOST_SIZES,))])
+"""All of it."""
+
+
+def place(record: Layout, *names: str) -> tuple[int, int]:
+    """Where a field is in a record, and its size, in bytes.
+
+    Args:
+        record: the record's layout.
+        names: the field, and fields within it.
+    """
+    offset, inner = 0, record
+    for name in names:
+        assert inner.fields is not None  # noqa: S101 - all records here have some
+        inner, at = inner.fields[name][:2]
+        offset += at
+    return offset, inner.itemsize
+
+
+def gap(rate_pps: float | None) -> int:
+    """The time between two frames, with fraction; 0 where there is no rate."""
+    return round(1e9 / rate_pps * (1 << FRACTION_BITS)) if rate_pps else 0
+
+
+def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
+    """Write flows' addresses, shape (at least the flows,)."""
+    for row, flow in zip(rows, flows, strict=False):
+        ethernet = frames.mac(flow.destination_mac) + frames.mac(flow.source_mac) + b"\x08\x00\x45\x00"
+        row["ethernet_1"], row["ethernet_2"] = np.frombuffer(ethernet, dtype="=u8")
+        destination = int(IPv4Address(flow.destination_ip))
+        ports = frames.PROBE_PORT << 16 | frames.PROBE_PORT
+        row["fragment"], row["destination"] = socket.htonl(frames.DONT_FRAGMENT), socket.htonl(destination)
+        row["udp_ports"], row["mark"] = socket.htonl(ports), np.frombuffer(frames.PROBE_MARK, dtype="=u4")[0]
+        row["first_source"], row["sources"] = int(IPv4Address(flow.source_ip)), flow.sources
+        row["interface"] = socket.if_nametoindex(flow.tx_interface)
+        _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL, NO_UDP)
+        _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
+
+
+def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool) -> None:
+    """Say whether load frames are UDP datagrams, shape (at least the flows,)."""
+    for row, flow in zip(rows, flows, strict=False):
+        _set_protocol(row["load"], flow, frames.UDP if udp else frames.LOAD_PROTOCOL, UDP_LOAD if udp else NO_UDP)
+
+
+def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
+    ttl_protocol = frames.TTL << 8 | protocol
+    destination = int(IPv4Address(flow.destination_ip))
+    fixed = (0x4500, frames.DONT_FRAGMENT, ttl_protocol, destination >> 16, destination & 0xFFFF)
+    kind["ttl_protocol"] = socket.htons(ttl_protocol)
+    # the program adds the length of the whole frame
+    kind["sum"] = sum(fixed) - frames.ETHERNET_BYTES
+    kind["udp"] = udp
+
+
+def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int]) -> None:
+    """Write the cycle of frame sizes, with FCS, shape (at least their number,)."""
+    for row, size in zip(rows, pattern, strict=False):
+        length = size - frames.FCS_BYTES
+        total = length - frames.ETHERNET_BYTES
+        row["length"], row["total_length"] = length, socket.htons(total)
+        row["udp_length"] = socket.htons(total - frames.IPV4_BYTES)
+
+
+def begin(rows: NDArray[np.void]) -> None:
+    """Set counts and turns of all flows to the beginning of a trial."""
+    for kind in ("load", "probe"):
+        for name in ("sent", "source", "size"):
+            rows[kind][name] = 0

@@ -1,0 +1,224 @@
+"""Sending by XDP live frames."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
+from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
+from resources.libraries.python.drivers.generators.builtin.sender import Sent
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
+from resources.libraries.python.drivers.generators.xdp import live_frames, memory
+from resources.libraries.python.drivers.generators.xdp.bpf import Program, SharedMemory
+from resources.libraries.python.drivers.generators.xdp.interface import Opened
+from resources.libraries.python.drivers.generators.xdp.program import live_program
+from resources.libraries.python.errors import CsitError, Unsupported
+
+_SHORTEST = 60
+_UNPACED_BATCH = 64
+
+_BATCH_NS = 16_000
+"""Frames leave at the end of a batch, and only then others have their turn on this CPU: about this long at most. With
+4 us the generator's own receiving threads were woken so often that of 800 kpps through a cable 370 were sent; with
+16 us 1.2 Mpps were, all received (the TX ring: 1.0)."""
+_LEAST_GAP = 0.85
+"""A sender that fell behind sends at most this much closer than planned: a burst would be lost in a queue of 256."""
+_NEVER = 1 << 62
+_POLL_S = 0.0002
+_LATE_S = 1.0
+_PRIORITY = 2
+"""Above the data threads', which take their turns for a whole queue."""
+
+
+class XdpSender:
+    """Fulfils `builtin.sender.Sender`. A trial is one call of the kernel."""
+
+    name = "XDP live frames"
+
+    def __init__(self, flows: Sequence[FlowSpec]) -> None:
+        """Load the program and try it without sending anything.
+
+        Raises:
+            Unsupported: the kernel or an interface cannot do it.
+        """
+        if len(flows) > memory.MOST_FLOWS:
+            raise Unsupported(f"{len(flows)} flows, and {self.name} have room for {memory.MOST_FLOWS}")
+        self._flows = tuple(flows)
+        self._load = self._probe = Schedule(0.0, len(flows), 0)
+        self._end_s = 0.0
+        self._batch, self._largest, self._tried = 1, _SHORTEST, 0
+        self._running: live_frames.Running | None = None
+        with ExitStack() as stack:
+            for interface in dict.fromkeys(flow.tx_interface for flow in flows):
+                stack.callback(Opened(interface).close)
+            shared = SharedMemory(memory.SHARED.itemsize)
+            stack.callback(shared.close)
+            self._program = Program(live_program(shared.descriptor))
+            stack.callback(self._program.close)
+            self._shared: NDArray[np.void] | None = np.frombuffer(shared.memory, memory.SHARED, count=1)
+            stack.callback(self._forget)
+            memory.fill_flows(self._shared["flows"][0], flows)
+            self._try(_SHORTEST)
+            self._stack = stack.pop_all()
+
+    def _forget(self) -> None:
+        self._shared = None
+
+    def _try(self, frame_bytes: int) -> None:
+        """See that the kernel takes frames of this length, without FCS."""
+        if frame_bytes > self._tried:
+            self._set(done=1)
+            self._program.run_live(bytes(frame_bytes), 1, times=1)
+            self._tried = frame_bytes
+
+    def prepare(self, spec: TrialSpec) -> None:
+        """Write the program's orders.
+
+        Raises:
+            Unsupported: frames are too large, or of too many sizes.
+            CsitError: a port is gone or down, or takes no such frames.
+        """
+        self._wait()
+        self._largest = max(spec.frame_bytes) - frames.FCS_BYTES
+        self._check_ports(max(spec.frame_bytes))
+        if len(spec.frame_bytes) > memory.MOST_SIZES:
+            raise Unsupported(f"a cycle of {len(spec.frame_bytes)} frame sizes is too long for {self.name}")
+        self._try(self._largest)
+        self._load, self._probe = schedules(spec, len(self._flows))
+        offset_s = 0.5 * self._load.time_of(1) if self._load.total else 0.0
+        self._end_s = max(self._load.length_s, self._probe.length_s + offset_s) + GRACE_S
+        self._batch = 1
+        if spec.load_pps is None:
+            self._end_s, self._batch = spec.duration_s, _UNPACED_BATCH
+        elif spec.load_pps:
+            self._batch = max(1, min(_UNPACED_BATCH, int(_BATCH_NS * spec.load_pps / 1e9)))
+        memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes)
+        memory.begin(self._memory["flows"][0])
+        memory.choose_load(self._memory["flows"][0], self._flows, udp=spec.udp)
+        self._memory["state"] = np.zeros(1, memory.STATE)
+        self._set(
+            end_ns=round(self._end_s * 1e9),
+            left=_NEVER if spec.load_pps is None else self._load.total,
+            gap=memory.gap(spec.load_pps),
+            slack_ns=round(self._load.time_of(self._load.slack) * 1e9) if self._load.total else 0,
+            least_gap_ns=int(_LEAST_GAP * 1e9 / spec.load_pps) if spec.load_pps else 0,
+            probes_left=self._probe.total,
+            probe_due=round(offset_s * 1e9) << memory.FRACTION_BITS,
+            probe_gap=memory.gap(self._probe.rate_pps),
+            flows=len(self._flows),
+            sizes=len(spec.frame_bytes),
+            largest=self._largest,
+        )
+
+    def rehearse(self, packets: int) -> None:
+        """Send packets of all flows in turns at once.
+
+        Raises:
+            Unsupported: the kernel cannot do it.
+        """
+        self.prepare(TrialSpec(None, 1.0, (_SHORTEST + frames.FCS_BYTES,), 0.0))
+        self._set(left=packets)
+        self._program.run_live(bytes(self._largest), 1, times=packets)
+
+    def send(self, watch: LossWatch) -> Sent:
+        """Send what was prepared.
+
+        Raises:
+            CsitError: a port does not send, or the kernel broke off.
+        """
+        begun = time.monotonic()
+        self._start()
+        with _first_in_line():
+            aborted = self._watch(watch, begun)
+        if self._running:
+            self._running.end()
+        counts, probes = self._counts("load"), self._counts("probe")
+        self._check_ports(0)
+        if failed := self._get("failed"):
+            raise CsitError(f"{failed} frames could not be made by the XDP program")
+        if not sum(counts) and self._load.total and not self._get("start_ns"):
+            raise CsitError("the XDP program did not run")
+        if self._load.total or not self._probe.total:
+            between_s = (self._get("last_ns") - self._get("first_ns")) / 1e9
+            offered_s = between_s + (self._load.time_of(1) if self._load.total else 0.0) if sum(counts) else 0.0
+        else:
+            offered_s = time.monotonic() - begun
+        lag_s = self._get("worst_lag_ns") / 1e9 if self._load.total else 0.0
+        return Sent(counts, probes, offered_s, lag_s, aborted)
+
+    def _start(self) -> None:
+        self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
+
+    def _watch(self, watch: LossWatch, begun: float) -> bool:
+        """Wait until all is sent; whether it ended early for loss."""
+        end, look = begun + self._end_s, begun + EVERY_S if watch.needed else float("inf")
+        while True:
+            now = time.monotonic()
+            time.sleep(max(min(end, look) - now, _POLL_S))
+            if self._get("done"):
+                return False
+            if self._running and self._running.ended:  # it had its number of runs; or this raises
+                self._running.wait()
+                self._start()
+            now = time.monotonic()
+            if now >= look:
+                sent = [load + probe for load, probe in zip(self._counts("load"), self._counts("probe"), strict=True)]
+                if watch.ends_it(sent):
+                    self._set(done=1)
+                    return True
+                look = now + EVERY_S
+            if now > end + _LATE_S:  # the thread that sends had no turn
+                self._set(done=1)
+                return False
+
+    def _check_ports(self, largest: int) -> None:
+        for interface in dict.fromkeys(flow.tx_interface for flow in self._flows):
+            if not kernel.link_is_up(interface):
+                raise CsitError(f"generator port {interface} does not send: Network is down")
+            if largest:
+                frames.check_room(interface, kernel.mtu_bytes(interface), largest)
+
+    @property
+    def _memory(self) -> NDArray[np.void]:
+        if self._shared is None:
+            raise CsitError("the XDP sender has been closed")
+        return self._shared
+
+    def _get(self, name: str) -> int:
+        return int(self._memory["state"][name][0])
+
+    def _set(self, **values: int) -> None:
+        for name, value in values.items():
+            self._memory["state"][name] = value
+
+    def _counts(self, kind: str) -> tuple[int, ...]:
+        return tuple(self._memory["flows"][kind]["sent"][0, : len(self._flows)].tolist())
+
+    def _wait(self) -> None:
+        if self._running:
+            ended, self._running = self._running, None
+            ended.wait()
+
+    def close(self) -> None:
+        """Give everything back."""
+        try:
+            self._wait()
+        finally:
+            self._stack.close()
+
+
+@contextmanager
+def _first_in_line() -> Iterator[None]:
+    """Let this thread run as soon as it wakes up, though the one that sends does not sleep on the same CPU."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -1,0 +1,217 @@
+"""What programs of NFs run in: a container each, a control group with limits, or neither."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from resources.libraries.python.drivers.containers.containers import NfContainers
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import let_threads_go
+from resources.libraries.python.drivers.host.cgroups.cgroups import (
+    PINNING,
+    Controllers,
+    Group,
+    Limits,
+    discover,
+)
+from resources.libraries.python.drivers.host.cpu.data_threads import make_ordinary
+from resources.libraries.python.drivers.host.cpu.deadline_scheduling import hold_back
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.counters import Throttling
+from resources.libraries.python.model.function import Limits as NfLimits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+
+NO_LIMITS = NfLimits()
+_BY_THEMSELVES = frozenset({NfKind.TESTPMD, NfKind.VPP})
+"""Kinds whose programs are in a group only after they have taken their memory, but for those in containers."""
+_MIB = 1 << 20
+
+
+class NfGroups:
+    """Containers, where the topology asks for them, and control groups of those NFs that have limits."""
+
+    def __init__(
+        self,
+        functions: Sequence[NfPlan | TapPlan],
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        containers: NfContainers | None = None,
+    ) -> None:
+        """Prepare; nothing is made before `make`.
+
+        Args:
+            functions: NFs of any kind, with and without limits.
+            plan: Has their cores and ports.
+            fabric: Has the data threads of their ports.
+            machine: The machine's lock, held.
+            containers: Of these NFs; None where they run without.
+        """
+        self._containers = containers
+        self._limits = {each.name: _of(each) for each in functions if _of(each) != NO_LIMITS}
+        self._functions = tuple(functions)
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._groups: dict[str, Group] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to make."""
+        return bool(self._limits) or self._containers is not None
+
+    def make(self) -> None:
+        """Start containers, make the groups, and put the data threads of limited NFs in: they do the NF's own work.
+
+        Raises:
+            Unsupported: This machine cannot limit them, or nobody can limit the memory of an NF of that kind.
+            CsitError: There is such a group, or a container does not start.
+        """
+        if self._containers is not None:
+            self._containers.start()
+        if not self._limits:
+            return
+        for function in self._functions:
+            if function.limits.memory_mib and function.kind in _BY_THEMSELVES and not self.is_contained(function.name):
+                raise Unsupported(f"{function.name}: the memory of an NF of kind {function.kind} cannot be limited")
+        of_machine, threads = discover(), self._fabric.threads()
+        for name, limits in self._limits.items():
+            controllers = of_machine if self.is_contained(name) else _needed(of_machine, limits)
+            memory_bytes = None if limits.memory_mib is None else limits.memory_mib * _MIB
+            wanted = Limits(limits.cpu, memory_bytes, self._cpus(name, controllers))
+            if self._containers is not None and self.is_contained(name):
+                group = self._groups[name] = Group(controllers, _inside(controllers, self._containers.folders(name)))
+                group.limit(wanted)
+            else:
+                group = Group(controllers, name_of(name))
+                self._machine.claim_groups(group.folders)
+                self._groups[name] = group
+                group.make(wanted)
+            if limits.cpu is not None:
+                ports = (port.interface for port in self._plan.ports(name))
+                mine = [thread for port in ports for thread in threads.get(port, ())]
+                if limits.cpu < len(mine):
+                    for thread in mine:  # before they enter: no group takes threads that run in real time
+                        hold_back(thread, limits.cpu / len(mine))
+                    group.take_in_threads(mine)
+
+    def _cpus(self, name: str, controllers: Controllers) -> frozenset[int] | None:
+        """Said once more here: entering a group of version 1 lets a process run on all CPUs that the group has."""
+        if PINNING not in controllers.roots:
+            return None
+        cores = self._plan.cores
+        return frozenset((*cores.cpus(name), *cores.cpus(name, ThreadRole.MAIN)))
+
+    def is_limited(self, name: str) -> bool:
+        """Whether an NF has a limit of CPU time."""
+        return name in self._limits and self._limits[name].cpu is not None
+
+    def is_contained(self, name: str) -> bool:
+        """Whether an NF runs in a container."""
+        return self._containers is not None and self._containers.has(name)
+
+    def allows_real_time(self, name: str) -> bool:
+        """Whether programs of an NF may run in real time. No quota of CPU time holds there."""
+        contained = self._containers is not None and self.is_contained(name)
+        return not self.is_limited(name) and (
+            not contained or (self._containers is not None and self._containers.allows_real_time(name))
+        )
+
+    def entry(self, name: str) -> Entry:
+        """What a program of an NF enters before it runs: its container, or the group of its limits, or nothing."""
+        group = self._groups.get(name)
+        return self.container(name) if self.is_contained(name) or group is None else Entry(group.doors)
+
+    def container(self, name: str) -> Entry:
+        """The container of an NF for a program to enter; nothing where there is none."""
+        return self._containers.entry(name) if self._containers is not None else NO_ENTRY
+
+    def favour(self) -> None:
+        """Raise the CPU weight of containers, see `NfContainers.favour`."""
+        if self._containers is not None:
+            self._containers.favour()
+
+    def take_in(self, processes: Mapping[str, Iterable[int]]) -> None:
+        """Limit the CPU time of programs that run already, by name of the NF; memory that they have is not counted.
+
+        Their threads do not run in real time any more: no quota holds those back, and no group takes them.
+
+        Raises:
+            Unsupported: The kernel refuses.
+        """
+        for name, pids in processes.items():
+            if self.is_limited(name) and not self.is_contained(name):
+                own = tuple(pids)
+                for pid in own:
+                    make_ordinary(pid)
+                self._groups[name].take_in_threads(own)
+
+    def throttling(self) -> dict[str, Throttling]:
+        """How quotas held NFs back, by name, since the groups were made."""
+        rows = ((name, group.throttling()) for name, group in self._groups.items() if self._limits[name].cpu)
+        return {name: row for name, row in rows if row is not None}
+
+    def problems(self) -> tuple[str, ...]:
+        """NFs of which the kernel killed processes, because they had used up their memory."""
+        ended = self._containers.problems() if self._containers is not None else ()
+        return ended + tuple(
+            f"{name} used up its {self._limits[name].memory_mib} MiB: the kernel killed {killed} of its processes"
+            for name, group in self._groups.items()
+            if (killed := group.killed_for_memory())
+        )
+
+    def facts(self) -> dict[str, str]:
+        """What NFs may use, by name."""
+        limits = {f"limits of {name}": _words(each.cpu, each.memory_mib) for name, each in self._limits.items()}
+        return {**(self._containers.facts() if self._containers is not None else {}), **limits}
+
+    def remove(self) -> None:
+        """Remove the groups; the programs of their NFs have ended. Safe to call after a failure.
+
+        Data threads end with their ports, later.
+
+        Raises:
+            CsitError: A process is left in one.
+        """
+        groups, self._groups = self._groups, {}
+        try:
+            for name, group in groups.items():
+                let_threads_go(group.folders)
+                if not self.is_contained(name):
+                    group.remove()
+                    self._machine.release_groups(group.folders)
+        finally:
+            if self._containers is not None:
+                self._containers.stop()
+
+
+def _inside(controllers: Controllers, folders: Sequence[Path]) -> str:
+    """The group of a container, as a path below the root of each controller."""
+    root = controllers.roots["cpu"]
+    return next(str(folder.relative_to(root)) for folder in folders if folder.is_relative_to(root))
+
+
+def _needed(controllers: Controllers, limits: NfLimits) -> Controllers:
+    """The controllers that the limits of an NF take; version 2 has all of them in one group.
+
+    A program without a CPU quota runs under SCHED_RR. On kernels with CONFIG_RT_GROUP_SCHED, a group of the version 1
+    controller `cpu` refuses real-time processes (EINVAL) unless it has a real-time budget.
+    """
+    if controllers.version == 2 or limits.cpu is not None:
+        return controllers
+    return replace(controllers, roots={"memory": controllers.roots["memory"]})
+
+
+def _of(function: NfPlan | TapPlan) -> NfLimits:
+    """Limits that a control group enforces: nftables enforces packet rates, and a VM is created with its memory."""
+    limits = function.limits.model_copy(update={"network_pps": None})
+    return limits.model_copy(update={"memory_mib": None}) if function.kind.is_vm else limits
+
+
+def _words(cpu: float | None, memory_mib: int | None) -> str:
+    parts = [f"{cpu:g} CPUs"] if cpu is not None else []
+    return ", ".join([*parts, *([f"{memory_mib} MiB"] if memory_mib is not None else [])])

@@ -1,0 +1,1 @@
+"""CPUs, data threads and memory of a machine."""

@@ -1,0 +1,179 @@
+"""Data threads: the kernel threads that receive from ports."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+
+_NAME = re.compile(r"napi/(.+?)(?:-\d*)?$")
+"""`napi/<interface>-<id>`; kernels before 5.17 show its first 15 characters only."""
+_SHOWN = 15
+_DEADLINE_S = 0.5
+
+
+def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int]:
+    """Thread ids by interface, in one pass over /proc.
+
+    Raises:
+        Unsupported: Some are not to be seen, as in a container with its own PID namespace.
+        CsitError: Somebody else has an interface of the same name.
+    """
+    wanted = set(interfaces)
+    found: dict[str, int] = {}
+
+    def missing() -> str:
+        found.update(_scan(wanted, root))
+        left = sorted(wanted - found.keys())
+        return f"none for {', '.join(left[:3])}{f' and {len(left) - 3} more' if len(left) > 3 else ''}" if left else ""
+
+    try:
+        wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
+    except NotReady as error:
+        raise Unsupported(
+            f"data threads cannot be pinned: {error.last_seen} in /proc; kernel threads are visible in the root PID "
+            "namespace only, for containers that is --pid=host"
+        ) from error
+    return found
+
+
+def find_all(names: Mapping[str, str], root: Path = Path("/proc")) -> dict[str, tuple[int, ...]]:
+    """Thread ids of physical ports by interface. One may have several queues, and so several threads.
+
+    A thread has the name that its interface had when the thread was created: the original one or the one in use.
+
+    Args:
+        names: Original interface names by the names in use.
+        root: Where processes are; another one for tests.
+
+    Raises:
+        Unsupported: A port has none that is to be seen.
+    """
+    known = {text: interface for interface, device in names.items() for text in (interface, device)}
+    found: dict[str, tuple[int, ...]] = {}
+
+    def missing() -> str:
+        found.clear()
+        for entry in os.listdir(root):  # noqa: PTH208 - as below
+            if entry.isdigit() and (interface := _interface(name(int(entry), root), known)):
+                found[interface] = (*found.get(interface, ()), int(entry))
+        left = [f"{interface} ({device})" for interface, device in sorted(names.items()) if interface not in found]
+        return f"none for {', '.join(left)}" if left else ""
+
+    try:
+        wait_until("data threads (kernel threads napi/...)", missing, _DEADLINE_S)
+    except NotReady as error:
+        raise Unsupported(
+            f"data threads of physical ports cannot be pinned: {error.last_seen} in /proc. If the interface was "
+            "renamed after threaded NAPI was enabled, unbind its driver and bind it again"
+        ) from error
+    return found
+
+
+def _interface(thread: str, known: Mapping[str, str]) -> str | None:
+    """The interface in use that a thread of that name belongs to; None for another thread."""
+    if (match := _NAME.match(thread)) and match[1] in known:
+        return known[match[1]]
+    if len(thread) == _SHOWN:
+        return next((interface for text, interface in known.items() if f"napi/{text}-".startswith(thread)), None)
+    return None
+
+
+def _scan(wanted: set[str], root: Path) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in os.listdir(root):  # noqa: PTH208 - names are enough, and there are many
+        if entry.isdigit() and (match := _NAME.match(name(int(entry), root))) and match[1] in wanted:
+            if match[1] in found:
+                raise CsitError(f"two kernel threads are called napi/{match[1]}: another namespace has such a port")
+            found[match[1]] = int(entry)
+    return found
+
+
+def running(interfaces: Iterable[str], root: Path = Path("/proc")) -> list[str]:
+    """Those of the interfaces that have a data thread, whoever made it."""
+    wanted = set(interfaces)
+    names = (name(int(entry), root) for entry in os.listdir(root) if entry.isdigit())  # noqa: PTH208 - as above
+    return sorted({match[1] for text in names if (match := _NAME.match(text)) and match[1] in wanted})
+
+
+def name(thread: int, root: Path = Path("/proc")) -> str:
+    """The name of a thread; empty when it is gone."""
+    try:
+        descriptor = os.open(f"{root}/{thread}/comm", os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 64).decode(errors="replace").rstrip("\n")
+    except OSError:  # it ended between the two
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def pin(thread: int, cpu: int) -> None:
+    """Let a thread run on one CPU only.
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        os.sched_setaffinity(thread, {cpu})
+    except OSError as error:
+        raise Unsupported(f"data thread {name(thread)} cannot be pinned to CPU {cpu}: {error.strerror}") from error
+
+
+def make_realtime(thread: int, priority: int = 1) -> None:
+    """Let a thread go before every ordinary one on its CPU (SCHED_FIFO, by default with the lowest priority).
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError as error:
+        raise Unsupported(f"data thread {name(thread)} cannot run at SCHED_FIFO: {error.strerror}") from error
+
+
+def make_ordinary(process: int) -> None:
+    """Let no thread of a process go before every ordinary one any more (SCHED_OTHER).
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    try:
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with suppress(ProcessLookupError):  # it has ended in the meantime
+                if os.sched_getscheduler(int(task.name)) == os.SCHED_FIFO:
+                    os.sched_setscheduler(int(task.name), os.SCHED_OTHER, os.sched_param(0))
+    except OSError as error:
+        raise Unsupported(f"threads of process {process} cannot leave SCHED_FIFO: {error.strerror}") from error
+
+
+def affinity(threads: Mapping[str, Iterable[int]]) -> dict[str, frozenset[int]]:
+    """CPUs on which the threads of each port may really run; empty where one of them is gone."""
+    read: dict[str, frozenset[int]] = {}
+    for interface, row in threads.items():
+        read[interface] = frozenset()
+        with suppress(ProcessLookupError):
+            read[interface] = frozenset(cpu for thread in row for cpu in os.sched_getaffinity(thread))
+    return read
+
+
+def wait_gone(threads: Mapping[str, int], within_s: float = 30.0) -> None:
+    """Wait until the threads have ended.
+
+    Raises:
+        NotReady: Some have not.
+    """
+    left = dict(threads)
+
+    def missing() -> str:
+        for interface in list(left):
+            if not name(left[interface]).startswith("napi/"):
+                del left[interface]
+        return f"{len(left)} left, {next(iter(left))} among them" if left else ""
+
+    wait_until("end of data threads", missing, within_s)

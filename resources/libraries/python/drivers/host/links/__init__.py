@@ -1,0 +1,1 @@
+"""Network namespaces, links, routing and traffic control by netlink."""

@@ -1,0 +1,259 @@
+"""A machine's share of a plan: a namespace per owner, a veth pair per link, a data thread per port, ends of cables."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from resources.libraries.python.drivers.host.cpu import rx_threads
+from resources.libraries.python.drivers.host.cpu.thread_placement import DataThreads
+from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages, veth
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
+from resources.libraries.python.drivers.host.links.port_table import PortTable
+from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
+from resources.libraries.python.drivers.host.nics.cables import Cables
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Medium, Plan, Port
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
+
+_ETHERNET_BYTES = 18
+"""Header and FCS: what a frame has and an MTU has not."""
+_SMALLEST_MTU = 1500
+_LINKS_WITHIN_S = 10.0
+_CABLES_WITHIN_S = 30.0
+"""The two ends of a cable negotiate, and the other machine may be slower."""
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+
+
+class Fabric:
+    """All namespaces and links of a machine's share. No link is ever in the namespace that this process is in."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: MachineLock,
+        largest_frame_bytes: int = 1518,
+        *,
+        node: str | None = None,
+        leave: Collection[str] = (),
+    ) -> None:
+        """Prepare. Nothing is made before `start`.
+
+        Args:
+            plan: What to make.
+            machine: The machine's lock, held.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+            node: The node of the plan that this machine is; None where it has all of the plan.
+            leave: Physical ports that a program of user space drives, by the name of the interface.
+
+        Raises:
+            PlanError: The plan does not say which physical port one is, or has one twice.
+        """
+        self._plan = plan
+        self._machine = machine
+        self._mtu = max(_SMALLEST_MTU, largest_frame_bytes - _ETHERNET_BYTES)
+        ends = [(link, port) for link in plan.links for port in (link.a, link.b)]
+        owners = dict.fromkeys(
+            (GENERATOR, VSWITCH, *(port.owner for _, port in ends), *(nf.name for nf in plan.functions))
+        )
+        self._owners = tuple(owner for owner in owners if node is None or plan.machines.get(owner) == node)
+        here = [(link.medium, port) for link, port in ends if port.owner in self._owners]
+        self._links = tuple(link for link in plan.links if link.medium is Medium.VETH and link.a.owner in self._owners)
+        in_use = [port for medium, port in here if medium is Medium.CABLE and port.interface not in leave]
+        self._cables = Cables(in_use, machine, self._mtu)
+        self._ports: dict[str, list[Port]] = {owner: [] for owner in self._owners}
+        for medium, port in here:
+            if medium is Medium.VETH or (port in in_use and port.interface in self._cables.names):
+                self._ports[port.owner].append(port)
+        self._receivers = {
+            owner: list(dict.fromkeys(port.receiver for port in row)) for owner, row in self._ports.items()
+        }
+        self._table = PortTable(self._ports, self._cables.names, self._namespace)
+        self._claimed = False
+        self._namespaces: dict[str, Namespace] = {}
+        self._threads = DataThreads()
+
+    def start(self) -> None:
+        """Make everything, bring it up, give every port its data thread on its planned CPU.
+
+        Cables get their carrier when the other machine has come as far: see `wait_for_cables`.
+
+        Raises:
+            ConfigError: A physical port is not there, or must not be taken.
+            CsitError: A namespace is there already, or the kernel refused something.
+            Unsupported: This machine cannot do it, or data threads cannot be pinned.
+        """
+        self._machine.claim_namespaces(name_of(owner) for owner in self._owners)
+        self._claimed = True
+        self._cables.claim()
+        self._cables.start_threads()
+        aside(self._make)
+        self._machine.confirm_namespaces(name_of(owner) for owner in self._owners)
+        self._threads.place(self._ports, self._plan.cores, self._cables.at_home)
+        wait_until("links", partial(self._not_running, self._table.veths()), _LINKS_WITHIN_S)
+        _log.info(
+            "made %d namespaces with %d links, took %d physical ports",
+            len(self._owners), len(self._links), len(self._cables.physical),
+        )  # fmt: skip
+
+    def _make(self) -> None:
+        home = Netlink()  # before this thread enters namespaces
+        try:
+            kinds = {function.name: function.kind for function in self._plan.functions}  # of passive ones none routes
+            wanted = [(name_of(owner), veth.settings(owner, kinds.get(owner))) for owner in self._owners]
+            for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
+                self._namespaces[owner] = namespace
+            self._cables.take(home, self._namespaces)
+        finally:
+            home.close()
+        self._table.choose_indexes(self._cables.index)
+        for owner, requests in veth.pairs(self._links, self._table.index, self._namespaces, self._mtu).items():
+            self._namespaces[owner].netlink.do(requests)
+        self._bring_up()
+
+    def _bring_up(self) -> None:
+        for owner, receivers in self._receivers.items():
+            for interface in receivers:
+                rx_threads.receive_by_napi(self._namespaces[owner].netlink, interface)
+        for owner, ruleset in network_limits(self._links, (*self._plan.functions, *self._plan.taps)).items():
+            self.run_inside(owner, partial(limit, ruleset))
+        # Only then: when a port comes up, the kernel looks once whether its peer will take XDP frames, by NAPI.
+        self._cables.bring_up(self._namespaces)
+        up = rtnetlink_messages.set_ports_up()
+        for owner in self._ports:
+            self.change(owner, [up])
+        rx_threads.enable_threads((self._namespaces[owner], receivers) for owner, receivers in self._receivers.items())
+
+    def wait_for_cables(self, owner: str) -> None:
+        """Wait until this owner's cables pass packets. To be called when the other machines have started theirs.
+
+        Raises:
+            NotReady: One does not.
+        """
+        mine = [name for name in self._table.of(owner) if name in self._cables.names]
+        if mine:
+            wait_until(f"cables of {owner}", partial(self._not_running, mine), _CABLES_WITHIN_S, pause_s=0.01)
+
+    def _not_running(self, wanted: Collection[str]) -> str:
+        """Names of ports that do not pass packets yet: the kernel brings their carrier up in the background."""
+        left = [name for name in self._table.down(self._owners) if name in wanted]
+        return f"{len(left)} without carrier, {left[0]} among them" if left else ""
+
+    def stop(self) -> None:
+        """Remove everything that `start` made, give physical ports back. Safe to call after a failure.
+
+        Raises:
+            CsitError: Something could not be removed or given back; the rest was.
+        """
+        failures: list[CsitError] = []
+
+        def attempt(step: Callable[[], None]) -> None:
+            try:
+                step()
+            except CsitError as error:
+                failures.append(error)
+
+        made = self._namespaces
+        attempt(self._cables.give_back)
+        if failures:
+            # What is in a namespace that ends is lost or moved elsewhere: all stays, and stays on record.
+            raise failures[0]
+        self._namespaces = {}
+        vswitches = [made.pop(owner) for owner in list(made) if is_vswitch(owner)]
+        for vswitch in vswitches:
+            # One request for most ports there are: every request waits for the kernel's RCU, some 20 ms.
+            attempt(partial(vswitch.netlink.do, [rtnetlink_messages.delete_ports()], tolerate=GONE))
+        for namespace in made.values():
+            namespace.close()
+            attempt(partial(namespaces.remove, namespace.name))
+        # Ports between NFs end with their namespaces, all together; but not if they had to queue behind the bridges,
+        # each of which takes the kernel 17 ms (an rcu_barrier in br_multicast_dev_del). So these come last.
+        attempt(self._threads.wait_gone)
+        for vswitch in vswitches:
+            vswitch.close()
+            attempt(partial(namespaces.remove, vswitch.name))
+        if failures:
+            raise failures[0]
+        if self._claimed:
+            self._machine.release_namespaces(name_of(owner) for owner in self._owners)
+        self._claimed = False
+        self._threads = DataThreads()
+
+    def change(self, owner: str, requests: Iterable[Request]) -> None:
+        """Make changes in an owner's namespace.
+
+        Raises:
+            CommandFailed: The kernel refused one.
+        """
+        self._namespace(owner).netlink.do(requests)
+
+    def run_inside(self, owner: str, work: Callable[[], Result]) -> Result:
+        """Do work inside an owner's namespace, in a thread that ends with it. Sockets opened there stay there."""
+        return namespaces.run_inside(self._namespace(owner).name, work)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Owners of ports that are on this machine."""
+        return self._owners
+
+    def index(self, interface: str) -> int:
+        """Interface index of a port, in its namespace."""
+        return self._table.index[interface]
+
+    @property
+    def mtu(self) -> int:
+        """Of every port, in bytes."""
+        return self._mtu
+
+    @property
+    def free_index(self) -> int:
+        """The first of the interface indexes that no port has."""
+        return self._table.free_index
+
+    def threads(self) -> dict[str, tuple[int, ...]]:
+        """Ids of the data threads by the device that they receive from (`Port.receiver`).
+
+        A physical port with many queues has several.
+        """
+        return self._threads.ids()
+
+    def affinity(self, owners: Iterable[str]) -> dict[str, frozenset[int]]:
+        """CPUs on which the data threads of these owners' ports may really run; empty for one that is gone."""
+        return self._threads.affinity(name for owner in owners for name in self._table.of(owner))
+
+    def counters(self, owners: Iterable[str]) -> dict[str, InterfaceCounters]:
+        """Counters of these owners' ports by interface name.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        return self._table.counters(owners)
+
+    def bridges(self, owner: str) -> dict[str, int | None]:
+        """Index of the bridge that each port of an owner is a member of; None for one that is of none.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        return self._table.bridges(owner)
+
+    def problems(self, owners: Sequence[str]) -> tuple[str, ...]:
+        """What is wrong with the ports of these owners: no data thread any more, no carrier, no namespace."""
+        found = [f"the data thread of {name} is gone" for name, cpus in self.affinity(owners).items() if not cpus]
+        try:
+            down = self._table.down(owners)
+        except CsitError as error:
+            return (*found, str(error))
+        return (*found, *(f"{name} has no carrier" for name in down))
+
+    def _namespace(self, owner: str) -> Namespace:
+        if owner not in self._namespaces:
+            raise CsitError(f"{owner} has no network namespace: the fabric is not started")
+        return self._namespaces[owner]

@@ -1,0 +1,1 @@
+"""Physical ports: facts, drivers, takeover and restore."""

@@ -1,0 +1,232 @@
+"""Giving a PCI port another driver for a while, such as the one that hands it to user space, and its own one back.
+
+Everything is done in sysfs: `driver_override` names the driver that may have a device, `unbind` takes it from the one
+that has it, `drivers_probe` lets the kernel look for a driver again.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.links.sysfs import ROOT
+from resources.libraries.python.drivers.host.nics.nic_facts import device_at, driver_of, group_of
+from resources.libraries.python.drivers.host.nics.nic_users import Surroundings
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
+from resources.libraries.python.model.base import Frozen
+
+USER_SPACE = "vfio-pci"
+_HARMLESS = frozenset({USER_SPACE, "pci-stub", "pcieport"})
+"""Drivers that do not touch a device's memory: the rest of an IOMMU group may have them."""
+_NETWORK_CLASS = "0x02"
+_NO_OVERRIDE = "(null)"
+_BOUND_S = 10.0
+_PAUSE_S = 0.05
+_log = logging.getLogger(__name__)
+
+
+class Binding(Frozen):
+    """A PCI port as it was before it got another driver."""
+
+    pci_address: str
+    driver: str | None
+    """None where no driver had it."""
+    override: str | None
+    """The driver that it was reserved for already, if any."""
+    device: str | None = None
+    """The kernel's name of the port, where the kernel had it."""
+    up: bool = False
+    mtu: int | None = None
+
+    def __str__(self) -> str:
+        return f"PCI port {self.pci_address}, taken from {self.driver or 'no driver'}"
+
+    def restore(self) -> list[str]:
+        """Give it its driver back; say so where that was needed.
+
+        Raises:
+            CsitError: It has another one still.
+        """
+        return PciDrivers().restore(self)
+
+
+class PciDrivers:
+    """Who has which PCI device."""
+
+    def __init__(
+        self,
+        root: Path = ROOT,
+        surroundings: Surroundings | None = None,
+        within_s: float = _BOUND_S,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            root: Where sysfs is mounted; it shows the ports of one network namespace.
+            surroundings: What is around that sysfs; another one for tests, where no kernel reacts.
+            within_s: How long a driver may take.
+        """
+        self._root = root
+        self._around = surroundings or Surroundings()
+        self._within_s = within_s
+
+    def look(self, pci_address: str, driver: str = USER_SPACE) -> Binding:
+        """Describe a port that is to get another driver, and see that it may; the driver's module is loaded.
+
+        Raises:
+            ConfigError: It is not there, is no network device, or must not be taken.
+            Unsupported: The driver or an IOMMU is missing.
+        """
+        folder = self._folder(pci_address)
+        kind = _read(folder / "class") or ""
+        if not kind.startswith(_NETWORK_CLASS):
+            raise ConfigError(f"{pci_address} is no network device (PCI class {kind or 'unknown'})")
+        place = self._root / "bus/pci/drivers" / driver
+        if not place.is_dir():
+            self._around.load(driver)
+        if not place.is_dir():
+            raise Unsupported(f"no driver {driver} for {pci_address} in this kernel: modprobe {driver} loads none")
+        before, port = driver_of(folder), device_at(pci_address, self._root)
+        up, mtu = False, None
+        if port is not None:
+            reason, up, mtu = self._around.refusal_of_port(port)
+            if reason:
+                raise ConfigError(
+                    f"{pci_address}: {port} {reason}: it may be what this machine is reached by; name another port"
+                )
+        if driver == USER_SPACE and before != driver:
+            for problem in self._isolation(pci_address, folder):
+                raise Unsupported(problem)
+        override = _read(folder / "driver_override")
+        return Binding(
+            pci_address=pci_address,
+            driver=before,
+            override=None if override in (None, _NO_OVERRIDE) else override,
+            device=port,
+            up=up,
+            mtu=mtu,
+        )
+
+    def _isolation(self, pci_address: str, folder: Path) -> Iterator[str]:
+        """Why the IOMMU does not let user space have a device."""
+        group = group_of(folder)
+        if group is None:
+            if _read(self._root / "module/vfio/parameters/enable_unsafe_noiommu_mode") != "Y":
+                yield (
+                    f"{pci_address} is behind no IOMMU; boot with intel_iommu=on (or amd_iommu=on), or allow user "
+                    "space all of the memory: echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+                )
+            return
+        for other in sorted((folder / "iommu_group/devices").iterdir()):
+            has = driver_of(other.resolve())
+            if other.name != pci_address and has is not None and has not in _HARMLESS:
+                yield (
+                    f"{pci_address} shares IOMMU group {group} with {other.name}, which the driver {has} has; "
+                    "they can be handed to user space together only: use another slot, or unbind that one too"
+                )
+
+    @staticmethod
+    def without_protection(binding: Binding, root: Path = ROOT) -> bool:
+        """Whether user space that has a port can write anywhere in memory: there is no IOMMU before it."""
+        folder = root / "bus/pci/devices" / binding.pci_address / "iommu_group"
+        return not folder.is_symlink() or _read(folder / "name") == "vfio-noiommu"
+
+    def bind(self, binding: Binding, driver: str = USER_SPACE) -> None:
+        """Give a port another driver.
+
+        Args:
+            binding: From `look`, on record.
+            driver: The kernel's name of the driver.
+
+        Raises:
+            CsitError: Its driver does not let go of it, or the other one does not take it.
+        """
+        self._change(binding.pci_address, driver)
+        if driver == USER_SPACE and self.without_protection(binding, self._root):
+            _log.warning("%s is in user space without an IOMMU: nothing protects memory", binding.pci_address)
+
+    def restore(self, binding: Binding) -> list[str]:
+        """Give a port its driver back, and what the kernel had said about it.
+
+        Returns:
+            One sentence; nothing where it had its driver already.
+
+        Raises:
+            CsitError: Somebody uses it, or its driver does not take it.
+        """
+        folder = self._folder(binding.pci_address)
+        now = driver_of(folder)
+        if now != binding.driver:
+            self._wait_unused(binding.pci_address, folder)
+            self._change(binding.pci_address, binding.driver)
+        self._override(folder, binding.override)
+        if now == binding.driver:
+            return []
+        if binding.device is not None:
+            self._wait_port(binding)
+        return [f"gave PCI port {binding.pci_address} back to {binding.driver or 'no driver'}"]
+
+    def _change(self, pci_address: str, driver: str | None) -> None:
+        folder = self._folder(pci_address)
+        if driver_of(folder) == driver:
+            return
+        self._override(folder, driver)
+        if driver_of(folder) is not None:
+            self._set(folder / "driver/unbind", pci_address)
+        if driver is not None:
+            self._set(self._root / "bus/pci/drivers_probe", pci_address)
+
+        def missing() -> str:
+            now = driver_of(folder)
+            return "" if now == driver else f"it has {now or 'no driver'}"
+
+        wait_until(f"driver {driver or '(none)'} of {pci_address}", missing, self._within_s, _PAUSE_S)
+
+    def _wait_unused(self, pci_address: str, folder: Path) -> None:
+        # The kernel does not return from an unbind before the last user has gone.
+        group = group_of(folder)
+        if group is None:
+            return
+        try:
+            wait_until(
+                f"end of the users of {pci_address}",
+                lambda: ", ".join(self._around.users_of_group(group)),
+                self._within_s,
+                _PAUSE_S,
+            )
+        except NotReady as error:
+            raise CsitError(f"{pci_address} is in use by {error.last_seen}; end it first") from error
+
+    def _wait_port(self, binding: Binding) -> None:
+        found: list[str] = []
+
+        def missing() -> str:
+            found[:] = [name for name in [device_at(binding.pci_address, self._root)] if name]
+            return "" if found else "no port of the kernel"
+
+        wait_until(f"port of {binding.pci_address}", missing, self._within_s, _PAUSE_S)
+        self._around.restore_port(found[0], binding.device or found[0], binding.up, binding.mtu)
+
+    def _override(self, folder: Path, driver: str | None) -> None:
+        if (_read(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):
+            # An empty line takes the reservation away.
+            self._set(folder / "driver_override", driver or "\n")
+
+    def _set(self, path: Path, value: str) -> None:
+        try:
+            self._around.write(path, value)
+        except OSError as error:
+            raise CsitError(f"{value.strip() or 'nothing'} cannot be written to {path}: {error.strerror}") from error
+
+    def _folder(self, pci_address: str) -> Path:
+        folder = self._root / "bus/pci/devices" / pci_address
+        if not folder.is_dir():
+            raise ConfigError(f"this machine has no PCI device {pci_address}")
+        return folder
+
+
+def _read(path: Path) -> str | None:
+    with suppress(OSError):
+        return path.read_text(encoding="ascii", errors="replace").strip() or None
+    return None

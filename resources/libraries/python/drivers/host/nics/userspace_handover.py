@@ -1,0 +1,63 @@
+"""Physical ports that a program of user space drives past the kernel: handed over for a run, given back afterwards."""
+
+from collections.abc import Iterable
+
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.plan import Nic
+
+
+class HandedOver:
+    """Ports with another driver, from `start` to `stop`."""
+
+    def __init__(self, nics: Iterable[Nic], lock: MachineLock, drivers: PciDrivers | None = None) -> None:
+        """Prepare. Nothing happens before `start`.
+
+        Args:
+            nics: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
+            lock: The machine's lock, held.
+            drivers: Who has which device; another one for tests.
+
+        Raises:
+            ConfigError: One has no PCI address.
+        """
+        self._wanted: dict[str, str] = {}
+        for nic in nics:
+            if nic.pci_address is None:
+                raise ConfigError(f"{nic.port}: no pci_address, so it cannot be handed to a program of user space")
+            self._wanted[nic.pci_address] = nic.uio_driver or USER_SPACE
+        self._lock = lock
+        self._drivers = drivers or PciDrivers()
+        self._bound: list[Binding] = []
+
+    def start(self) -> None:
+        """Look at all of them, then give them their driver one by one.
+
+        Raises:
+            ConfigError: One is not there, or must not be taken.
+            Unsupported: The driver or an IOMMU is missing.
+            CsitError: A driver does not let go of one, or does not take it.
+        """
+        found = [(self._drivers.look(address, driver), driver) for address, driver in self._wanted.items()]
+        for binding, driver in found:
+            self._lock.claim_binding(binding)
+            self._bound.append(binding)
+            self._drivers.bind(binding, driver)
+
+    def stop(self) -> None:
+        """Give all of them back. Safe to call after a failure.
+
+        Raises:
+            CsitError: One could not be given back, and stays on record; the others were.
+        """
+        failures: list[CsitError] = []
+        for binding in reversed(self._bound):
+            try:
+                self._drivers.restore(binding)
+                self._lock.release_binding(binding)
+            except CsitError as error:
+                failures.append(error)
+        self._bound = []
+        if failures:
+            raise failures[0]

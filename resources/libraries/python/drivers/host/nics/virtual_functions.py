@@ -1,0 +1,193 @@
+"""Virtual functions of physical ports (SR-IOV): made for a run, trusted, with a MAC of their own, removed afterwards.
+
+The kernel makes them when their number is written to `sriov_numvfs` of the physical function. Where they will be on the
+PCI bus is known before: `sriov_offset` and `sriov_stride` of the physical function (PCI Express, "First VF Offset" and
+"VF Stride").
+"""
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from pyroute2.netlink.rtnl import RTM_SETLINK
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.netlink import Netlink, Request
+from resources.libraries.python.drivers.host.links.sysfs import ROOT
+from resources.libraries.python.drivers.host.nics.nic_facts import device_at
+from resources.libraries.python.drivers.host.nics.nic_users import Surroundings
+from resources.libraries.python.drivers.host.nics.parent_function import ParentFunction
+from resources.libraries.python.drivers.host.nics.port_inventory import devices
+from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.model.plan import Nic, Plan
+
+_MADE_S = 10.0
+_PAUSE_S = 0.05
+
+
+class FunctionNetlink:
+    """Changes of virtual functions by way of the port of their physical function; another one for tests."""
+
+    @staticmethod
+    def do(interface: str, mac: str) -> None:
+        """Give function 0 of a port its MAC, trust it, do not check its source addresses, and bring the port up.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        with closing(Netlink()) as netlink:
+            index = devices(netlink)[interface].index
+            netlink.do([set_function(interface, index, 0, mac), rtnetlink_messages.set_up(interface, index)])
+
+
+def set_function(name: str, index: int, number: int, mac: str) -> Request:
+    """Configure a virtual function: its MAC, trusted (it may be promiscuous), without a check of source addresses.
+
+    Args:
+        name: Of the port of the physical function.
+        index: Of that port.
+        number: Of the function, from 0.
+        mac: That it gets.
+    """
+    function = [
+        ("IFLA_VF_MAC", {"vf": number, "mac": mac}),
+        ("IFLA_VF_SPOOFCHK", {"vf": number, "spoofchk": 0}),
+        ("IFLA_VF_TRUST", {"vf": number, "trust": 1}),
+    ]
+    rows = [("IFLA_VFINFO_LIST", {"attrs": [("IFLA_VF_INFO", {"attrs": function})]})]
+    body = rtnetlink_messages.encoded(ifinfmsg, {"index": index}, rows)
+    return Request(RTM_SETLINK, 0, body, f"configure virtual function {number} of {name}")
+
+
+def function_mac(mac: str) -> str:
+    """A locally administered MAC for the function of a port with that MAC."""
+    return f"{int(mac[:2], 16) | 0x02:02x}{mac[2:]}"
+
+
+def address_of(parent: str, number: int = 0, root: Path = ROOT) -> str:
+    """The PCI address that a virtual function has, or will have.
+
+    Raises:
+        Unsupported: The port has no virtual functions.
+    """
+    folder = root / "bus/pci/devices" / parent
+    try:
+        offset, stride = (int((folder / name).read_text()) for name in ("sriov_offset", "sriov_stride"))
+    except (OSError, ValueError) as error:
+        raise Unsupported(f"{parent} has no virtual functions (SR-IOV), which nic_vfs asks for") from error
+    domain, bus, rest = parent.split(":")
+    device, function = rest.split(".")
+    routing_id = (int(bus, 16) << 8 | int(device, 16) << 3 | int(function)) + offset + stride * number
+    return f"{domain}:{routing_id >> 8:02x}:{routing_id >> 3 & 0x1F:02x}.{routing_id & 7}"
+
+
+def on_functions(plan: Plan, owners: Iterable[str], root: Path = ROOT) -> Plan:
+    """The plan with the PCI addresses of virtual functions in the place of those of their ports.
+
+    Args:
+        plan: As it was made, which reaches no node.
+        owners: Whose ports are on this machine.
+        root: Where sysfs is mounted.
+
+    Raises:
+        Unsupported: A port has no virtual functions.
+    """
+    here = frozenset(owners)
+    if not any(port.nic is not None and port.nic.vfs for owner in here for port in plan.ports(owner)):
+        return plan
+    links = []
+    for link in plan.links:
+        ends = {}
+        for end, port in (("a", link.a), ("b", link.b)):
+            nic = port.nic
+            if port.owner in here and nic is not None and nic.vfs and nic.pci_address is not None:
+                changed = nic.model_copy(
+                    update={"pci_address": address_of(nic.pci_address, root=root), "parent": nic.pci_address}
+                )
+                ends[end] = port.model_copy(update={"nic": changed})
+        links.append(link.model_copy(update=ends))
+    return plan.model_copy(update={"links": tuple(links)})
+
+
+class VirtualFunctions:
+    """Virtual functions of a machine's ports, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        nics: Iterable[tuple[Nic, str]],
+        lock: Claims,
+        root: Path = ROOT,
+        around: Surroundings | None = None,
+        netlink: FunctionNetlink | None = None,
+    ) -> None:
+        """Prepare. Nothing happens before `start`.
+
+        Args:
+            nics: Ports as `on_functions` has them, each with the MAC of the port.
+            lock: The machine's lock, held.
+            root: Where sysfs is mounted; another one for tests.
+            around: What is around that sysfs; another one for tests.
+            netlink: How functions are configured; another one for tests.
+        """
+        self._nics = {nic.parent: (nic, mac) for nic, mac in nics if nic.parent is not None}
+        self._lock = lock
+        self._root = root
+        self._around = around or Surroundings()
+        self._netlink = netlink or FunctionNetlink()
+        self._made: list[ParentFunction] = []
+
+    def start(self) -> None:
+        """Make and configure all of them.
+
+        Raises:
+            ConfigError: The machine is reached by such a port, or it has functions already.
+            Unsupported: A port has no virtual functions.
+            CsitError: The kernel refused, or made another device than was expected.
+        """
+        for parent, (nic, mac) in self._nics.items():
+            folder = self._root / "bus/pci/devices" / parent
+            port = device_at(parent, self._root)
+            if port is None:
+                raise ConfigError(f"{parent} has no port of the kernel, so its virtual functions cannot be configured")
+            if (reason := self._around.refusal_of_port(port)[0]) is not None:
+                raise ConfigError(f"{parent}: {port} {reason}: it may be what this machine is reached by")
+            there = int((folder / "sriov_numvfs").read_text(encoding="ascii"))
+            if there:
+                raise ConfigError(
+                    f"{parent} has {there} virtual functions already, which are not ours; "
+                    f"echo 0 > /sys/bus/pci/devices/{parent}/sriov_numvfs"
+                )
+            function = ParentFunction(pci_address=parent)
+            self._lock.claim_functions(function)
+            self._made.append(function)
+            self._write(folder / "sriov_numvfs", str(nic.vfs))
+            wanted = str(nic.pci_address)
+
+            def missing(folder: Path = folder, wanted: str = wanted) -> str:
+                link = folder / "virtfn0"
+                there = link.resolve().name if link.is_symlink() else "not there"
+                return "" if there == wanted else f"it is {there}"
+
+            wait_until(f"virtual function {wanted} of {parent}", missing, _MADE_S, _PAUSE_S)
+            self._netlink.do(port, function_mac(mac))
+
+    def stop(self) -> None:
+        """Remove all of them. Safe to call after a failure.
+
+        Raises:
+            CsitError: The kernel refused.
+        """
+        while self._made:
+            function = self._made[-1]
+            function.restore(self._root, self._around)
+            self._lock.release_functions(function)
+            self._made.pop()
+
+    def _write(self, path: Path, value: str) -> None:
+        try:
+            self._around.write(path, value)
+        except OSError as error:
+            raise CsitError(f"{value} cannot be written to {path}: {error.strerror}") from error

@@ -1,0 +1,262 @@
+"""One run at a time on a machine, and nothing left behind by a run that was killed.
+
+The lock is a `flock`: the kernel releases it with the process that holds it, however that ended. Beside it lies
+a record of who holds the lock and of what that run made; every name is written there before the thing is made. So what
+a killed run left can be told from what is somebody else's.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from resources.libraries.python.drivers.containers import container_cleanup as containers
+from resources.libraries.python.drivers.host.cgroups.cgroup_removal import end_and_remove
+from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
+from resources.libraries.python.drivers.host.nics.nic_restore import give_back
+from resources.libraries.python.drivers.host.ownership import record as records
+from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.ownership.processes import process, user
+from resources.libraries.python.drivers.host.ownership.record import Record
+from resources.libraries.python.drivers.probes.tracer import tracefs
+from resources.libraries.python.errors import CsitError, InUse
+
+DIRECTORY = Path("/run/csit-density")
+_log = logging.getLogger(__name__)
+
+
+class MachineLock(Claims):
+    """The right to change this machine's network, and the record of what was made by it.
+
+    A context manager; one holder per machine.
+    """
+
+    def __init__(self, directory: Path = DIRECTORY, settings_root: Path = Path("/proc/sys")) -> None:
+        """Prepare. Nothing happens before `with`.
+
+        Args:
+            directory: Where lock and record are; another one for tests.
+            settings_root: Where kernel settings are; another one for tests.
+        """
+        super().__init__(directory / "owner.json")
+        self._directory = directory
+        self._settings_root = settings_root
+        self._descriptor = -1
+        self._inherited: Record | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock.
+
+        Raises:
+            InUse: Another run holds it; the text says which.
+            CsitError: The lock cannot be had.
+        """
+        try:
+            self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise CsitError(f"{self._directory} cannot be used ({error.strerror}); run as root") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            holder = self._read() or "a run that has not said who it is"
+            raise InUse(f"this machine is in use by {holder}") from error
+        self._descriptor = descriptor
+        # A forked worker must not hold the lock of a parent that was killed.
+        os.register_at_fork(after_in_child=self._forget_lock)
+        self._inherited = self._read()
+        self._record = Record(
+            owner=process(os.getpid()),
+            user=user(),
+            since=datetime.now(UTC).isoformat(timespec="seconds"),
+            namespaces=self._inherited.namespaces if self._inherited else {},
+            workers=self._inherited.workers if self._inherited else (),
+            groups=self._inherited.groups if self._inherited else (),
+            containers=self._inherited.containers if self._inherited else (),
+            folders=self._inherited.folders if self._inherited else (),
+            traces=self._inherited.traces if self._inherited else (),
+            settings=self._inherited.settings if self._inherited else {},
+            ports=self._inherited.ports if self._inherited else (),
+            bindings=self._inherited.bindings if self._inherited else (),
+            functions=self._inherited.functions if self._inherited else (),
+            huge_files=self._inherited.huge_files if self._inherited else (),
+        )
+        self._write()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put settings back and release the lock. What is still claimed stays on record for the next run."""
+        self._restore_settings()
+        if self._held().empty:
+            self._path.unlink(missing_ok=True)
+        self._record = None
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._forget_lock()
+
+    def folder(self, name: str) -> Path:
+        """A private folder for what a part keeps while it runs. Its maker removes it; of a killed run the next one."""
+        self._held()
+        path = self._directory / "run" / name
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+    def set_for_run(self, setting: str, value: str) -> str | None:
+        """Change a kernel setting until the lock is released.
+
+        Args:
+            setting: Path below /proc/sys, such as `kernel/sched_rt_runtime_us`.
+            value: What to write.
+
+        Returns:
+            The value it had before; None where the kernel has no such setting or does not let us change it.
+        """
+        path = self._settings_root / setting
+        try:
+            before = path.read_text(encoding="ascii").strip()
+            self._change(settings={setting: before, **self._held().settings})
+            path.write_text(value, encoding="ascii")
+        except OSError as error:
+            _log.warning("%s stays as it is: %s", path, error.strerror)
+            return None
+        return before
+
+    def _restore_settings(self) -> list[str]:
+        """Put settings back; say which."""
+        restored = []
+        for setting, before in self._held().settings.items():
+            path = self._settings_root / setting
+            try:
+                path.write_text(before, encoding="ascii")
+            except OSError as error:
+                raise CsitError(f"{path} could not be set back to {before}: {error.strerror}") from error
+            restored.append(f"set {setting} back to {before}")
+        self._change(settings={})
+        return restored
+
+    def remove_leftovers(self) -> list[str]:
+        """Remove what an earlier run left. To be called before anything is made.
+
+        Returns:
+            One sentence for each thing that was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        self._held()
+        earlier, self._inherited = self._inherited, None
+        if earlier is None:
+            return []
+        removed = [f"{sentence} of {earlier}" for sentence in self._remove(earlier)]
+        removed += [f"{sentence}, changed by {earlier}" for sentence in self._restore_settings()]
+        for sentence in removed:
+            _log.info(sentence)
+        return removed
+
+    def leftovers(self) -> list[str]:
+        """What this run has claimed, has not released, and is there."""
+        record = self._held()
+        return [
+            *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
+            *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
+            *(f"control group {folder}" for folder in record.groups if folder.exists()),
+            *map(str, record.containers),
+            *(f"folder {folder}" for folder in record.folders if folder.exists()),
+            *(f"tracing instance {name}" for name in record.traces),
+            *(f"{port} in use as {port.interface}" for port in record.ports),
+            *(f"{binding}" for binding in record.bindings),
+            *(f"{function}" for function in record.functions),
+        ]
+
+    def remove_claimed(self) -> list[str]:
+        """Remove by force all that this run has claimed and not released.
+
+        Returns:
+            One sentence for each thing that was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        removed = self._remove(self._held())
+        for sentence in removed:
+            _log.info(sentence)
+        return removed
+
+    def _remove(self, record: Record) -> list[str]:
+        """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was."""
+        commands = {each: each.command_now() for each in record.workers}
+        removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
+        removed += end_and_remove(record.groups)
+        self.release_groups(record.groups)
+        # Before the folders that they have mounted.
+        removed += containers.remove(record.containers)
+        self.release_containers(record.containers)
+        shutil.rmtree(self._directory / "run", ignore_errors=True)
+        removed += self._remove_folders(record)
+        for name in record.traces:
+            removed += [f"removed tracing instance {name}"] if tracefs.remove(name) else []
+            self.release_trace(name)
+        for prefix in record.huge_files:
+            removed += huge_pages.remove_files(prefix)
+            self.release_huge_files(prefix)
+        for binding in record.bindings:
+            removed += binding.restore()
+            self.release_binding(binding)
+        for function in record.functions:
+            removed += function.restore()
+            self.release_functions(function)
+        # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
+        removed += give_back(record.ports)
+        self.release_ports(record.ports)
+        for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
+            # The name of a namespace that was not finished, or that somebody has taken away, cannot be entered.
+            with suppress(CsitError):
+                namespaces.run_inside(name, _delete_ports)
+            namespaces.remove(name)
+            removed.append(f"removed network namespace {name}")
+        self.release_namespaces(record.namespaces)
+        self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
+        return removed
+
+    def _remove_folders(self, record: Record) -> list[str]:
+        removed = []
+        for folder in record.folders:
+            if folder.exists():
+                try:
+                    shutil.rmtree(folder)
+                except OSError as error:
+                    raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
+                removed.append(f"removed folder {folder}")
+            self.release_folder(folder)
+        return removed
+
+    def _read(self) -> Record | None:
+        return records.read(self._path)
+
+    def _forget_lock(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _is_ours(name: str, inode: int | None) -> bool:
+    """A namespace of a claimed name that was made anew by somebody else since is not ours."""
+    return namespaces.inode(name) is not None and inode in (None, namespaces.inode(name))
+
+
+def _delete_ports() -> None:
+    netlink = Netlink()
+    try:
+        netlink.do([delete_ports()], tolerate=GONE)
+    finally:
+        netlink.close()

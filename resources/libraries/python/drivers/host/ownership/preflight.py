@@ -1,0 +1,136 @@
+"""What this machine lacks for the local world, found by trying.
+
+Everything is tried in a network namespace without a name that ends with the thread that tries, so nothing can be left.
+"""
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cpu import data_threads, rx_threads
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.links.namespaces import Namespace
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
+from resources.libraries.python.errors import CsitError
+
+_CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
+"""For links, raw packets, namespaces and mounts, affinity and priority of kernel threads."""
+_SOL_PACKET, _PACKET_VERSION, _PACKET_TX_RING, _TPACKET_V2 = 263, 10, 13, 1
+# Kernel threads are named after ports on the whole machine, so a check at the same time must have other ports.
+_NEAR, _FAR, _BRIDGE = ((f"cst{os.getpid()}{letter}", index) for letter, index in (("a", 100), ("b", 101), ("c", 102)))
+_MAC = "02:fe:00:00:00:0"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is missing."""
+
+    what: str
+    mend: str
+    """How to mend it."""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.mend}"
+
+
+def check() -> tuple[Problem, ...]:
+    """Try all that the local world needs. Empty when nothing is missing. Needs no rights to be called."""
+    first = next((problem for probe in (_linux, _rights) if (problem := probe())), None)
+    return (first,) if first else aside(lambda: tuple(_tried()))
+
+
+def _linux() -> Problem | None:
+    if sys.platform == "linux":
+        return None
+    return Problem(f"the local world needs Linux, this is {sys.platform}", "use topologies/sim.yaml here")
+
+
+def _rights() -> Problem | None:
+    missing = _missing_capabilities(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
+    if not missing:
+        return None
+    return Problem(
+        f"{', '.join(missing)} missing for {'root' if os.geteuid() == 0 else f'user {os.geteuid()}'}",
+        "run as root, in a container with --privileged --pid=host",
+    )
+
+
+def _missing_capabilities(status: str) -> list[str]:
+    row = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+    effective = int(row.split()[1], 16)
+    return [name for bit, name in _CAPABILITIES.items() if not effective >> bit & 1]
+
+
+def _tried() -> Iterator[Problem]:
+    try:
+        unshare(CLONE_NEWNET)
+    except OSError as error:
+        yield Problem(
+            f"network namespaces cannot be made ({error.strerror})",
+            "use a kernel with CONFIG_NET_NS, and a container that may unshare",
+        )
+        return
+    descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    with closing(Namespace("the trial namespace", descriptor, Netlink())) as here:
+        veth = _failure(lambda: here.netlink.do([_veth(here)]))
+        if veth:
+            yield Problem(f"veth pairs cannot be made ({veth})", "load the module: modprobe veth")
+        bridge = _failure(lambda: here.netlink.do([rtnetlink_messages.bridge(*_BRIDGE)]))
+        if bridge:
+            yield Problem(f"bridges cannot be made ({bridge})", "load the module: modprobe bridge")
+        ring = _failure(_try_ring)
+        if ring:
+            yield Problem(
+                f"AF_PACKET has no TX ring ({ring})", "use a kernel with CONFIG_PACKET and CONFIG_PACKET_MMAP"
+            )
+        if not veth:
+            problem = _failure(lambda: _try_threads(here))
+            if problem:
+                yield Problem(
+                    f"ports get no pinned data threads ({problem})",
+                    "use a kernel from 5.12 (threaded NAPI), outside of a PID namespace",
+                )
+
+
+def _failure(attempt: Callable[[], None]) -> str:
+    """Why it does not work; empty when it does."""
+    try:
+        attempt()
+    except (CsitError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def _veth(here: Namespace) -> Request:
+    return rtnetlink_messages.veth_pair((*_NEAR, f"{_MAC}1"), (*_FAR, f"{_MAC}2"), here.descriptor, 1500)
+
+
+def _try_ring() -> None:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0) as ring:
+        ring.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+        ring.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", 4096, 1, 2048, 2))
+
+
+def _try_threads(here: Namespace) -> None:
+    for name, index in (_NEAR, _FAR):
+        rx_threads.receive_by_napi(here.netlink, name)
+        here.netlink.do([rtnetlink_messages.set_up(name, index)])
+    rx_threads.enable_threads([(here, [_NEAR[0]])])
+    found = data_threads.find([_NEAR[0]])
+    thread = found[_NEAR[0]]
+    cpu = min(os.sched_getaffinity(0))
+    try:
+        data_threads.pin(thread, cpu)
+        data_threads.make_realtime(thread)
+        if os.sched_getaffinity(thread) != {cpu}:
+            raise CsitError("a pinned thread may still run elsewhere")
+    finally:
+        # The namespace ends some time after this thread; the next check must not find this one's threads.
+        here.netlink.do([rtnetlink_messages.delete_ports()], tolerate=GONE)
+        data_threads.wait_gone(found)

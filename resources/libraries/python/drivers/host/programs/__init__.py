@@ -1,0 +1,1 @@
+"""Programs started beside a deployment, and helpers for them."""

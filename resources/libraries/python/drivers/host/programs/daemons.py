@@ -1,0 +1,175 @@
+"""Programs that run beside the project while a cell is deployed: started in a namespace, owned, stopped, explained."""
+
+import os
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.processes import ending
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError
+
+_TAIL_BYTES = 2000
+_TAIL_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a program enters before it runs."""
+
+    doors: tuple[Path, ...] = ()
+    """Of control groups: files into which a process writes its id."""
+    container: int | None = None
+    """A process of a container; None for none."""
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        """The argument vector of a program that enters first."""
+        return entering(self.doors, argv, self.container)
+
+
+NO_ENTRY = Entry()
+
+
+class Daemon:
+    """One running program. What it says is in a log file, of which errors show the end."""
+
+    def __init__(
+        self,
+        what: str,
+        argv: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
+        prints_to: Path | None = None,
+        entry: Entry = NO_ENTRY,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            what: For a person: `testpmd of nf-1-1`.
+            argv: The program with its arguments.
+            log: Where its standard output and error go.
+            environment: Variables on top of this process's.
+            folder: Where it runs; None for where this process runs.
+            prints_to: Where standard output goes, where that is what it makes and not what it says.
+            entry: Control groups and container that it enters before it runs.
+        """
+        self._prints_to = prints_to
+        self._entry = entry
+        self.what = what
+        self._argv = tuple(argv)
+        self._log = log
+        self._environment = {**os.environ, **(environment or {})}
+        self._folder = folder
+        self._machine: MachineLock | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, cpus: int | Collection[int], machine: MachineLock) -> None:
+        """Start it on a CPU or several, in the network namespace of the calling thread, which must end afterwards.
+
+        Raises:
+            CsitError: It cannot be started.
+        """
+        # The child inherits namespace and CPU of this thread: no helper program, and no moment in a wrong place.
+        os.sched_setaffinity(0, {cpus} if isinstance(cpus, int) else cpus)
+        try:
+            with self._log.open("wb") as log, ExitStack() as stack:
+                printed = log if self._prints_to is None else stack.enter_context(self._prints_to.open("wb"))
+                self._process = subprocess.Popen(
+                    self._entry.argv(self._argv),
+                    stdin=subprocess.PIPE,
+                    stdout=printed,
+                    stderr=log,
+                    env=self._environment,
+                    cwd=self._folder,
+                    # Out of the terminal's group: an interrupt goes to the run, which then stops the program.
+                    process_group=0,
+                )
+        except OSError as error:
+            raise CsitError(f"{self.what} cannot be started: {self._argv[0]}: {error.strerror}") from error
+        self._machine = machine
+        machine.claim_process(self._process.pid)
+
+    @property
+    def started(self) -> bool:
+        """Whether it has been started and not yet been waited for."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        """Process id.
+
+        Raises:
+            CsitError: It has not been started.
+        """
+        if self._process is None:
+            raise CsitError(f"{self.what} has not been started")
+        return self._process.pid
+
+    def problem(self) -> str:
+        """Why it does not run, with its last words; empty while it does."""
+        if self._process is None:
+            return f"{self.what} has not been started"
+        status = self._process.poll()
+        if status is None:
+            return ""
+        return f"{self.what} {ending(status)}; it said last: {self.said_last()}"
+
+    def said(self) -> str:
+        """All it has said."""
+        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+
+    def said_last(self) -> str:
+        """Its last lines as one."""
+        lines = [line.strip() for line in self.said()[-_TAIL_BYTES:].splitlines() if line.strip()]
+        return " | ".join(lines[-_TAIL_LINES:]) or "nothing"
+
+    def wait_for(self, what: str, missing: Callable[[], str], within_s: float) -> None:
+        """Wait for a fact that this program brings about.
+
+        Raises:
+            CsitError: It ended.
+            NotReady: The deadline passed; the text has its last words.
+        """
+
+        def still_missing() -> str:
+            if problem := self.problem():
+                raise CsitError(problem)
+            lacks = missing()
+            return f"{lacks}; it said last: {self.said_last()}" if lacks else ""
+
+        wait_until(f"{self.what}: {what}", still_missing, within_s, pause_s=0.01)
+
+    def tell_to_end(self, last_line: bytes = b"") -> None:
+        """Ask it to end: by closing its standard input after a last line, or by SIGTERM where there is no such line."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        if not last_line:
+            self._process.terminate()
+            return
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        try:
+            self._process.stdin.write(last_line)
+            self._process.stdin.close()
+        except BrokenPipeError:
+            return
+
+    def wait_end(self, within_s: float) -> None:
+        """Wait until it has ended, and kill it when it has not. Safe to call at any time and more than once."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None and not process.stdin.closed:
+            process.stdin.close()
+        if self._machine is not None:
+            self._machine.release_process(process.pid)

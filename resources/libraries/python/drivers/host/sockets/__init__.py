@@ -1,0 +1,1 @@
+"""Sockets and rings of other programs: backlog, losses, paths."""

@@ -1,0 +1,1 @@
+"""Probes: samplers of resource use and the tracer of kernel events."""

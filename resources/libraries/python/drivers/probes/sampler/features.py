@@ -1,0 +1,209 @@
+"""Features of network functions, vSwitch and machine, all read each second by one thread on this machine."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cgroups import cgroups
+from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group
+from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.netlink import Netlink
+from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets
+from resources.libraries.python.drivers.probes.sampler.accounts import Account, Amounts, TaskAccount
+from resources.libraries.python.drivers.probes.sampler.guest_accounts import (
+    GroupAccount,
+    NeverThrottled,
+    PortAccount,
+    VcpuAccount,
+)
+from resources.libraries.python.drivers.probes.sampler.machine_account import MachineAccount
+from resources.libraries.python.drivers.probes.sampler.queues import QueueAccount, SocketAccount, forwarding, has_copies
+from resources.libraries.python.drivers.probes.sampler.seconds import Reading, series_of
+from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks, tasks_on
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.names import is_vswitch
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+
+INTERVAL_S = 1.0
+_PRIORITY = 2
+"""Above the data threads, which in overload leave ordinary threads no time for seconds. A reading takes about 1 ms."""
+_log = logging.getLogger(__name__)
+
+
+class LinuxFeatureSampler:
+    """Fulfils `roles.watching.FeatureSampler` on this machine."""
+
+    def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None, *, interval_s: float = INTERVAL_S) -> None:
+        """Prepare.
+
+        Args:
+            plan: Has the owners and their ports.
+            fabric: Has the ports and their data threads; started before `start`.
+            cpu: Where it reads: one without data threads. None: wherever it has its turn first.
+            interval_s: Seconds from one reading to the next.
+        """
+        self.cpu_s = 0.0
+        """Processor time of the last loop, in seconds; after `stop`."""
+        self._cpu = cpu
+        self._interval_s = interval_s
+        self._plan = plan
+        self._fabric = fabric
+        self._accounts: list[tuple[str, Account]] = []
+        self._readings: list[Reading] = []
+        self._lasted_s = 0.0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._open = ExitStack()
+        self._tasks: Mapping[str, Tasks] = {}
+        self._without: list[str] = []
+
+    def start(self) -> None:
+        """See FeatureSampler."""
+        self.stop()
+        self._accounts = self._all_accounts()
+        self._over.clear()
+        self._thread = threading.Thread(target=self._run, name="features", daemon=True)
+        begin = time.monotonic()
+        self.cpu_s = self._lasted_s = 0.0
+        self._readings = [(0.0, self._read())]
+        self._begin = begin
+        self._thread.start()
+
+    def stop(self) -> tuple[Series, ...]:
+        """See FeatureSampler."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._open.close()
+        self._accounts = []
+        readings, self._readings = self._readings, []
+        return series_of(readings)
+
+    def facts(self) -> Mapping[str, str]:
+        """See FeatureSampler. After `start`."""
+        if not self._tasks:
+            return {}
+        facts = {"features": f"each {self._interval_s:g} s: accounts in /proc, control groups, interface counters"}
+        if self._lasted_s:
+            facts["reading features"] = f"{took(self.cpu_s, self._lasted_s)}, {where(self._cpu)}"
+        helped = [name for name, tasks in self._tasks.items() if tasks.helpers]
+        if helped:
+            facts["charged"] = f"NAPI and vhost threads, to {', '.join(helped)}"
+        if self._without:
+            facts["features left out"] = "; ".join(self._without)
+        return facts
+
+    def _run(self) -> None:
+        if not stay_on(self._cpu):
+            self._cpu = None
+        with suppress(OSError):  # an ordinary thread may come late, which the readings show
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        before_s = time.thread_time()
+        due_s = self._interval_s
+        while not self._over.wait(max(0.0, self._begin + due_s - time.monotonic())):
+            self._readings.append((time.monotonic() - self._begin, self._read()))
+            due_s = self._interval_s * (int((time.monotonic() - self._begin) / self._interval_s) + 1)
+        self.cpu_s = time.thread_time() - before_s
+        self._lasted_s = time.monotonic() - self._begin
+
+    def _read(self) -> dict[str, Amounts]:
+        found: dict[str, Amounts] = {}
+        for owner, account in self._accounts:
+            row = found.setdefault(owner, {})
+            for name, amount in account.read().items():
+                row[name] = row.get(name, 0.0) + amount
+        return found
+
+    def _all_accounts(self) -> list[tuple[str, Account]]:
+        self._tasks = tasks_on(self._plan, self._fabric)
+        self._without = []
+        made: list[tuple[str, Account]] = [(HOST, MachineAccount())]
+        groups = self._groups()
+        for owner, tasks in self._tasks.items():
+            name = VSWITCH if is_vswitch(owner) else owner
+            made += [(name, account) for account in self._of_owner(owner, tasks, groups)]
+        for _, account in made:
+            self._open.callback(account.close)
+        return made
+
+    def _of_owner(self, owner: str, tasks: Tasks, groups: Controllers | None) -> Sequence[Account]:
+        accounts: list[Account] = [TaskAccount(tasks)]
+        if not tasks.processes and not tasks.helpers:
+            self._without.append(f"CPU of {owner}: no process and no thread of it is to be seen")
+        group = None if groups is None else group_of(tasks, groups)
+        if group is None and (vcpus := tasks.vcpus()):
+            accounts.append(VcpuAccount(vcpus))
+        accounts.append(NeverThrottled() if group is None else GroupAccount(group))
+        if indexes := self._indexes(port.interface for port in self._plan.ports(owner)):
+            with suppress(CsitError):  # its namespace is gone; whoever uses it says so
+                accounts.append(self._ports(owner, indexes))
+                accounts += self._queues(owner, tasks)
+        return accounts
+
+    def _queues(self, owner: str, tasks: Tasks) -> Iterator[Account]:
+        if not is_vswitch(owner):
+            return
+        sockets = None
+        if tasks.processes:  # it forwards in user space
+            try:
+                sockets = SocketAccount(ReceivingSockets(tasks.processes))
+            except Unsupported as error:
+                self._without.append(f"queues of {owner}: {error}")
+                return
+            if sockets.closes and has_copies(self._plan):
+                sockets.close()
+                self._without.append(f"queues of {owner}: it sends copies, and its rings do not tell which ones are")
+                return
+            yield sockets
+            if not sockets.closes:
+                self._without.append(
+                    f"queued_packets of {owner}: it loses some that nobody counts; queued_kib is there"
+                )
+                return
+        if indexes := self._indexes(forwarding(self._plan, owner)):
+            yield QueueAccount(self._ports(owner, indexes), sockets)
+        else:
+            self._without.append(f"queues of {owner}: it has physical ports, whose queues are in their NICs")
+
+    def _ports(self, owner: str, indexes: Sequence[int]) -> PortAccount:
+        return PortAccount(self._fabric.run_inside(owner, Netlink), indexes)
+
+    def _indexes(self, interfaces: Iterable[str]) -> list[int]:
+        indexes = []
+        for interface in interfaces:
+            with suppress(KeyError):  # one that a program of user space has taken from the kernel
+                indexes.append(self._fabric.index(interface))
+        return indexes
+
+    def _groups(self) -> Controllers | None:
+        try:
+            return cgroups.discover()
+        except Unsupported as error:
+            self._without.append(f"control groups: {error}")
+            return None
+
+
+def group_of(tasks: Tasks, controllers: Controllers, root: Path = PROC, mine: int | None = None) -> Group | None:
+    """The control group that was made for an owner: of one of its threads, and neither ours nor the root."""
+    own = _groups_of(root / str(os.getpid() if mine is None else mine))
+    for task in (*tasks.processes, *tasks.helpers):
+        for key, name in _groups_of(root / str(task)).items():
+            wanted = key == "" if controllers.version == 2 else "cpu" in key.split(",")
+            if wanted and name not in ("/", own.get(key)):
+                return Group(controllers, name.strip("/"))
+    return None
+
+
+def _groups_of(place: Path) -> dict[str, str]:
+    """Name of a task's group by controllers; those of version 2 are empty."""
+    with suppress(OSError):
+        rows = (line.split(":", 2) for line in (place / "cgroup").read_text(encoding="utf-8").splitlines())
+        return {row[1]: row[2] for row in rows}
+    return {}

@@ -1,0 +1,201 @@
+"""Follows the threads of NFs through events of the kernel, each NF a graph of what followed what."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack, suppress
+
+from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
+from resources.libraries.python.drivers.host.cpu.observer_affinity import took, where
+from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.probes.tracer import tracefs
+from resources.libraries.python.drivers.probes.tracer.events import Choice, Source, choose, frequent
+from resources.libraries.python.drivers.probes.tracer.reader import Specification
+from resources.libraries.python.drivers.probes.tracer.stream import Followed
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.studies.chains.model.record import Edge, StateGraph
+
+_log = logging.getLogger(__name__)
+_READER = "resources.libraries.python.drivers.probes.tracer.reader"
+_ALL_BUFFERS_KIB = 64 << 10
+_MOST_BUFFER_KIB = 8 << 10
+_READY_S, _GRAPHS_S = 20.0, 60.0
+_WINDOW_ENDS_S = 5.0
+WINDOW_S, PERIOD_S = 0.02, 2.0
+"""Recorded are 20 ms of every two seconds. Events take a quarter of the throughput while they are recorded, and opening
+and closing a window occupies a CPU for 2 to 3 ms: together about half a per cent of it. See docs/adr/0025 and
+`csit bench --only watching_cost`."""
+
+
+class KernelTracer:
+    """Fulfils `roles.watching.Tracer` on this machine."""
+
+    def __init__(
+        self,
+        owners: Callable[[], Mapping[str, Collection[int]]],
+        machine: Claims,
+        *,
+        guests: Collection[str] = (),
+        window_s: float = WINDOW_S,
+        period_s: float = PERIOD_S,
+        cpu: int | None = None,
+    ) -> None:
+        """Prepare; nothing is touched before `start`.
+
+        Args:
+            owners: Gives thread ids by NF, asked at each start: `napi/` threads of its ports, threads of its processes,
+                vCPUs and vhost threads.
+            machine: Keeps the tracing instance and the reader on record, so that the next run removes what a killed
+                one left.
+            guests: Those of the owners that are virtual machines under KVM.
+            window_s: How long is recorded in each period, in seconds; as long as that or longer: all the time.
+            period_s: Of a period, in seconds.
+            cpu: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
+                they can be closed first, pages wherever a CPU is idle.
+        """
+        self.cpu_s = 0.0
+        """Processor time from `start` to `stop`, in seconds; after `stop`."""
+        self._cpu = cpu
+        self._owners = owners
+        self._guests = frozenset(guests)
+        self._machine = machine
+        self._window_s, self._period_s = window_s, period_s
+        self._name = f"csit-density-{os.getpid()}"
+        self._held = ExitStack()
+        self._worker: WorkerProcess | None = None
+        self._instance: tracefs.Instance | None = None
+        self._events: tuple[str, ...] = ()
+        self._began_s = 0.0
+        self._followed: tuple[Followed, ...] = ()
+        self._facts: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Begin to trace. Where that cannot be done nothing happens, and `facts` says why in a sentence.
+
+        Raises:
+            CsitError: The reader does not start.
+        """
+        try:
+            with ExitStack() as held:
+                self._worker = self._begin(held)
+                self._held = held.pop_all()
+        except Unsupported as error:
+            _log.info("no graphs of state transitions: %s", error)
+            self._facts = {"events": f"nothing is traced: {error}"}
+
+    def _begin(self, held: ExitStack) -> WorkerProcess:
+        root = held.enter_context(tracefs.opened())
+        self._events = self._choose(tracefs.events(root))
+        self._machine.claim_trace(self._name)
+        held.callback(self._machine.release_trace, self._name)
+        instance = self._instance = tracefs.Instance(root, self._name)
+        held.callback(instance.remove)
+        instance.make(_buffer_kib(os.cpu_count() or 1), [thread for each in self._followed for thread in each.threads])
+        worker = WorkerProcess(_READER)
+        held.callback(worker.close)
+        self._machine.claim_process(worker.pid)
+        held.callback(self._machine.release_process, worker.pid)
+        spec = Specification(self._name, self._events, self._followed, self._window_s, self._period_s, self._cpu)
+        worker.tell(spec.plain())
+        worker.answer("the reader of kernel events", _READY_S)
+        self._began_s = time.monotonic()
+        worker.tell({"do": "begin"})
+        worker.answer("the process that opens windows of the tracer", _READY_S)
+        return worker
+
+    def pause(self) -> None:
+        """Stop the processes that trace, between two windows: until `resume` nothing is recorded and nothing is read.
+
+        Raises:
+            NotReady: They do not get to the end of a window.
+        """
+        if self._worker is not None:
+            wait_until("end of a window of the tracer", self._still_open, _WINDOW_ENDS_S + self._window_s)
+
+    def _still_open(self) -> str:
+        assert self._worker is not None  # noqa: S101 - asked for above
+        assert self._instance is not None  # noqa: S101 - made before it
+        os.killpg(self._worker.pid, signal.SIGSTOP)
+        if not self._instance.enabled(frequent(self._events)):
+            return ""
+        os.killpg(self._worker.pid, signal.SIGCONT)
+        return "events are still recorded"
+
+    def resume(self) -> None:
+        """Go on. Nothing where nothing was paused."""
+        if self._worker is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._worker.pid, signal.SIGCONT)
+
+    def _choose(self, there: Collection[str]) -> tuple[str, ...]:
+        """Events for the kinds of NFs that there are."""
+        owners = {owner: tuple(sorted(threads)) for owner, threads in self._owners().items() if threads}
+        sources = {owner: _source(owner in self._guests) for owner in owners}
+        if not sources:
+            raise Unsupported("no NF has a thread on this machine that could be followed")
+        choices: dict[Source, Choice] = {source: choose(source, there) for source in sorted(set(sources.values()))}
+        sentence = "; ".join(choice.sentence for choice in choices.values())
+        self._followed = tuple(
+            Followed(owner, source, owners[owner]) for owner, source in sources.items() if choices[source].events
+        )
+        if not self._followed:
+            raise Unsupported(sentence)
+        ratio = min(1.0, self._window_s / self._period_s)
+        self._facts = {
+            "events": f"traced are {sentence}",
+            "window": f"{ratio:.0%} of the time, {self._window_s * 1e3:g} ms of every {self._period_s * 1e3:g} ms",
+        }
+        return tuple(dict.fromkeys(event for choice in choices.values() for event in choice.events))
+
+    def stop(self) -> tuple[StateGraph, ...]:
+        """End; return a graph for each NF that has events. Safe to call after a failure.
+
+        Raises:
+            CsitError: The reader has died, or something cannot be removed.
+        """
+        self.resume()
+        worker, self._worker = self._worker, None
+        with self._held:
+            if worker is None:
+                return ()
+            # Nobody else is measured any more, so that it need not wait for a CPU that is idle.
+            with suppress(ProcessLookupError):
+                os.sched_setscheduler(worker.pid, os.SCHED_OTHER, os.sched_param(0))
+            worker.tell({"do": "end"})
+            lasted_s = time.monotonic() - self._began_s
+            found = worker.answer("graphs of kernel events", _GRAPHS_S)
+        self.cpu_s = found["cpu_s"]
+        self._facts["tracing"] = f"{took(self.cpu_s, lasted_s)}, {where(self._cpu)}"
+        if found["lost"]:
+            self._facts["lost"] = f"{found['lost']} events, for which the kernel's buffer had no room"
+        return tuple(
+            StateGraph(
+                owner=each.owner,
+                source=each.source,
+                traced_s=found["traced_s"],
+                events=events,
+                lost=found["lost"],
+                edges=tuple(
+                    Edge(before=before, after=after, count=count, seconds=seconds)
+                    for before, after, count, seconds in edges
+                ),
+            )
+            for each, events, edges in zip(self._followed, found["events"], found["edges"], strict=True)
+            if events
+        )
+
+    def facts(self) -> Mapping[str, str]:
+        """Which events are traced, and why no others. After `start`."""
+        return dict(self._facts)
+
+
+def _source(is_guest: bool) -> Source:
+    return "kvm" if is_guest else "kernel"
+
+
+def _buffer_kib(cpus: int) -> int:
+    """Of each CPU."""
+    return max(512, min(_MOST_BUFFER_KIB, _ALL_BUFFERS_KIB // cpus))

@@ -1,0 +1,150 @@
+"""All instances of a service on this machine: their network, their limits, their install scripts."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cgroups.cgroup_removal import end
+from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Limits
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.services import scripts
+from resources.libraries.python.drivers.services.instance import Instance
+from resources.libraries.python.drivers.services.network import ServiceNetwork, addresses
+from resources.libraries.python.drivers.services.service_environment import of_all
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.plan import Port
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.studies.sizing.planning.instance_cpus import Placement
+from resources.libraries.python.testbed.roles.service import InstanceUse
+
+INSTALLED_WITHIN_S = 120.0
+_REMOVED_WITHIN_S = 30.0
+_GRACE_S = 3.0
+"""For processes to end by themselves when the service is removed."""
+
+
+class Instances:
+    """A service without who loads it; what is said here is said in `roles.service.Service`."""
+
+    def __init__(
+        self,
+        asked: Specifications,
+        size: Size,
+        placement: Placement,
+        machine: MachineLock,
+        controllers: Controllers,
+        *,
+        cable: Port | None = None,
+    ) -> None:
+        """Prepare; nothing is made before `start`.
+
+        Args:
+            asked: What is to be deployed.
+            size: How much of it.
+            placement: Where it runs.
+            machine: The machine's lock, held.
+            controllers: Of this machine.
+            cable: By which the load comes; None where it comes from this machine.
+        """
+        self._asked = asked
+        self._size = size
+        self._placement = placement
+        self._controllers = controllers
+        where = addresses(asked.deployment, size)
+        self._addresses = {name: str(address) for name, address in where.items()}
+        self._network = ServiceNetwork(where, machine, cable)
+        self.rows = {
+            name: Instance(
+                name,
+                controllers,
+                machine,
+                Limits(flavor.vcpus, flavor.memory_mb << 20, placement.cpus.get(name)),
+            )
+            for name, flavor in placement.flavors.items()
+        }
+        self._made: list[Instance] = []
+        self._found: dict[str, str] = {}
+        """What the install scripts had to tell."""
+        self._installed: list[Instance] = []
+
+    def start(self) -> None:
+        """Make network and instances, then run the install scripts, in the order of the components."""
+        self._network.start()
+        for instance in self.rows.values():
+            self._made.append(instance)
+            instance.make()
+        for name, instance in self.rows.items():
+            script = self._asked.install[name.rpartition("-")[0]]
+            self._installed.append(instance)
+            said = instance.run(f"install script of {name}", script, self._told(name), INSTALLED_WITHIN_S)
+            self._found |= scripts.facts(said)
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        """What every instance has used until now, and what memory it has now."""
+        octets = self._network.octets()
+        return {
+            name: InstanceUse(instance.group.cpu_s(), instance.group.memory_bytes(), octets.get(name))
+            for name, instance in self.rows.items()
+        }
+
+    def facts(self) -> Mapping[str, str]:
+        """What the install scripts found out, how instances are limited, and where they run."""
+        pinned = {name: ",".join(map(str, sorted(cpus))) for name, cpus in self._placement.cpus.items()}
+        return {
+            **self._found,
+            "instances": f"network namespaces with control groups, version {self._controllers.version}",
+            "pinning": " ".join(f"{name}={cpus}" for name, cpus in pinned.items()) if pinned else "off",
+            **({"oversubscribed": self._placement.short} if self._placement.short else {}),
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """Instances that have lost processes."""
+        return tuple(problem for instance in self.rows.values() for problem in instance.problems())
+
+    def stop(self) -> None:
+        """Run the remove scripts, end all processes, remove all groups, folders and namespaces.
+
+        Raises:
+            CsitError: A remove script failed, or something could not be removed; all else was.
+        """
+        failures: list[CsitError] = []
+
+        def attempt(step: Callable[[], object]) -> None:
+            try:
+                step()
+            except CsitError as error:
+                failures.append(error)
+
+        with ExitStack() as steps:
+            # Last in, first out: an interrupt in a step does not keep the later ones from being done.
+            steps.callback(attempt, self._network.stop)
+            for instance in self._made:
+                steps.callback(attempt, instance.remove)
+            folders = [folder for instance in self._made for folder in instance.folders]
+            steps.callback(attempt, lambda: end(folders, _GRACE_S))
+            if self._asked.remove is not None:
+                for instance in self._installed:
+                    steps.callback(attempt, partial(self._clean, instance, self._asked.remove))
+            self._made, self._installed = [], []
+        if failures:
+            raise failures[0]
+
+    def _clean(self, instance: Instance, script: Path) -> None:
+        instance.run(f"remove script of {instance.name}", script, self._told(instance.name), _REMOVED_WITHIN_S)
+
+    def _told(self, name: str) -> dict[str, str]:
+        """What the scripts of an instance are told."""
+        component, _, number = name.rpartition("-")
+        flavor = self._placement.flavors[name]
+        return {
+            "CSIT_COMPONENT": component,
+            "CSIT_INSTANCE": number,
+            "CSIT_ADDRESS": self._addresses[name],
+            "CSIT_FLAVOR": self._size.components[component].flavor,
+            "CSIT_FLAVOR_VCPUS": f"{flavor.vcpus:g}",
+            "CSIT_MEMORY_MB": str(flavor.memory_mb),
+            **self._asked.options,
+            **of_all(self._addresses),
+        }

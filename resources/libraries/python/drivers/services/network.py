@@ -1,0 +1,166 @@
+"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for everybody else.
+
+Who offers the load is one more of them, or behind a cable that is a member of the bridge.
+"""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv4Network
+
+from pyroute2.netlink.rtnl import RTM_GETSTATS
+
+from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
+from resources.libraries.python.drivers.host.links.veth import settings
+from resources.libraries.python.drivers.host.nics.cables import Cables
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.model.plan import Port
+from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size
+from resources.libraries.python.studies.sizing.planning.service_cable import BRIDGE, INTERFACE, LOADER
+
+NETWORK = IPv4Network("198.18.0.0/16")
+"""Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""
+LOADER_ADDRESS = NETWORK[256 * 255 + 1]
+_FIRST_INDEX = 100
+LOOPBACK_INDEX = 1
+MTU = 1500
+"""On cables too."""
+
+
+def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
+    """Address of every instance by its name, `<component>-<number>`, components and numbers in order."""
+    return {
+        f"{component.name}-{number}": NETWORK[256 * place + number]
+        for place, component in enumerate(spec.components, 1)
+        for number in range(1, size.components[component.name].instances + 1)
+    }
+
+
+class ServiceNetwork:
+    """Namespaces of all instances, of the bridge, and of who offers the load where that is on this machine."""
+
+    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
+        """Prepare; nothing is made before `start`.
+
+        Args:
+            instances: Address by name.
+            machine: The machine's lock, held.
+            cable: The port to the machine that offers the load, owned by the bridge; None where this machine does.
+        """
+        self.addresses = {**instances, LOADER: LOADER_ADDRESS} if cable is None else dict(instances)
+        self._machine = machine
+        self._cables = Cables([] if cable is None else [cable], machine, MTU)
+        self._owners = (BRIDGE, *self.addresses)
+        self._bridge: Namespace | None = None
+        self._claimed = False
+        self._index: dict[int, str] = {}
+        """Of the bridge's members, to who is behind them."""
+
+    def start(self) -> None:
+        """Make everything and bring it up.
+
+        Raises:
+            ConfigError: The port of the cable is not there, or must not be taken.
+            CsitError: A namespace is there already, or the kernel refused something.
+            Unsupported: Namespaces cannot be made here.
+        """
+        self._machine.claim_namespaces(map(name_of, self._owners))
+        self._claimed = True
+        self._cables.claim()
+        aside(self._make)
+        self._machine.confirm_namespaces(map(name_of, self._owners))
+
+    def _make(self) -> None:
+        home = Netlink()  # before this thread enters namespaces
+        try:
+            self._make_from(home)
+        finally:
+            home.close()
+
+    def _make_from(self, home: Netlink) -> None:
+        wanted = [(name_of(owner), settings(VSWITCH if owner == BRIDGE else owner, None)) for owner in self._owners]
+        made = dict(zip(self._owners, namespaces.create(wanted), strict=True))
+        self._bridge = made.pop(BRIDGE)
+        try:
+            # Indexes differ also from end to end: the kernel takes two alike for a physical port and waits for it.
+            first = _FIRST_INDEX + 1
+            self._bridge.netlink.do(
+                [rtnetlink_messages.bridge("br0", _FIRST_INDEX), rtnetlink_messages.set_up("br0", _FIRST_INDEX)]
+            )
+            for near, (owner, namespace) in enumerate(made.items(), first):
+                self._index[near] = owner
+                self._join(near, near + len(made), owner, namespace)
+            self._plug_in(home)
+        finally:
+            for namespace in made.values():
+                namespace.close()
+
+    def _join(self, near: int, far: int, owner: str, namespace: Namespace) -> None:
+        assert self._bridge is not None  # noqa: S101 - made by the caller
+        member = f"member{near}"
+        self._bridge.netlink.do(
+            [
+                rtnetlink_messages.veth_pair(
+                    (member, near, _mac(near)), (INTERFACE, far, _mac(far)), namespace.descriptor, MTU
+                ),
+                rtnetlink_messages.enslave(member, near, "br0", _FIRST_INDEX),
+                rtnetlink_messages.set_up(member, near),
+            ]
+        )
+        namespace.netlink.do(
+            [
+                rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
+                rtnetlink_messages.add_address(INTERFACE, far, f"{self.addresses[owner]}/{NETWORK.prefixlen}"),
+                rtnetlink_messages.set_up(INTERFACE, far),
+            ]
+        )
+
+    def _plug_in(self, home: Netlink) -> None:
+        """Make the cable a member of the bridge, where there is one."""
+        assert self._bridge is not None  # noqa: S101 - made by the caller
+        bridge = {BRIDGE: self._bridge}
+        self._cables.take(home, bridge)
+        for name, index in self._cables.index.items():
+            self._bridge.netlink.do([rtnetlink_messages.enslave(name, index, "br0", _FIRST_INDEX)])
+        self._cables.bring_up(bridge)
+
+    def octets(self) -> dict[str, int]:
+        """Bytes that everybody has sent and received, L2; empty before `start`."""
+        if self._bridge is None:
+            return {}
+        rows = self._bridge.netlink.dump(
+            RTM_GETSTATS, rtnetlink_messages.GET_COUNTERS, "read the counters of the service"
+        )
+        read = map(rtnetlink_messages.read_octets, rows)
+        return {self._index[index]: count for index, count in read if index in self._index}
+
+    def stop(self) -> None:
+        """Remove everything. Safe to call after a failure; what uses the network must have ended.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        if not self._claimed:
+            return
+        self._cables.give_back()  # where it fails all stays, on record: a port in a namespace that ends is lost
+        if self._bridge is not None:
+            self._bridge.netlink.do([rtnetlink_messages.delete_ports()], tolerate=GONE)
+            self._bridge.close()
+            self._bridge = None
+        remove(self._owners)
+        self._machine.release_namespaces(map(name_of, self._owners))
+        self._claimed = False
+
+
+def remove(owners: Iterable[str]) -> None:
+    """Remove the namespaces of owners, as far as they are there."""
+    for owner in owners:
+        if namespaces.inode(name_of(owner)) is not None:
+            namespaces.remove(name_of(owner))
+
+
+def _mac(index: int) -> str:
+    """A locally administered MAC that no other interface of the service has."""
+    return ":".join(f"{byte:02x}" for byte in (0x02, 0xC5, *index.to_bytes(4, "big")))

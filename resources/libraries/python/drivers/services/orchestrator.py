@@ -1,0 +1,112 @@
+"""Services on this machine: every instance a network namespace and a control group, brought up by the user's script."""
+
+from collections.abc import Mapping
+
+from resources.libraries.python.drivers.host.cgroups import cgroups
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.services import programs
+from resources.libraries.python.drivers.services.instances import Instances
+from resources.libraries.python.drivers.services.load import Load
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.plan import Port
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.model.options import needed
+from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.studies.sizing.planning.instance_cpus import Placement, place
+from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+
+
+class LocalOrchestrator:
+    """Fulfils `roles.service.Orchestrator` on this machine."""
+
+    def __init__(
+        self,
+        asked: Specifications,
+        machine: MachineLock,
+        layout: CpuLayout,
+        memory_mb: int | None = None,
+        *,
+        oversubscribe: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            asked: What is to be deployed and loaded.
+            machine: The machine's lock, held.
+            layout: Its logical CPUs.
+            memory_mb: Its memory; None where it is not known.
+            oversubscribe: Whether instances may together have more CPUs than there are.
+
+        Raises:
+            Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
+        """
+        self._asked = asked
+        self._machine = machine
+        self._controllers = cgroups.discover()
+        self._layout, self._memory_mb, self._oversubscribe = layout, memory_mb, oversubscribe
+        programs.check("the service", (*asked.deployment.needs, *needed(asked.deployment.options)))
+
+    def service(self, size: Size) -> "LocalService":
+        """A service that is not yet started, loaded from this machine.
+
+        Raises:
+            PlanError: The machine is too small for it.
+            Unsupported: It has not the programs of the generator script.
+        """
+        workload = self._asked.workload
+        programs.check("the workload", (*workload.needs, *needed(workload.options)))
+        placement = self._place(size)
+        # It keeps off CPUs that instances are pinned to.
+        apart = placement.left if placement.cpus and placement.left else None
+        return LocalService(
+            Instances(self._asked, size, placement, self._machine, self._controllers),
+            Load(self._asked, size, self._machine, self._controllers, apart),
+        )
+
+    def instances(self, size: Size, cable: Port) -> Instances:
+        """A service that is not yet started, loaded over a cable.
+
+        Raises:
+            PlanError: The machine is too small for it.
+        """
+        return Instances(self._asked, size, self._place(size), self._machine, self._controllers, cable=cable)
+
+    def _place(self, size: Size) -> Placement:
+        return place(self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe)
+
+
+class LocalService:
+    """Fulfils `roles.service.Service`: instances, and who loads them, on one machine."""
+
+    def __init__(self, instances: Instances, load: Load) -> None:
+        """Prepare; nothing is made before `start`."""
+        self.instances = instances
+        self._load = load
+
+    def start(self) -> None:
+        """Bring the instances up, then make what the load is offered from."""
+        self.instances.start()
+        self._load.start()
+
+    def offer(self, load: float) -> Answer:
+        """Run the generator script once."""
+        return self._load.offer(load)
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        """See Service."""
+        return self.instances.use()
+
+    def facts(self) -> Mapping[str, str]:
+        """See Service."""
+        return self.instances.facts()
+
+    def problems(self) -> tuple[str, ...]:
+        """See Service."""
+        return self.instances.problems()
+
+    def stop(self) -> None:
+        """See Service; what is loaded from goes first."""
+        try:
+            self._load.stop()
+        finally:
+            self.instances.stop()

@@ -1,0 +1,154 @@
+"""The two daemons of Open vSwitch in a private place: with their own database, sockets and logs."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.vswitches.ovs.ports import KERNEL
+from resources.libraries.python.drivers.vswitches.ovs.programs import forwarder, path_of, schema
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+
+_START_S = 15.0
+_ANSWER_S = 10.0
+_CONFIGURE_S = 180.0
+_END_S = 20.0
+_LOOK_S = 0.2
+
+
+class Daemons:
+    """`ovsdb-server` and `ovs-vswitchd`."""
+
+    def __init__(self, folder: Path, asked: str) -> None:
+        """Prepare.
+
+        Args:
+            folder: Private; everything that the daemons write is there.
+            asked: The kind of ports, which decides on the program.
+        """
+        self._folder = folder
+        place = {name: str(folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")}
+        self._database_argv = [path_of("ovsdb-tool"), "create", str(folder / "conf.db"), str(schema())]
+        self._control = folder / "vswitchd.ctl"
+        self.database = Daemon(
+            "ovsdb-server",
+            [
+                path_of("ovsdb-server"),
+                str(folder / "conf.db"),
+                f"--remote=punix:{folder / 'db.sock'}",
+                f"--unixctl={folder / 'ovsdb.ctl'}",
+                "--verbose=console:warn",
+            ],
+            folder / "ovsdb-server.log",
+            place,
+        )
+        self.forwarder = Daemon(
+            "ovs-vswitchd",
+            [
+                forwarder(asked),
+                f"unix:{folder / 'db.sock'}",
+                f"--unixctl={self._control}",
+                f"--pidfile={folder / 'vswitchd.pid'}",
+                # Hands off the datapath and the routes of a system's own Open vSwitch. Where the kernel forwards, its
+                # datapath is not the system's either: each network namespace has its own.
+                *(() if asked == KERNEL.name else ("--disable-system",)),
+                "--disable-system-route",
+                "--verbose=console:warn",
+            ],
+            folder / "ovs-vswitchd.log",
+            {
+                **place,
+                # Huge pages for the memory of AF_XDP ports: 4 s instead of 8 s for 40 ports.
+                "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+                # One program per port and no pinned maps, so that nothing stays in the BPF file system.
+                "LIBXDP_SKIP_DISPATCHER": "1",
+            },
+        )
+
+    def start(
+        self, inside: Callable[[Callable[[], None]], None], cpu: int, machine: MachineLock, settings: Sequence[str]
+    ) -> None:
+        """Start both.
+
+        Args:
+            inside: Does work in the vSwitch's namespace, in a thread that ends with it.
+            cpu: For all threads that have no planned place of their own.
+            machine: Owns the processes.
+            settings: A command of `ovs-vsctl` that must be done before the forwarding daemon starts.
+
+        Raises:
+            CsitError: One did not start.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._run(self._database_argv, _ANSWER_S)
+        inside(lambda: self.database.start(cpu, machine))
+        socket = self._folder / "db.sock"
+        self.database.wait_for("its socket", lambda: "" if socket.exists() else f"no {socket}", _START_S)
+        self._configure(["--no-wait", "--", "init", "--", *settings], _ANSWER_S)
+        inside(lambda: self.forwarder.start(cpu, machine))
+        control = self._control
+        self.forwarder.wait_for("its socket", lambda: "" if control.exists() else f"no {control}", _START_S)
+        # Waited for by ovs-vsctl: the daemon has read its settings, and said what it can do.
+        self.configure(["set", "Open_vSwitch", ".", "external_ids:owner=csit"])
+
+    def configure(self, words: Sequence[str]) -> str:
+        """Run one transaction and wait until the forwarding daemon has done what it says; return what was printed."""
+        return self._configure(["--", *words], _CONFIGURE_S)
+
+    def read(self, *words: str) -> str:
+        """Read from the database."""
+        return self._configure(words, _ANSWER_S)
+
+    def ask(self, *words: str) -> str:
+        """Ask the forwarding daemon itself."""
+        return self._run(
+            [path_of("ovs-appctl"), f"--target={self._control}", f"--timeout={_ANSWER_S:.0f}", *words], _ANSWER_S
+        )
+
+    def add_rules(self, bridge: str, rules: Sequence[str]) -> None:
+        """Add OpenFlow rules to a bridge, all of them or none."""
+        socket, file = self._folder / f"{bridge}.mgmt", self._folder / f"{bridge}.rules"
+        file.write_text("\n".join(rules) + "\n", encoding="utf-8")
+        timeout = f"--timeout={_ANSWER_S:.0f}"
+        argv = [path_of("ovs-ofctl"), timeout, "--bundle", "add-flows", f"unix:{socket}", str(file)]
+        self._run(argv, _ANSWER_S)
+
+    def problems(self) -> tuple[str, ...]:
+        """Why they do not run."""
+        return tuple(filter(None, (self.forwarder.problem(), self.database.problem())))
+
+    def stop(self) -> None:
+        """End both. Safe to call at any time and more than once."""
+        for daemon in (self.forwarder, self.database):
+            daemon.tell_to_end()
+            daemon.wait_end(_END_S)
+
+    def _configure(self, words: Sequence[str], within_s: float) -> str:
+        database = f"--db=unix:{self._folder / 'db.sock'}"
+        return self._run([path_of("ovs-vsctl"), database, f"--timeout={within_s:.0f}", *words], within_s)
+
+    def _run(self, argv: Sequence[str], within_s: float) -> str:
+        """Run a command to its end; give up as soon as a daemon is gone that it would wait for."""
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            waited_s = 0.0
+            while True:
+                try:
+                    stdout, stderr = process.communicate(timeout=_LOOK_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    waited_s += _LOOK_S
+                    problems = self.problems() if self.forwarder.started else ()
+                    if problems or waited_s > within_s + 1.0:
+                        process.kill()
+                        if problems:
+                            raise CsitError(problems[0]) from None
+                        raise NotReady(" ".join(argv[:4]), within_s, self.forwarder.said_last()) from None
+        if process.returncode:
+            raise CommandFailed(_short(argv), process.returncode, stderr)
+        return stdout
+
+
+def _short(argv: Sequence[str]) -> tuple[str, ...]:
+    """A command line that a person can read: a transaction of 240 ports fills pages."""
+    return (*argv[:8], "…") if len(argv) > 8 else tuple(argv)

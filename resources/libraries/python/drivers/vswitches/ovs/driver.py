@@ -1,0 +1,259 @@
+"""The vSwitch as Open vSwitch: one bridge, a VLAN per L2 segment, PMD threads on planned cores."""
+
+import logging
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
+from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.drivers.host.cpu.polling_threads import threads_of
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
+from resources.libraries.python.drivers.vswitches.ovs import answers, transaction
+from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
+from resources.libraries.python.drivers.vswitches.ovs.ports import (
+    DPDK,
+    KERNEL,
+    PHYSICAL,
+    VHOST,
+    PortKind,
+    by_port,
+    check_size,
+    choose,
+)
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.settings import Ovs
+from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.planning.port_attachment import how
+
+_FOLDER = "ovs"
+_PMD = re.compile(r"^pmd-c(\d+)/")
+"""PMD threads are called `pmd-c01/id:8`, after their CPU."""
+_ETHERNET_BYTES = 18
+_MIB = 2**20
+_log = logging.getLogger(__name__)
+
+
+class OpenVSwitch:
+    """Fulfils `roles.vswitch.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        fabric: Fabric,
+        machine: MachineLock,
+        *,
+        settings: Ovs | None = None,
+        largest_frame_bytes: int = 1518,
+        owner: str = VSWITCH,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            plan: Has the segments and the cores.
+            fabric: Has the ports; started before `start`.
+            machine: The machine's lock, held.
+            settings: How Open vSwitch is run.
+            largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
+            owner: Which of the plan's vSwitches it is.
+        """
+        self._settings = settings or Ovs()
+        self._owner = owner
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._asked = self._settings.ports
+        self._nics = transaction.physical_ports(plan, owner)
+        self._largest_frame_bytes = largest_frame_bytes
+        self._daemons: Daemons | None = None
+        self._folder: Path | None = None
+        self._kind: PortKind | None = None
+        self._kinds: dict[str, PortKind] = {}
+        self._version = ""
+
+    def start(self) -> None:
+        """Start the daemons, connect all segments in one transaction, put data threads on their cores.
+
+        Raises:
+            Unsupported: This machine or this Open vSwitch cannot do it.
+            CsitError: A daemon ended, or a port could not be set up.
+        """
+        plan, owner = self._plan, self._owner
+        memory_mb = self._settings.socket_memory_mb
+        for node in {nic.numa_node or 0 for nic in self._nics}:
+            huge_pages.require("Open vSwitch on DPDK", memory_mb, node)
+        self._folder = self._machine.folder(_FOLDER)
+        self._daemons = Daemons(self._folder, DPDK.name if self._nics else self._asked)
+        main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]
+        settings = transaction.of_daemon(plan, self._asked, owner, socket_memory_mb=memory_mb)
+        self._daemons.start(partial(self._fabric.run_inside, owner), main, self._machine, settings)
+        self._version = answers.version(self._daemons.ask("version"))
+        offered, datapaths = (
+            answers.type_names(self._daemons.read("get", "Open_vSwitch", ".", column))
+            for column in ("iface_types", "datapath_types")
+        )
+        if self._nics and "dpdk" not in offered:
+            raise Unsupported(f"this ovs-vswitchd has no DPDK: it cannot drive {self._nics[0].pci_address}")
+        self._kind = choose(self._asked, offered, datapaths)
+        self._kinds = by_port(plan, owner, self._kind)
+        virtual = sum(kind is self._kind for kind in self._kinds.values())
+        check_size(self._kind, virtual, self._largest_frame_bytes, _available_bytes())
+        mtu = max(1500, self._largest_frame_bytes - _ETHERNET_BYTES)
+        mine = [segment for segment in plan.segments if self._kinds.keys() >= set(segment.members)]
+        self._daemons.configure(transaction.of_plan(plan, self._kind, mtu, owner, mine, self._sockets()))
+        self._check_interfaces()
+        if rules := transaction.rules_of_copies(plan):
+            self._daemons.add_rules(transaction.BRIDGE, rules)
+        self._place_threads()
+        _log.info("Open vSwitch %s: %d ports, %s", self._version, len(self._kinds), self._described())
+
+    def _sockets(self) -> dict[str, Path]:
+        """Where the other ends of shared memory listen, by port."""
+        links = [link for link in self._plan.links if link.medium is Medium.VHOST_USER and link.a.owner == self._owner]
+        folder = folder_of(self._machine) if links else Path()
+        return {link.a.interface: socket_of(folder, link) for link in links}
+
+    def _described(self) -> str:
+        """Ways in which packets are taken from ports."""
+        return "; ".join(dict.fromkeys(kind.description for kind in self._kinds.values()))
+
+    def _check_interfaces(self) -> None:
+        """Raise for a port that could not be set up: ovs-vsctl ends with 0 all the same."""
+        printed = self._running.read("--format=json", "--columns=name,error", "list", "Interface")
+        errors = answers.interface_errors(printed)
+        if errors:
+            name, error = next(iter(errors.items()))
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            raise CsitError(f"Open vSwitch cannot use {name}: {error}{more}")
+
+    def _place_threads(self) -> None:
+        """Let forwarding threads go before ordinary ones. PMD threads are on their CPUs already, OVS has done that."""
+        if self._kind is KERNEL:
+            return
+        if not self._polled and not self._nics:
+            thread = self._running.forwarder.pid
+            data_threads.pin(thread, self._plan.cores.cpus(self._owner)[0])
+            data_threads.make_realtime(thread)
+        elif self._sleeps:
+            # One that never sleeps would stop the receiving threads of the ports on its CPU.
+            for thread in self._pmds().values():
+                data_threads.make_realtime(thread)
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""
+        received = self._fabric.affinity([self._owner])
+        if self._kind is KERNEL:
+            return received
+        polled = {} if self._running.problems() else self._polled_on()
+        found = {}
+        for port in self._plan.ports(self._owner):
+            kernel = received.get(port.interface)
+            for name in port.queue_names if port.interface in self._kinds else ():
+                own = polled.get(name, frozenset[int]())
+                # A port that DPDK drives has no thread of the kernel.
+                found[name] = own if kernel is None else own | kernel if own and kernel else frozenset[int]()
+        return found
+
+    def _polled_on(self) -> dict[str, frozenset[int]]:
+        """CPUs on which the threads that forward from each receive queue may really run."""
+        ports = [port for port in self._plan.ports(self._owner) if port.interface in self._kinds]
+        main = data_threads.affinity({"main": [self._running.forwarder.pid]})["main"]
+        by_main = {name: main for port in ports if not self._kinds[port.interface].polled for name in port.queue_names}
+        if len(by_main) == len(ports):
+            return by_main
+        allowed = {cpu: data_threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}
+        shown = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
+        by_pmd = {
+            name: allowed.get(shown.get(port.interface, {}).get(queue, -1), frozenset())
+            for port in ports
+            for queue, name in enumerate(port.queue_names)
+        }
+        return by_pmd | by_main
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters by port: the kernel's, which all packets of its ports pass, and Open vSwitch's own of the others."""
+        kernel = self._fabric.counters([self._owner])
+        if len(kernel) == len(self._kinds):
+            return kernel
+        own = answers.port_counters(self._running.ask("dpctl/show", "-s", "netdev@ovs-netdev"))
+        return {name: own[name] for name in self._kinds if name in own} | kernel
+
+    def facts(self) -> Mapping[str, str]:
+        """Version and datapath."""
+        if self._kind is None:
+            return {}
+        polled = self._polled or bool(self._nics)
+        physical = {"physical ports": ", ".join(f"{nic.pci_address} by {how(nic)}" for nic in self._nics)}
+        return {
+            "vswitch": f"Open vSwitch {self._version}",
+            "datapath": f"{'kernel' if self._kind is KERNEL else 'userspace'}, {self._described()}",
+            **(physical if self._nics else {}),
+            "scheduling": (
+                f"PMD threads at SCHED_FIFO, sleeping up to {transaction.SLEEP_US} us when nothing comes"
+                if self._sleeps
+                else "PMD threads that never sleep"
+                if polled
+                else "receiving threads of the ports"
+                if self._kind is KERNEL
+                else "main thread at SCHED_FIFO"
+            ),
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """Daemons that have ended, ports that have lost their data thread or their carrier."""
+        if self._daemons is None:
+            return ("Open vSwitch is not started",)
+        ended = self._daemons.problems()
+        return (*ended, *(() if ended else self._without_link()), *self._fabric.problems([self._owner]))
+
+    def _without_link(self) -> tuple[str, ...]:
+        """Physical ports and shared memory that have lost their other end."""
+        beyond = {name for name, kind in self._kinds.items() if kind in (PHYSICAL, VHOST)}
+        if not beyond:
+            return ()
+        printed = self._running.read("--format=json", "--columns=name,link_state", "list", "Interface")
+        return tuple(f"{name} has no link" for name in answers.down(printed) if name in beyond)
+
+    def stop(self) -> None:
+        """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
+        if self._daemons is not None:
+            if self._kind is KERNEL and not self._daemons.problems():
+                with suppress(CsitError):  # the kernel removes its datapath with the namespace in any case
+                    self._daemons.configure(["del-br", transaction.BRIDGE])
+            self._daemons.stop()
+            self._daemons = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _pmds(self) -> dict[int, int]:
+        """PMD threads by CPU."""
+        return threads_of(self._running.forwarder.pid, _PMD)
+
+    @property
+    def _polled(self) -> bool:
+        return any(kind.polled for kind in self._kinds.values())
+
+    @property
+    def _sleeps(self) -> bool:
+        """Whether PMD threads sleep when nothing comes."""
+        asked = transaction.sleep_us(self._plan, self._owner) > 0
+        return asked and self._polled and answers.pmd_sleeps(self._version)
+
+    @property
+    def _running(self) -> Daemons:
+        if self._daemons is None:
+            raise CsitError("Open vSwitch is not started")
+        return self._daemons
+
+
+def _available_bytes() -> int:
+    return sum(node.available_mb or 0 for node in discover_memory()) * _MIB

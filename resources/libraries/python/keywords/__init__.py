@@ -1,1 +1,0 @@
-"""Robot libraries, thin and typed; the only importers of robot."""

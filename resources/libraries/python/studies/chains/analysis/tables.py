@@ -1,0 +1,105 @@
+"""Tables of a study of chains: every second of every feature, statistics, suspects, state transitions.
+
+Rates are L2 bits per second of one way, times seconds. What is unknown is None, an empty field.
+"""
+
+from collections.abc import Iterator
+
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.spec import Chain, Workload
+
+Row = tuple[object, ...]
+"""Fields of a line; the first line of a table has the names of its columns."""
+
+_OF_CHAIN = ("chain", "resources")
+_OF_WORKLOAD = ("protocol", "frame", "sessions", "volume_bps")
+RUNS = (
+    *_OF_CHAIN, *_OF_WORKLOAD, "offered_bps", "throughput_bps", "loss_ratio", "latency_s", "idle_latency_s", "planted",
+    "failed",
+)  # fmt: skip
+SAMPLES = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "second", "value")
+STATISTICS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "feature", "unit", "mean", "stdev", "samples", "filtered")
+SUSPECTS = (
+    "rank", *_OF_CHAIN, "mean_distance", "planted", *_OF_WORKLOAD, "owner", "feature", "unit", "distance", "threshold",
+    "expected", "measured", "rules", "measure",
+)  # fmt: skip
+"""A row per distance above the threshold, whose `expected` is on the line through all chains; and one per outlier,
+whose distance is in robust standard deviations."""
+REASONS = ("rank", *_OF_CHAIN, "reason")
+TRANSITIONS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "source", "before", "after", "count", "seconds", "traced_s", "lost")
+
+
+def chain_tables(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
+    """Name and rows of every table that a record of a study of chains has something for."""
+    study = record.chain_study
+    if study is None:
+        return ()
+    tables = (
+        ("runs", [RUNS, *_runs(study)]),
+        ("samples", [SAMPLES, *_samples(study)]),
+        ("statistics", [STATISTICS, *_statistics(study)]),
+        ("suspects", [SUSPECTS, *_suspects(study)]),
+        ("reasons", [REASONS, *_reasons(study)]),
+        ("transitions", [TRANSITIONS, *_transitions(study)]),
+    )
+    return tuple((name, rows) for name, rows in tables if len(rows) > 1)
+
+
+def _runs(study: ChainStudy) -> Iterator[Row]:
+    for run in study.runs:
+        measured = (run.offered_bps, run.throughput_bps, run.loss_ratio, run.latency_s, run.idle_latency_s)
+        yield (*_chain(run.chain), *_workload(run.workload), *measured, run.planted, run.failed)
+
+
+def _samples(study: ChainStudy) -> Iterator[Row]:
+    for run in study.runs:
+        head = (*_chain(run.chain), *_workload(run.workload))
+        for series in run.series:
+            unit = feature(series.feature).unit
+            for second, value in enumerate(series.values, 1):
+                yield (*head, series.owner, series.feature, unit, second, value)
+
+
+def _statistics(study: ChainStudy) -> Iterator[Row]:
+    for row in study.statistics:
+        head = (*_chain(row.chain), *_workload(row.workload), row.owner, row.feature, feature(row.feature).unit)
+        yield (*head, row.mean, row.stdev, row.samples, row.filtered)
+
+
+def _suspects(study: ChainStudy) -> Iterator[Row]:
+    for rank, suspect in enumerate(study.suspects, 1):
+        of_suspect = (rank, *_chain(suspect.chain), suspect.mean_distance, suspect.planted)
+        rules = ", ".join(suspect.rules)
+        for row in suspect.distances:
+            head = (*of_suspect, *_workload(row.workload), row.owner, row.feature, feature(row.feature).unit)
+            yield (*head, row.distance, row.threshold, row.expected, row.measured, rules, "Cook's distance")
+        for far in suspect.outliers:
+            head = (*of_suspect, *_workload(far.workload), far.owner, far.feature, feature(far.feature).unit)
+            yield (*head, far.score, far.threshold, far.expected, far.measured, rules, "outlier score")
+
+
+def _reasons(study: ChainStudy) -> Iterator[Row]:
+    for rank, suspect in enumerate(study.suspects, 1):
+        yield from ((rank, *_chain(suspect.chain), reason) for reason in suspect.reasons)
+
+
+def _transitions(study: ChainStudy) -> Iterator[Row]:
+    for run in study.runs:
+        for graph in run.graphs:
+            head = (*_chain(run.chain), *_workload(run.workload), graph.owner, graph.source)
+            for edge in graph.edges:
+                yield (*head, edge.before, edge.after, edge.count, edge.seconds, graph.traced_s, graph.lost)
+
+
+def _chain(chain: Chain) -> Row:
+    """Its name, and what its VNFs have: `1c+2c 512MiB`."""
+    sizes = [
+        f"{member.size}{'' if member.memory_mib is None else f' {member.memory_mib}MiB'}" for member in chain.members
+    ]
+    return chain.name, "+".join(sizes)
+
+
+def _workload(workload: Workload) -> Row:
+    return workload.protocol.value, workload.frame.name, workload.sessions, workload.volume_bps

@@ -1,0 +1,131 @@
+"""One deployed chain under its workloads: latency without load, then each workload, watched."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+
+from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.studies.chains.model.record import ChainRun, StepCost
+from resources.libraries.python.studies.chains.model.spec import Chain, Workload
+from resources.libraries.python.studies.chains.planning.cost import LEAD_S
+from resources.libraries.python.studies.chains.watching import watching
+from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log, protocol_of
+
+_WAYS = 2
+_IDLE_S = 0.3
+_IDLE_LOGGED_S = 1.0
+_IDLE_PPS = 200.0
+_BITS = 8
+
+
+class ChainUnderLoad:
+    """A chain that is deployed.
+
+    Args:
+        cell: The cell that it is.
+        chain: The chain.
+        names: VNF by its name in the plan.
+        generator: Driver of the generator.
+        planted: Which faults are planted in it.
+    """
+
+    def __init__(
+        self, cell: CellUnderTest, chain: Chain, names: Mapping[str, str], generator: str, planted: str | None
+    ) -> None:
+        self._cell = cell
+        self._chain = chain
+        self._names = names
+        self._generator = generator
+        self._planted = planted
+        self._by_log = keeps_a_log(generator)
+        self.notes: list[str] = []
+        """What could not be watched."""
+        self.costs: list[StepCost] = []
+        """Of watching, for each workload."""
+
+    def measure(self, workloads: Sequence[Workload], duration_s: int) -> Iterator[ChainRun]:
+        """Verify that packets arrive, then offer one workload after the other.
+
+        Raises:
+            NoTraffic: Packets do not arrive without load.
+            SystemBroken: A part died.
+        """
+        if complaints := self._cell.complaints(self._cell.measure):
+            raise NoTraffic("no traffic: " + "; ".join(complaints))
+        idle_s = self._idle_latency_s(workloads[0])
+        for workload in workloads:
+            run = self._under(workload, duration_s, idle_s)
+            # What was measured while a part died is no result.
+            if found := self._cell.problems():
+                raise SystemBroken("; ".join(found))
+            yield run
+
+    def _under(self, workload: Workload, duration_s: int, idle_s: float | None) -> ChainRun:
+        one_way_pps = workload.volume_bps / _BITS / workload.frame.mean_bytes
+        deployment = self._cell.deployment
+        protocol = protocol_of(self._generator, workload.protocol)
+        # What comes back of iperf3's connections are acknowledgements.
+        ways = tuple(Direction)[:1] if (self._generator, protocol) == ("iperf3", Protocol.TCP) else tuple(Direction)
+        trial = Trial(
+            load_pps=len(ways) * one_way_pps,
+            duration_s=float(LEAD_S + duration_s),
+            frame=workload.frame,
+            probe_pps=0.0 if self._by_log else probes_pps(deployment.plan, one_way_pps),
+            purpose="sweep",
+            protocol=None if protocol is Protocol.IP else protocol,
+            sessions=workload.sessions,
+        )
+        with watching(deployment.parts, self._names, duration_s) as watched:
+            result = self._cell.measure(trial)
+        self.notes += watched.notes
+        self.costs += watched.costs
+        if result.offered_duration_s <= 0:
+            raise CsitError(f"the generator sent nothing of {workload.volume_bps / 1e6:g} Mbit/s")
+        bits = _BITS * workload.frame.mean_bytes / len(ways) / result.offered_duration_s
+        flows = [flow for flow in result.flows if flow.direction in ways]
+        return ChainRun(
+            chain=self._chain,
+            workload=workload,
+            offered_bps=sum(flow.sent for flow in flows) * bits,
+            throughput_bps=sum(flow.received for flow in flows) * bits,
+            loss_ratio=None if protocol is Protocol.TCP else result.loss_ratio,
+            latency_s=_latency_s(result),
+            idle_latency_s=idle_s,
+            series=watched.series,
+            cpus={
+                self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
+            },
+            graphs=watched.graphs,
+            planted=self._planted,
+        )
+
+    def _idle_latency_s(self, workload: Workload) -> float | None:
+        """Without load; of a generator without probes at next to none."""
+        protocol = protocol_of(self._generator, workload.protocol)
+        trial = Trial(
+            load_pps=_WAYS * _IDLE_PPS if self._by_log else 0.0,
+            duration_s=_IDLE_LOGGED_S if self._by_log else _IDLE_S,
+            frame=workload.frame,
+            probe_pps=0.0 if self._by_log else _IDLE_PPS,
+            purpose="latency",
+            protocol=None if protocol is Protocol.IP else protocol,
+        )
+        return _latency_s(self._cell.measure(trial))
+
+
+def _usable_cpus(plan: Plan) -> dict[str, float]:
+    """CPUs that each NF's data threads may use, quotas counted."""
+    return {each.name: min(len(plan.cores.cpus(each.name)), each.limits.cpu or inf) for each in plan.all_nfs}
+
+
+def _latency_s(result: TrialResult) -> float | None:
+    """Mean of both ways, one way each, by probes or by the generator's log; None where it has neither."""
+    probes: list[tuple[float | None, float]] = [(row.mean_ns, row.received) for row in result.latency]
+    logged = [(row.delay_ns, row.received) for row in result.intervals]
+    rows = [(mean_ns, received) for mean_ns, received in (probes or logged) if mean_ns is not None and received]
+    arrived = sum(received for _, received in rows)
+    return sum(mean_ns * received for mean_ns, received in rows) / arrived / 1e9 if arrived else None

@@ -1,0 +1,240 @@
+"""What chains did: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.coverage import Coverage
+from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.statistic import Statistics
+
+HOST = "host"
+"""In the place of a VNF: the machine as a whole."""
+CHAIN = "chain"
+"""In the place of a VNF: the chain from end to end."""
+VSWITCH = "vswitch"
+"""In the place of a VNF: the virtual switch."""
+
+
+MEAN_DISTANCE = "mean distance"
+"""Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""
+OUTLIER = "outlier"
+"""Rule: one quantity is an outlier, see `behaviour.outliers`."""
+RULES = (MEAN_DISTANCE, OUTLIER)
+
+
+class Series(Frozen):
+    """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
+
+    owner: str
+    """A VNF of the chain, CHAIN, HOST or VSWITCH."""
+    feature: str
+    values: tuple[float | None, ...]
+
+
+class Edge(Frozen):
+    """Two events that followed each other on the threads of one owner."""
+
+    before: str
+    after: str
+    """An event and its data: `kvm_exit:HLT`, `sched_switch:out:R`."""
+    count: int
+    seconds: float
+    """Between the two, summed over all times."""
+
+
+Step = Literal["deploy and remove", "sample features", "read kernel events", "analyse"]
+"""Steps of a study of chains that take time of a CPU beside what is measured."""
+
+
+class StateGraph(Frozen):
+    """State transitions of one owner: vertices are events, edges are pairs with count and time."""
+
+    owner: str
+    source: Literal["kvm", "kernel", "sim"]
+    """`kvm`: events of a virtual machine; `kernel`: scheduling, interrupts, NAPI and network events of a container's
+    threads; `sim`: invented by the simulated system."""
+    traced_s: float
+    events: int
+    lost: int
+    """Events that the kernel's buffer could not hold."""
+    edges: tuple[Edge, ...]
+
+
+class StepCost(Frozen):
+    """What a step of a study took; generator, vSwitch and VNFs are not in it."""
+
+    step: Step
+    cpu_s: float
+    """Processor time of this program, and of what reads for it."""
+    lasted_s: float
+
+
+class ChainRun(Frozen):
+    """One chain under one workload."""
+
+    chain: Chain
+    workload: Workload
+    offered_bps: float | None
+    """L2 bits per second that were sent, one way; None where nothing was measured."""
+    throughput_bps: float | None
+    """L2 bits per second that arrived, one way, as the receiver counted; None where nothing was measured."""
+    loss_ratio: float | None
+    """In [0, 1]; None where the protocol repairs losses or nothing was sent."""
+    latency_s: float | None
+    """Mean, one way, under the load; None where it was not measured."""
+    idle_latency_s: float | None
+    """The same without load."""
+    series: tuple[Series, ...]
+    cpus: Mapping[str, float] = Field(default_factory=dict)
+    """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
+    graphs: tuple[StateGraph, ...] = ()
+    planted: str | None = None
+    """Which fault was planted in it; None where none was."""
+    failed: str | None = None
+    """Why it was not measured, a sentence; None where it was."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unknown_is_none(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """Records that were written before have zeros in runs that failed."""
+        if isinstance(data, Mapping) and data.get("failed") is not None:
+            return {**data, "offered_bps": None, "throughput_bps": None}
+        return data
+
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> Self:
+        if self.failed is None and (self.offered_bps is None or self.throughput_bps is None):
+            raise ValueError("a run without throughput says why it failed")
+        return self
+
+    @property
+    def share(self) -> float | None:
+        """Of what was sent, what arrived, in [0, 1]; None where nothing was sent."""
+        return None if self.throughput_bps is None or not self.offered_bps else self.throughput_bps / self.offered_bps
+
+
+class Distance(Frozen):
+    """Cook's distance of one chain and workload in one feature of one owner."""
+
+    chain: Chain
+    owner: str
+    workload: Workload
+    feature: str
+    distance: float
+    threshold: float
+    """4/n."""
+    expected: float
+    """What a straight line through all chains gives at this volume."""
+    measured: float
+
+
+class Outlier(Frozen):
+    """A quantity of a chain that is far worse than expected from its VNFs alone and the other chains."""
+
+    chain: Chain
+    owner: str
+    workload: Workload
+    feature: str
+    measured: float
+    expected: float
+    score: float
+    """Distance in robust standard deviations."""
+    threshold: float
+    """Of the score."""
+    peers: int
+    """Values that were compared, this one among them."""
+
+
+class Deviation(Frozen):
+    """A feature outside of what the VNF shows alone: mean plus or minus three standard deviations."""
+
+    owner: str
+    workload: Workload
+    feature: str
+    alone: float
+    alone_stdev: float
+    here: float
+
+
+class ClassPortion(Frozen):
+    """How much of its traced time (or of its events) a VNF spent in one of the nine workflow classes of Table 2."""
+
+    owner: str
+    workflow: str
+    """A name of `behaviour.classes`."""
+    count_per_s: float
+    time_ratio: float
+    """Share of the traced time, in [0, 1]."""
+    alone_count_per_s: float | None
+    """The same VNF alone; None where it was not measured alone."""
+    alone_time_ratio: float | None
+
+
+class Suspect(Frozen):
+    """A chain that stands out, with the reasons."""
+
+    chain: Chain
+    mean_distance: float
+    """Over all features and workloads."""
+    threshold: float | None = None
+    """Mean of 4/n: a chain with a larger mean distance is a suspect; None in records of older versions."""
+    distances: tuple[Distance, ...]
+    """Those above the threshold, largest first."""
+    outliers: tuple[Outlier, ...] = ()
+    """The farthest of each owner and feature, the farthest first."""
+    deviations: tuple[Deviation, ...] = ()
+    portions: tuple[ClassPortion, ...] = ()
+    """Of its VNFs, under the workload at which it stands out most."""
+    reasons: tuple[str, ...] = ()
+    """Plain sentences with their evidence, the strongest first."""
+    planted: str | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules by which it is a suspect; empty for records of older versions, which do not say."""
+        if self.threshold is None:
+            return ()
+        by_mean = (MEAN_DISTANCE,) if self.distances and self.mean_distance > self.threshold else ()
+        return (*by_mean, OUTLIER) if self.outliers else by_mean
+
+    @property
+    def strength(self) -> float:
+        """By how much the limit of its strongest rule is exceeded; suspects are ranked by it."""
+        by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
+        return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
+
+
+class DroppedChains(Frozen):
+    """Chains that a policy forbids."""
+
+    policy: str
+    count: int
+    examples: tuple[tuple[str, ...], ...]
+
+
+class ChainStudy(Frozen):
+    """Part of a record: the chains of a policy, measured and compared."""
+
+    spec: ChainStudySpec
+    chains: int
+    """Measured or to be measured, resource combinations included."""
+    dropped: tuple[DroppedChains, ...] = ()
+    runs: tuple[ChainRun, ...] = ()
+    statistics: Statistics = ()
+    suspects: tuple[Suspect, ...] = Field(default=())
+    """By falling strength; in records of older versions by falling mean distance."""
+    trace_source: str = ""
+    """Which events were traced and why no others, a sentence; empty where nothing was traced."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured, and why."""
+    costs: tuple[StepCost, ...] = ()
+    """Of all chains together; empty in records of older versions."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Chains under one workload each."""
+        measured = sum(run.failed is None for run in self.runs)
+        return Coverage(measured, self.chains * len(self.spec.workloads))

@@ -1,0 +1,131 @@
+"""What a study of service chains is asked: network functions, policies, workloads (Probius, Nam et al.)."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import Frame, misfit
+from resources.libraries.python.model.coverage import LeastMeasured
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.studies.sweep.model.record import Protocol
+
+VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
+
+
+RESERVED_NAMES = frozenset({"chain", "host", "vswitch"})
+"""In the place of a VNF they mean the chain from end to end, the machine and the virtual switch."""
+
+
+class Mode(StrEnum):
+    """How a network function takes part in a chain."""
+
+    INLINE = "inline"
+    """Packets go through it: two interfaces."""
+    PASSIVE = "passive"
+    """It gets copies of both directions on one interface and forwards nothing."""
+
+
+class VnfSpec(Frozen):
+    """A network function that chains are made of."""
+
+    name: VnfName
+    kind: NfKind
+    mode: Mode = Mode.INLINE
+    sizes: Annotated[tuple[NfSize, ...], Field(min_length=1)] = (NfSize.ONE,)
+    """CPU range: each is tried."""
+    memory_mib: tuple[Annotated[int, Field(ge=16)], ...] = ()
+    """Memory range: each is tried; empty leaves it to the kind."""
+    program: Program | None = None
+    """Of kind `process` only."""
+
+    @model_validator(mode="after")
+    def _program_fits(self) -> Self:
+        if reason := misfit(self.kind, self.program):
+            raise ValueError(f"{self.name}: {reason}")
+        return self
+
+
+class Workload(Frozen):
+    """What is sent through a chain: one protocol, one volume, so many sessions; the same both ways where it is UDP."""
+
+    generator: Literal["built-in", "iperf3"] = "built-in"
+    protocol: Protocol = Protocol.UDP
+    volume_bps: Annotated[float, Field(gt=0)]
+    """L2 bits per second of one way, all sessions together."""
+    sessions: Annotated[int, Field(ge=1, le=1000)] = 1
+    frame: Frame
+
+
+class Fault(Frozen):
+    """A fault that is planted to see whether it is found: one NF limited in one chain only. Results say so."""
+
+    chain: Annotated[tuple[VnfName, ...], Field(min_length=1)]
+    vnf: VnfName
+    limits: Limits
+
+
+class ChainStudySpec(Frozen):
+    """All that a study of chains is asked."""
+
+    name: str
+    vnfs: Annotated[tuple[VnfSpec, ...], Field(min_length=1)]
+    policies: tuple[str, ...] = ()
+    """Each an expression over names of VNFs; see `planning.policies`. A chain must obey all."""
+    lengths: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """Lengths of chains to measure; empty for every length."""
+    workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
+    duration_s: Annotated[int, Field(ge=1)] = 5
+    """Of each workload: samples, one each second."""
+    faults: tuple[Fault, ...] = ()
+    least_measured: LeastMeasured = 1.0
+    """Of all chains and workloads; with less the test fails, and its record has what there is."""
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        names = [vnf.name for vnf in self.vnfs]
+        if doubled := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"VNFs named {', '.join(sorted(doubled))} more than once")
+        if reserved := RESERVED_NAMES.intersection(names):
+            raise ValueError(
+                f"no VNF may be named {', '.join(sorted(reserved))}: results use the word for another thing"
+            )
+        for fault in self.faults:
+            if unknown := {*fault.chain, fault.vnf} - set(names):
+                raise ValueError(f"a fault names {', '.join(sorted(unknown))}, which is no VNF here")
+            if fault.vnf not in fault.chain:
+                raise ValueError(
+                    f"a fault is planted in {fault.vnf}, which is not in its chain {'-'.join(fault.chain)}"
+                )
+        return self
+
+    def vnf(self, name: str) -> VnfSpec:
+        """The VNF of that name."""
+        return next(vnf for vnf in self.vnfs if vnf.name == name)
+
+
+class Member(Frozen):
+    """A VNF in a chain, with its resources there."""
+
+    name: VnfName
+    size: NfSize
+    memory_mib: int | None = None
+
+
+class Chain(Frozen):
+    """VNFs in order, from TG port 1 to TG port 2."""
+
+    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(member.name for member in self.members)
+
+    @property
+    def name(self) -> str:
+        """For a person: `firewall > nat`. Chains that differ in resources only have the same name."""
+        return " > ".join(self.order)

@@ -1,0 +1,172 @@
+"""The chains of a study: all orders of its VNFs that its policies allow, with all resources that they may have.
+
+A VNF alone is the ground truth of what it does in a chain. So chains of one VNF are always there, whatever lengths are
+asked for, and policies judge chains of two and more.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+from math import comb, prod
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
+from resources.libraries.python.studies.chains.model.record import DroppedChains
+from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
+from resources.libraries.python.studies.chains.planning.policies.meaning import Policy, policy
+from resources.libraries.python.studies.chains.planning.policies.orders import numbers_of_orders, orders
+
+EXAMPLES = 3
+"""Of chains that a policy forbids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """What a specification asks for. Chains are made while it is iterated, shortest first, each time anew."""
+
+    spec: ChainStudySpec
+    lengths: tuple[int, ...]
+    """Of chains, ascending, 1 always among them."""
+    policies: tuple[Policy, ...]
+    orders: Mapping[int, int]
+    """Orders by length, resources not counted."""
+    count: int
+    """Chains, resource combinations included."""
+    dropped: tuple[DroppedChains, ...]
+    """Orders that a policy forbids. An order that several forbid counts for the first of them."""
+
+    def __iter__(self) -> Iterator[Chain]:
+        """All chains: by length, then by VNFs and order as the specification names them, then by resources."""
+        for order in self.each_order():
+            yield from _with_resources(self.spec, order)
+
+    def each_order(self) -> Iterator[tuple[str, ...]]:
+        """The names alone, in order."""
+        names = [vnf.name for vnf in self.spec.vnfs]
+        for length in self.lengths:
+            yield from _allowed(names, length, self.policies)
+
+
+def generate(spec: ChainStudySpec) -> Chains:
+    """Find the chains of a study and count them, without making any.
+
+    Raises:
+        ConfigError: A policy is wrong, the policies leave no chain of two or more VNFs, or there are too many VNFs or
+            chains.
+    """
+    names = [vnf.name for vnf in spec.vnfs]
+    lengths = _lengths(spec)
+    policies = tuple(policy(text, names, f"{spec.name}: policies.{n}") for n, text in enumerate(spec.policies))
+    resources = {vnf.name: len(vnf.sizes) * max(1, len(vnf.memory_mib)) for vnf in spec.vnfs}
+    allowed = _numbers(names, lengths, policies)
+    count = sum(number * prod(resources[vnf] for vnf in vnfs) for vnfs, number in allowed.items())
+    # First: what each policy forbids takes far longer to count.
+    refuse_endless(spec.name, count * len(spec.workloads), "measurements of chains under workloads")
+    counted = [*(_numbers(names, lengths, policies[:number]) for number in range(len(policies))), allowed]
+    by_length = {length: sum(number for vnfs, number in allowed.items() if len(vnfs) == length) for length in lengths}
+    dropped = tuple(
+        DroppedChains(
+            policy=judge.text,
+            count=sum(counted[number].values()) - sum(counted[number + 1].values()),
+            examples=tuple(islice(_forbidden(names, lengths, policies[:number], judge), EXAMPLES)),
+        )
+        for number, judge in enumerate(policies)
+    )
+    if len(lengths) > 1 and not any(by_length[length] for length in lengths if length > 1):
+        culprits = ", ".join(f"'{row.policy}' {row.count}" for row in dropped if row.count)
+        raise ConfigError(
+            f"{spec.name}: policies: they leave no chain of {_or(lengths[1:])} VNFs; forbidden are: {culprits}"
+        )
+    for number, fault in enumerate(spec.faults):
+        _refuse_absent(f"{spec.name}: faults.{number}", fault.chain, lengths, policies)
+    return Chains(spec, lengths, policies, by_length, count, dropped)
+
+
+def why_not(chains: Chains, order: Sequence[str]) -> tuple[str, ...]:
+    """All policies that forbid a chain, VNFs in order; empty where it may be."""
+    return _forbidding(chains.policies, order)
+
+
+def _lengths(spec: ChainStudySpec) -> tuple[int, ...]:
+    there = len(spec.vnfs)
+    for number, length in enumerate(spec.lengths):
+        if length > there:
+            raise ConfigError(f"{spec.name}: lengths.{number}: a chain of {length} VNFs, and there are {there}")
+    lengths = tuple(sorted({1, *(spec.lengths or range(1, there + 1))}))
+    if sum(comb(there, length) for length in range(lengths[-1] + 1)) > MOST_SETS:
+        raise ConfigError(
+            f"{spec.name}: lengths: chains of up to {lengths[-1]} of {there} VNFs are more than anybody can measure; "
+            "ask for shorter ones"
+        )
+    return lengths
+
+
+def _forbidding(policies: Sequence[Policy], order: Sequence[str]) -> tuple[str, ...]:
+    return () if len(order) == 1 else tuple(judge.text for judge in policies if not judge.obeys(order))
+
+
+def _refuse_absent(where: str, order: Sequence[str], lengths: Sequence[int], policies: Sequence[Policy]) -> None:
+    """A fault in a chain that is not measured would be planted nowhere."""
+    name = " > ".join(order)
+    if len(set(order)) < len(order):
+        raise ConfigError(f"{where}: no chain {name}: it has a VNF twice")
+    if len(order) not in lengths:
+        raise ConfigError(f"{where}: no chain {name}: asked for are chains of {_or(lengths)} VNFs")
+    if forbidding := _forbidding(policies, order):
+        raise ConfigError(f"{where}: no chain {name}: '{forbidding[0]}' forbids it")
+
+
+def _or(lengths: Sequence[int]) -> str:
+    return " or ".join(map(str, lengths))
+
+
+def _numbers(names: Sequence[str], lengths: Sequence[int], policies: Sequence[Policy]) -> dict[frozenset[str], int]:
+    """Orders that policies allow, by their VNFs."""
+    before = frozenset(pair for judge in policies for pair in judge.pairs)
+    return {
+        vnfs: number
+        for vnfs, number in numbers_of_orders(names, lengths[-1], before).items()
+        if len(vnfs) in lengths and number and _may_meet(vnfs, policies)
+    }
+
+
+def _may_meet(vnfs: frozenset[str], policies: Sequence[Policy]) -> bool:
+    return len(vnfs) == 1 or all(judge.may_meet(vnfs) for judge in policies)
+
+
+def _allowed(names: Sequence[str], length: int, policies: Sequence[Policy]) -> Iterator[tuple[str, ...]]:
+    before = frozenset(pair for judge in policies for pair in judge.pairs)
+    for vnfs in combinations(names, length):
+        if _may_meet(frozenset(vnfs), policies):
+            yield from orders(vnfs, before)
+
+
+def _forbidden(
+    names: Sequence[str], lengths: Sequence[int], policies: Sequence[Policy], judge: Policy
+) -> Iterator[tuple[str, ...]]:
+    """Orders that some policies allow and one forbids."""
+    before = frozenset(pair for each in policies for pair in each.pairs)
+    seen: set[tuple[str, ...]] = set()
+    for length in lengths[1:]:
+        for vnfs in combinations(names, length):
+            if not _may_meet(frozenset(vnfs), policies):
+                continue
+            turned = [{(second, first)} for first, second in sorted(judge.pairs) if {first, second} <= set(vnfs)]
+            for more in turned if judge.may_meet(frozenset(vnfs)) else [set[tuple[str, str]]()]:
+                for order in orders(vnfs, before | more):
+                    if order not in seen:
+                        seen.add(order)
+                        yield order
+
+
+def _with_resources(spec: ChainStudySpec, order: Sequence[str]) -> Iterator[Chain]:
+    choices = [
+        [
+            Member(name=name, size=size, memory_mib=memory)
+            for size in spec.vnf(name).sizes
+            for memory in spec.vnf(name).memory_mib or (None,)
+        ]
+        for name in order
+    ]
+    for members in product(*choices):
+        yield Chain(members=members)

@@ -1,0 +1,353 @@
+"""The chains of a specification, one after the other, from plan to record: what the keywords name, without Robot."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import get_args
+
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.headed_journal import digest_of
+from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.studies.chains.analysis.study import analyse
+from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
+from resources.libraries.python.studies.chains.journal import ChainJournal, ChainMeasured
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Step, StepCost
+from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
+from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
+from resources.libraries.python.studies.chains.planning.cost import cost
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
+from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
+from resources.libraries.python.testbed.deployment.parts import World
+
+_log = logging.getLogger(__name__)
+_ATTEMPTS = 2
+"""Of a chain that breaks the system under test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A chain that was measured, and how far that brought the study."""
+
+    runs: tuple[ChainRun, ...]
+    number: int
+    """Of the chain, from 1."""
+    of: int
+    remaining_s: float
+    """By the time that the chains before took."""
+
+
+class StudyOfChains:
+    """Deploys one chain at a time, and keeps the draft of the record.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        spec: What is asked.
+        environment: Fingerprint of the machine.
+        on_progress: Called after each chain.
+
+    Raises:
+        ConfigError: A policy is wrong, no chain is left, it takes longer than anybody waits, or the generator does
+            not send what is asked.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        spec: ChainStudySpec,
+        environment: Environment,
+        on_progress: Callable[[Done], None] = lambda _: None,
+    ) -> None:
+        self._topology = topology
+        self._world = world
+        self.spec = spec
+        self._on_progress = on_progress
+        self._generator = topology.tg.generator.driver
+        _check_generator(spec, self._generator)
+        self.chains: Chains = generate(spec)
+        self.cost = cost(self.chains)
+        self._runs: list[ChainRun] = []
+        self._notes: list[str] = []
+        self._sources: dict[str, str] = {}
+        self._costs: list[StepCost] = []
+        self._deployed: tuple[CellUnderTest, Plan | None] | None = None
+        self._journal: ChainJournal | None = None
+        self._known: Mapping[tuple[Chain, int], ChainMeasured] = {}
+        self.draft = CharacterizationDraft(topology, environment, "chain_study")
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+        self.draft.drivers = dict(world.drivers)
+        self.draft.warnings += [f"planted fault: {text}" for text in self.planted()]
+
+    def planted(self) -> tuple[str, ...]:
+        """Every planted fault, a sentence each."""
+        found = ((chain, planted(chain, self.spec)) for chain in self.chains if self.spec.faults)
+        return tuple(f"in {chain.name} {text}" for chain, text in found if text)
+
+    def digest(self) -> str:
+        """Tells studies apart: what is asked, and the testbed with the generator that was chosen."""
+        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
+
+    def go_on(self, journal: ChainJournal) -> None:
+        """Keep every chain in a journal that is open, and measure none again that it has by the same plan."""
+        self._journal, self._known = journal, journal.chains
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        count = len({row.chain for row in self._known.values()})
+        return f"{count} of {self.chains.count} chains were measured before the run was resumed" if count else None
+
+    def run(self) -> ChainStudy:
+        """Measure all chains and compare them; what was measured is in the draft, also when it ends early.
+
+        A chain that cannot be measured is in the result with the reason, and the study goes on.
+
+        Raises:
+            RunStopped: Something cannot be removed, or the journal cannot be written.
+            CsitError: No chain could be measured.
+        """
+        begin_s, measured = time.monotonic(), 0
+        try:
+            for number, chain in enumerate(self.chains, 1):
+                before = len(self._runs)
+                measured += self._chain(chain)
+                each_s = (time.monotonic() - begin_s) / measured if measured else self.cost.seconds / self.cost.chains
+                left_s = each_s * (self.chains.count - number)
+                self._on_progress(Done(tuple(self._runs[before:]), number, self.chains.count, left_s))
+        finally:
+            study = self._kept()
+        if all(run.failed for run in study.runs):
+            reasons = dict.fromkeys(run.failed for run in study.runs if run.failed)
+            raise CsitError(f"no chain could be measured: {'; '.join(reasons)}")
+        return study
+
+    def enough(self, study: ChainStudy) -> None:
+        """Check coverage against `least_measured`.
+
+        Raises:
+            CsitError: It was not.
+        """
+        reasons = [run.failed for run in study.runs]
+        study.coverage.check("chains and workloads were measured", self.spec.least_measured, reasons)
+
+    def faults_first(self) -> None:
+        """See that the chains with planted faults are the first suspects.
+
+        Raises:
+            CsitError: They are not, or nothing was planted.
+        """
+        study = self.draft.chain_study
+        if study is None or not self.spec.faults:
+            raise CsitError("there is no planted fault to be found: nothing was measured, or none is specified")
+        wanted = {chain: text for chain in self.chains if (text := planted(chain, self.spec))}
+        failed = {run.chain: run.failed for run in study.runs if run.failed}
+        first = [suspect.chain for suspect in study.suspects[: len(wanted)]]
+        if missing := [chain for chain in wanted if chain not in first]:
+            there = (
+                f"the first suspects are {', '.join(chain.name for chain in first)}"
+                if first
+                else "no chain is a suspect"
+            )
+            why = f"; it was not measured: {failed[missing[0]]}" if missing[0] in failed else ""
+            names = "; ".join(chain.name for chain in missing)
+            raise CsitError(f"a fault was planted in {names}, and {there}{why}")
+
+    def remove(self) -> str | None:
+        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
+        deployed, self._deployed = self._deployed, None
+        return deployed[0].remove(deployed[1]) if deployed else None
+
+    def _groups(self) -> dict[int, list[Workload]]:
+        """Workloads by their sessions, which the plan has the addresses of: one deployment for each."""
+        groups: dict[int, list[Workload]] = {}
+        for workload in self.spec.workloads:
+            groups.setdefault(workload.sessions, []).append(workload)
+        return groups
+
+    def _chain(self, chain: Chain) -> bool:
+        """Take the runs of a chain; return whether any of them had to be measured."""
+        deployed = False
+        for sessions, workloads in self._groups().items():
+            if kept := self._measured_before(chain, sessions, workloads):
+                self._take(kept)
+            else:
+                deployed = True
+                self._with_care(chain, sessions, workloads)
+        return deployed
+
+    def _measured_before(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> ChainMeasured | None:
+        """What the journal has of a chain; None where it has nothing, or the plan has become another one."""
+        kept = self._known.get((chain, sessions))
+        if kept is None:
+            return None
+        try:
+            plan = self._cell(chain, workloads).plan(sessions)
+        except CsitError:
+            return None  # said again where it is to be deployed
+        if digest(plan) == kept.plan:
+            return kept
+        _log.warning("%s is measured again: its plan differs from the one by which it was measured", chain.name)
+        return None
+
+    def _with_care(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:
+        """Measure; where that breaks the system under test, once more. What is missing then says why."""
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            runs: list[ChainRun] = []
+            found: ChainMeasured | None = None
+            again = False
+            try:
+                found = self._measured(chain, sessions, workloads, runs)
+            except RunStopped:
+                raise
+            except (CsitError, OSError) as error:
+                reason, again = reason_of(error), is_breakage(error)
+            costs: list[StepCost] = []
+            with _costing("deploy and remove", costs):
+                failure = self.remove()
+            removal = (f"{chain.name}: {failure}",) if failure else ()
+            if found is not None:
+                found = found.model_copy(
+                    update={"notes": (*found.notes, *removal), "costs": (*found.costs, *costs)},
+                )
+                if self._journal is not None:
+                    self._journal.keep(found)
+                self._take(found)
+                return
+            self._note(*removal)
+            if not again:
+                break
+        self._runs += [*runs, *(self._failed(chain, workload, reason) for workload in workloads[len(runs) :])]
+
+    def _measured(
+        self, chain: Chain, sessions: int, workloads: Sequence[Workload], runs: list[ChainRun]
+    ) -> ChainMeasured:
+        """Deploy a chain and measure it; the runs until an error are in the list."""
+        under_test = self._cell(chain, workloads)
+        plan = under_test.plan(sessions)
+        self._deployed = under_test, plan
+        self._note(*plan.warnings)
+        costs: list[StepCost] = []
+        with _costing("deploy and remove", costs):
+            deployment = under_test.deploy(plan)
+        names = owners(chain, self.spec)
+        loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
+        try:
+            runs.extend(loaded.measure(workloads, self.spec.duration_s))
+        finally:
+            self._note(*loaded.notes)
+        parts = deployment.parts
+        features = {} if parts.features is None else {"features": dict(parts.features.facts())}
+        return ChainMeasured(
+            at=utc_now(),
+            chain=chain,
+            sessions=sessions,
+            plan=digest(plan),
+            runs=tuple(runs),
+            facts={**deployment.facts(), **features},
+            sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
+            notes=(*plan.warnings, *loaded.notes, *under_test.moved()),
+            costs=(*costs, *loaded.costs),
+        )
+
+    def _cell(self, chain: Chain, workloads: Sequence[Workload]) -> CellUnderTest:
+        largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
+        cell = cell_of(chain, self.spec)
+        self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
+        asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
+        return CellUnderTest(self._topology, self._world, asked)
+
+    def _take(self, found: ChainMeasured) -> None:
+        """What was measured goes into the record, whichever run has measured it."""
+        self._runs += found.runs
+        self._note(*found.notes)
+        self._sources |= found.sources
+        self._costs += found.costs
+        for role, row in found.facts.items():
+            self.draft.facts[role] = {**self.draft.facts.get(role, {}), **row}
+
+    def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
+        return ChainRun(
+            chain=chain,
+            workload=workload,
+            offered_bps=None,
+            throughput_bps=None,
+            loss_ratio=None,
+            latency_s=None,
+            idle_latency_s=None,
+            series=(),
+            planted=planted(chain, self.spec),
+            failed=reason or "it was not measured",
+        )
+
+    def _note(self, *texts: str) -> None:
+        self._notes += [text for text in dict.fromkeys(texts) if text not in self._notes]
+
+    def _kept(self) -> ChainStudy:
+        measured = [run for run in self._runs if run.failed is None]
+        sources = "; ".join(f"{name}: {text}" for name, text in self._sources.items())
+        if measured and sources and not any(run.graphs for run in measured):
+            self._note(f"no graphs of state transitions; {sources}")
+            _log.warning(self._notes[-1])
+        costs = list(self._costs)
+        with _costing("analyse", costs):
+            found = analyse(self.spec, measured)
+        self.draft.chain_study = ChainStudy(
+            spec=self.spec,
+            chains=self.chains.count,
+            dropped=self.chains.dropped,
+            runs=tuple(self._runs),
+            statistics=found.statistics,
+            suspects=found.suspects,
+            trace_source=sources,
+            notes=(*self._notes, *found.notes),
+            costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
+        )
+        return self.draft.chain_study
+
+
+@contextmanager
+def _costing(step: Step, costs: list[StepCost]) -> Iterator[None]:
+    """Add what happens inside to the costs: time on the clock, and processor time of all threads of this process."""
+    began_s, before_s = time.monotonic(), time.process_time()
+    try:
+        yield
+    finally:
+        cpu_s, lasted_s = time.process_time() - before_s, time.monotonic() - began_s
+        costs.append(StepCost(step=step, cpu_s=cpu_s, lasted_s=lasted_s))
+
+
+def _totals(costs: Sequence[StepCost]) -> Iterator[StepCost]:
+    """One for each step, in the order of a study."""
+    for step in get_args(Step):
+        if rows := [row for row in costs if row.step == step]:
+            cpu_s, lasted_s = sum(row.cpu_s for row in rows), sum(row.lasted_s for row in rows)
+            yield StepCost(step=step, cpu_s=cpu_s, lasted_s=lasted_s)
+
+
+def _check_generator(spec: ChainStudySpec, driver: str) -> None:
+    """See that the testbed's generator sends what is asked.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    for number, workload in enumerate(spec.workloads):
+        where = f"{spec.name}: workloads.{number}"
+        if workload.generator == "iperf3" and driver not in {"iperf3", "sim"}:
+            raise ConfigError(f"{where}: iperf3 sends it, and the generator is {driver}; choose GENERATOR:iperf3")
+        try:
+            protocol_of(driver, workload.protocol)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error

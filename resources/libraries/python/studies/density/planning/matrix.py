@@ -1,0 +1,133 @@
+"""The whole matrix: which cells fit, how many cores they use, why the others do not fit."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
+from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shareable
+from resources.libraries.python.planning.machines import shortages as core_shortages
+from resources.libraries.python.planning.media import vswitch_of
+from resources.libraries.python.planning.memory import node_of
+from resources.libraries.python.planning.memory import shortages as memory_shortages
+from resources.libraries.python.planning.plan import kinds, no_such_kind
+from resources.libraries.python.planning.queue_balance import Balance, balance
+from resources.libraries.python.planning.queues import RxQueues
+from resources.libraries.python.planning.reasons import Limit, Reason, sentence
+from resources.libraries.python.planning.rss_spread import EdgePort, edge_ports
+from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW, too_many
+from resources.libraries.python.studies.density.model.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One cell of the matrix."""
+
+    cell: Cell
+    reasons: tuple[Reason, ...]
+    """Everything that keeps it from fitting; empty when every data thread has its own place."""
+    cores: CoreMap | None
+    """None when it cannot be run."""
+    balance: Balance | None
+    """Of queues and threads; None when it cannot be run."""
+    ports: tuple[EdgePort, ...] = ()
+    """Physical ports of the vSwitches of a lab, with their receive queues."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing runs out."""
+        return not self.reasons
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Does not fit, but the topology allows to run it on shared cores."""
+        return self.cores is not None and self.cores.oversubscribed
+
+    @property
+    def reason(self) -> str | None:
+        """Why it does not fit, all reasons in one text."""
+        return sentence(self.reasons)
+
+    @property
+    def runs(self) -> bool:
+        """Whether a test of it can be run."""
+        return self.cores is not None
+
+
+def candidates(
+    topology: Topology, layout: Layouts, selection: Selection, memory: MemoryLayout | None = None
+) -> Iterator[Candidate]:
+    """Look at every cell of a selection, in its order.
+
+    Args:
+        topology: The testbed.
+        layout: Logical CPUs of the (first) DUT, or of nodes by name.
+        selection: Which cells.
+        memory: The DUT's memory where it was discovered; by default what the topology declares.
+    """
+    there, layouts = node_of(topology, memory), layouts_of(topology, layout)
+    edges = edges_of(topology)
+    may_share = shareable(topology, layouts)
+    maps: dict[tuple[object, ...], CoreMap] = {}
+    for cell in selection.cells():
+        reasons = tuple(_reasons(topology, layouts, cell, there))
+        if not _runs(reasons, may_share=may_share):
+            yield Candidate(cell, reasons, None, None)
+            continue
+        # The service type decides about links, not about cores: three types share a map.
+        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes, cell.taps)
+        if key not in maps:
+            maps[key] = place(topology, cell, layouts)
+        cores = maps[key]
+        service = Service(cell, kinds(topology, cell), edges)
+        queues = RxQueues(service, cores, vswitch_of(topology.dut))
+        ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
+        even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)
+        yield Candidate(cell, reasons, cores, even, ports)
+
+
+def _runs(reasons: tuple[Reason, ...], *, may_share: bool) -> bool:
+    """Threads can take turns on a core, where the topology allows it. What is missing otherwise cannot be shared."""
+    return all(reason.limit is Limit.CORES and may_share for reason in reasons)
+
+
+def _reasons(
+    topology: Topology, layouts: Mapping[str, CpuLayout], cell: Cell, there: MemoryNode | None
+) -> Iterator[Reason]:
+    if lacks := no_such_kind(topology, cell):
+        yield Reason(limit=Limit.KIND, text=lacks)
+    if cannot := cannot_discriminate(topology):
+        yield Reason(limit=Limit.DISCRIMINATOR, text=cannot)
+    if lack := too_few_cables(topology, cell.nf_chains):
+        yield Reason(limit=Limit.LINKS, text=lack[0], needs=cell.nf_chains, there=lack[1])
+    functions = len(topology.duts) * cell.nf_chains * cell.nf_nodes
+    if too_many(cell, len(topology.duts)):
+        text = (
+            f"needs addresses for {cell.nf_chains} instances and {functions} NFs, "
+            f"there are {MOST_INSTANCES} and {MOST_NFS}"
+        )
+        yield Reason(limit=Limit.ADDRESSES, text=text)
+    yield from core_shortages(topology, cell, layouts)
+    yield from memory_shortages(topology, cell, there)
+
+
+def core_usage(cell: Cell) -> float:
+    """Physical cores used, as the slides of IETF 105 count them: vSwitch (1 main + data) and NFs, mains two to a core.
+
+    A half is a core shared with something else. `2 + 1.5 S N` for vSwitch-1c NF-1c, `2 + S N` for NF-0.5c.
+    """
+    return 1 + cell.vs_dtc + sum(count * (size.cores + 0.5) for size, count in cell.sizes())
+
+
+def core_usage_draft(cell: Cell) -> int:
+    """Physical cores used by NFs alone, as the table of draft-mkonstan-nf-service-density-01 counts them.
+
+    `ceil(1.5 S N)` for NF-1c: the vSwitch is left out, shared cores are rounded up.
+    """
+    return ceil(core_usage(cell) - 1 - cell.vs_dtc)

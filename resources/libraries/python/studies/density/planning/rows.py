@@ -1,0 +1,109 @@
+"""Rows of the Robot suites: one test per cell that can be run, with its name, tags and arguments."""
+
+from dataclasses import dataclass
+
+from resources.libraries.python.model.cell import Cell, Frame, TestType
+from resources.libraries.python.model.cpu import CpuLayout
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning import names
+from resources.libraries.python.planning.machines import Layouts, layouts_of
+from resources.libraries.python.planning.plan import threads_per_nf
+from resources.libraries.python.studies.density.model.selection import Selection
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from resources.libraries.python.studies.density.planning.tags import row_tags
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One test."""
+
+    name: str
+    tags: tuple[str, ...]
+    arguments: tuple[str, ...]
+    """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A cell that cannot be run."""
+
+    cell: str
+    """For a person: `CSC 10R2C NF-1c vSwitch-1c`."""
+    reason: str
+    tags: tuple[str, ...]
+    """That its test would have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Tests of a selection, and the cells that cannot be run."""
+
+    rows: tuple[Row, ...]
+    refused: tuple[Refused, ...]
+
+
+def make_rows(
+    topology: Topology,
+    layout: Layouts,
+    selection: Selection,
+    test_type: TestType,
+    memory: MemoryLayout | None = None,
+    *,
+    soak: bool = False,
+) -> Rows:
+    """Make the rows of one suite, small cells first.
+
+    Args:
+        topology: The testbed.
+        layout: Logical CPUs of the (first) DUT, or of nodes by name.
+        selection: Which cells and frames.
+        test_type: Of the suite.
+        memory: The DUT's memory where it was discovered.
+        soak: Whether the search profile asks for one load over a long time.
+    """
+    looked_at = tuple(candidates(topology, layout, selection, memory))
+    first = next(iter(layouts_of(topology, layout).values()))
+    return Rows(
+        rows=tuple(
+            _row(topology, first, each.cell, frame, test_type, soak=soak)
+            for frame in selection.frames
+            for each in looked_at
+            if each.runs
+        ),
+        refused=tuple(
+            _refused(topology, first, each, frame, test_type, soak=soak)
+            for frame in selection.frames
+            for each in looked_at
+            if not each.runs
+        ),
+    )
+
+
+def _refused(
+    topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
+) -> Refused:
+    cell = candidate.cell
+    return Refused(
+        cell=f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c",
+        reason=candidate.reason or "",
+        tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
+    )
+
+
+def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType, *, soak: bool) -> Row:
+    threads = threads_per_nf(cell, layout, topology.dut.numa_node)
+    suite = names.suite_id(topology, cell, threads)
+    return Row(
+        name=names.test_name(suite, cell, frame, test_type),
+        tags=row_tags(topology, cell, suite, layout, frame, test_type, soak=soak),
+        arguments=(
+            cell.service_type.value,
+            str(cell.nf_chains),
+            str(cell.nf_nodes),
+            frame.name,
+            cell.size_name,
+            str(cell.vs_dtc),
+            *(["+".join(cell.nf_kinds)] if cell.nf_kinds else []),
+        ),
+    )

@@ -1,0 +1,279 @@
+"""One test from plan to record: the phases that the keywords name, without Robot."""
+
+from collections.abc import Callable, Sequence
+
+from resources.libraries.python.errors import NoTraffic
+from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, ReceiveRate
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
+from resources.libraries.python.search.latency import measure_latency
+from resources.libraries.python.search.locate import locate, locating_trial
+from resources.libraries.python.search.mrr import measure_receive_rate
+from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
+from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
+from resources.libraries.python.search.usage import usage
+from resources.libraries.python.search.verdict import MRR, ORR, judge
+from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
+from resources.libraries.python.studies.density.search_priors import PriorBook
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.parts import World
+
+
+class Experiment:
+    """Holds a deployment while a test runs, and the draft of its result.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        asked: What to measure.
+        environment: Fingerprint of the machine.
+        on_progress: Called during a search.
+        priors: Earlier results that a search may start from.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        asked: Asked,
+        environment: Environment,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        *,
+        priors: PriorBook | None = None,
+    ) -> None:
+        self._priors = priors
+        self._on_progress = on_progress
+        self._cell = CellUnderTest(topology, world, asked)
+        self._outcome: SearchOutcome | None = None
+        self._mrr_trials: tuple[TrialResult, ...] = ()
+        self._orr_trials: tuple[TrialResult, ...] = ()
+        self._highest: HighestLoads | None = None
+        self._latency_trials: tuple[TrialResult, ...] = ()
+        self._complaints: tuple[str, ...] = ()
+        self.draft = Draft(topology=topology, asked=asked, environment=environment)
+        self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+
+    def plan(self) -> Plan:
+        """Derive the plan.
+
+        Raises:
+            PlanError: The cell does not fit.
+        """
+        self.draft.plan = self._cell.plan()
+        return self.draft.plan
+
+    def deploy(self) -> float:
+        """Bring the plan to life and read back where its data threads run; return the seconds it took."""
+        deployment = self._cell.deploy(self.draft.plan or self.plan())
+        self.draft.deploy_s = deployment.deploy_s
+        self.draft.affinity = self._cell.placed
+        self.draft.facts = deployment.facts()
+        return deployment.deploy_s or 0.0
+
+    @property
+    def deployment(self) -> Deployment:
+        """The running deployment."""
+        return self._cell.deployment
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Run one trial and keep its result.
+
+        Raises:
+            SystemBroken: Packets of a flow are all lost, and a part is not well.
+        """
+        return self._cell.measure(trial, self.draft.trials.append)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the deployed cell now; empty when all is well."""
+        return self._cell.problems()
+
+    def moved(self) -> tuple[str, ...]:
+        """Data threads that do not run any more where they ran when the cell had been deployed."""
+        return self._cell.moved()
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether there is a running cell."""
+        return self._cell.is_deployed
+
+    def verify_traffic(self) -> None:
+        """Send at a low rate and see packets of every instance arrive in both directions.
+
+        Raises:
+            NoTraffic: Some do not; the text names the last hop that saw them.
+        """
+        self._complaints = self._cell.complaints(self.measure)
+        self._judge()
+        if self._complaints:
+            raise NoTraffic("no traffic: " + "; ".join(self._complaints))
+
+    def search(self, goals: Sequence[str]) -> tuple[str, ...]:
+        """Search the throughput for the goals of these names; return what was found in sentences.
+
+        The profiles `soak` and `plr` have a goal of their own, which is searched whatever goals are named.
+        """
+        asked, max_load_pps = self.draft.asked, self._highest_loads().search_pps
+        own = asked.profile.algorithm in ONE_GOAL
+        profile = asked.profile.model_copy(
+            update={"goals": tuple(goal for goal in asked.profile.goals if own or goal.name in goals)}
+        )
+        outcome = search_throughput(
+            self.measure,
+            profile,
+            asked.frame,
+            max_load_pps,
+            self.deployment.parts.clock,
+            prior=self._prior(),
+            on_progress=self._on_progress,
+        )
+        self._outcome = outcome
+        self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
+        self.draft.plr, self.draft.search = outcome.estimate, outcome.record
+        items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
+        trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
+        overload = self._locating(lambda: (self.measure(trial),))
+        self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
+        self._judge()
+        estimates = tuple(map(describe_estimate, filter(None, [outcome.estimate])))
+        return (*estimates, *(describe(result) for result in outcome.goals), *outcome.evidence)
+
+    def _prior(self) -> Prior | None:
+        """What an earlier search of this cell found on this testbed."""
+        if self._priors is None or self.draft.asked.profile.algorithm is not Algorithm.LADDER:
+            return None
+        return self._priors.prior(
+            self.draft.asked,
+            world=self.draft.topology.world,
+            testbed=self.draft.topology.metadata.name,
+            drivers=self.draft.drivers,
+            simulation=self.draft.simulation,
+            environment=self.draft.environment,
+        )
+
+    def latency(self) -> tuple[str, ...]:
+        """Measure latency at 0, 10, 50 and 90 % of PDR, or of the soak rate.
+
+        Returns:
+            The worst 99th percentile of each load in words.
+        """
+        full, asked = self.draft.pdr or self.draft.soak, self.draft.asked
+        rows, self._latency_trials = measure_latency(
+            self.measure,
+            asked.profile,
+            asked.frame,
+            full.lower_pps if full else None,
+            full.goal.name if full else PDR,
+        )
+        self.draft.latency = rows
+        self._judge()
+        return tuple(_worst_p99(row) for row in rows)
+
+    def mrr(self) -> tuple[str, ...]:
+        """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""
+        asked = self.draft.asked
+        load_pps = self._highest_loads().offered_pps
+
+        def trials() -> tuple[TrialResult, ...]:
+            self.draft.mrr, self._mrr_trials = measure_receive_rate(self.measure, asked.profile, asked.frame, load_pps)
+            return self._mrr_trials
+
+        self._locating(trials)
+        self._itemize_rate(MRR, self._mrr_trials)
+        return _rate_in_words(MRR, self.draft.mrr)
+
+    def orr(self) -> tuple[str, ...]:
+        """Measure the overload receive rate, unless it is at the load of the maximum one; return it in words."""
+        asked, highest = self.draft.asked, self._highest_loads()
+        if highest.search_pps >= highest.offered_pps:
+            return ("ORR is MRR: the load of a search is not lowered",)
+        self.draft.orr, self._orr_trials = measure_receive_rate(
+            self.measure, asked.profile, asked.frame, highest.search_pps, "orr"
+        )
+        self._itemize_rate(ORR, self._orr_trials)
+        return _rate_in_words(ORR, self.draft.orr)
+
+    def _itemize_rate(self, number: str, trials: Sequence[TrialResult]) -> None:
+        found = itemize(number, trials)
+        self.draft.itemized += (found,) if found is not None else ()
+        self._judge()
+
+    def remove(self) -> str | None:
+        """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
+
+        Raises:
+            RunStopped: Something is left and cannot be removed by force either.
+        """
+        try:
+            return self._cell.remove(self.draft.plan)
+        finally:
+            self.draft.remove_s = self._cell.remove_s
+
+    def _highest_loads(self) -> HighestLoads:
+        """Measured once for a deployment."""
+        if self._highest is None:
+            self._highest = self._cell.highest_loads()
+        return self._highest
+
+    def _locating(self, run: Callable[[], Sequence[TrialResult]]) -> Sequence[TrialResult]:
+        """Run trials that lose packets, and keep between which hops; return the trials."""
+        deployment = self.deployment
+        counters, sample = deployment.counters(), deployment.sample()
+        results = run()
+        sample_after, counters_after = deployment.sample(), deployment.counters()
+        sending_s = sum(result.offered_duration_s for result in results)
+        used = usage(deployment.plan, sample, sample_after, sending_s) if sending_s > 0 else None
+        self.draft.located = locate(deployment.plan, results, counters, counters_after, used)
+        return results
+
+    def _judge(self) -> None:
+        now = {row.name: row for row in self.deployment.affinity()}
+        # A thread that was moved at any time was not where it was planned while it was measured.
+        self.draft.affinity = tuple(
+            now.get(row.name, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
+        )
+        self.draft.facts = self.deployment.facts()  # once more: some parts tell what they did in the last trial
+        self.draft.verdict = judge(
+            self.deployment.plan,
+            outcome=self._outcome,
+            mrr=self.draft.mrr,
+            orr=self.draft.orr,
+            mrr_trials=self._mrr_trials,
+            orr_trials=self._orr_trials,
+            latency_trials=self._latency_trials,
+            located=self.draft.located,
+            affinity=self._cell.placed,
+            affinity_after=self.draft.affinity,
+            complaints=self._complaints,
+            facts=self.draft.facts,
+        )
+
+
+def describe_estimate(found: LoadEstimate) -> str:
+    """An estimate in words."""
+    return f"PLR {found.mean_pps:.0f} pps ± {found.stdev_pps:.0f} pps at a mean loss ratio of {found.loss_ratio:g}"
+
+
+def describe(result: GoalResult) -> str:
+    """A goal's result in words."""
+    name = result.goal.name
+    if result.lower_pps is None:
+        tried = f"{result.lowest_tried_pps:.0f} pps" if result.lowest_tried_pps else "every load tried"
+        return f"{name} not reached: lower bound below {tried}"
+    upper = "none" if result.upper_pps is None else f"{result.upper_pps:.0f} pps"
+    return f"{name} {result.lower_pps:.0f} pps (upper bound {upper})"
+
+
+def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
+    return (f"{name} {found.mean_pps:.0f} pps of {found.offered_pps:.0f} pps offered",) if found else ()
+
+
+def _worst_p99(row: LatencyAtLoad) -> str:
+    worst = max((flow.p99_ns for flow in row.flows if flow.p99_ns is not None), default=None)
+    return f"{row.label} p99 {'unknown' if worst is None else f'{worst / 1000:.1f} us'}"

@@ -1,0 +1,179 @@
+"""Puts the rows of the plan into the density suites in place of their placeholders.
+
+It happens when a suite starts (`DensityLibrary` listens), so plain `robot tests/density` needs no option. But Robot
+filters tests by tags and names before that. So a suite holds two placeholders: one that carries the tags of the matrix
+and passes `--include 2R1CANDCSC`, one without tags that passes any `--exclude`; the patterns are applied again to the
+rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), where every filter works, `--test`,
+`--rerunfailed` and both kinds of tag patterns at once.
+"""
+
+import re
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+from robot.api import SuiteVisitor
+from robot.model import TagPatterns
+from robot.running import TestSuite
+from robot.utils import normalize
+
+from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED
+from resources.libraries.python.recording.resume import key_of
+from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
+from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.density.planning.estimate import estimate_s
+from resources.libraries.python.studies.density.planning.rows import Refused, Rows, make_rows
+from resources.libraries.python.studies.shared.choices import (
+    Lookup,
+    chosen_profile,
+    chosen_topology,
+    resumed,
+    suite_choice,
+)
+from resources.libraries.python.testbed.worlds.factory import layout_of, located, memory_of
+
+_ARGUMENTS = 6
+PLACEHOLDER = "Place Of The Rows"
+"""What the names of placeholders begin with."""
+
+
+def has_placeholders(suite: TestSuite) -> bool:
+    """Whether the rows of a suite are still to be made."""
+    return bool(suite.tests) and all(test.name.startswith(PLACEHOLDER) for test in suite.tests)
+
+
+def rows_for(lookup: Lookup) -> Rows | None:
+    """The rows of a suite that has the given variables; None when it is no suite of the matrix.
+
+    Raises:
+        CsitError: Testbed or selection are wrong, or the tests take longer than anybody waits.
+    """
+    choice = suite_choice(lookup)
+    if choice is None:
+        return None
+    topology = located(chosen_topology(lookup))
+    search = chosen_profile(lookup)
+    soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in search.goals)
+    layout, memory = layout_of(topology), memory_of(topology)
+    made = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+    least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0)
+    refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{choice.test_type} tests", len(made.rows) * least_s)
+    return made
+
+
+def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
+    """What the journal calls the tests of a suite whose rows have been made."""
+    rows = [test.body[0].args for test in suite.tests if test.body and len(test.body[0].args) >= _ARGUMENTS]
+    cells = [
+        (cell_of(ServiceType(service_type), int(chains), int(nodes), sizes, int(vswitch), *kinds), frame)
+        for service_type, chains, nodes, frame, sizes, vswitch, *kinds in rows
+    ]
+    return [key_of(cell, frame, str(lookup("TEST_TYPE"))) for cell, frame in cells]
+
+
+def cell_of(  # noqa: PLR0917 - as a row has them
+    service_type: ServiceType, nf_chains: int, nf_nodes: int, nf_size: str, vswitch_cores: int, nf_kinds: str = ""
+) -> Cell:
+    """The cell that a row says, sizes and kinds as it writes them: `1c+0.5c`, `linux_router+testpmd`."""
+    return Cell(
+        service_type=service_type,
+        nf_chains=nf_chains,
+        nf_nodes=nf_nodes,
+        nf_sizes=tuple(NfSize(size) for size in nf_size.split("+")),
+        vs_dtc=vswitch_cores,
+        nf_kinds=parse_kinds(nf_kinds),
+    )
+
+
+def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template.
+
+    Where all that is asked for cannot run, one test takes their place that fails and says why. So it is where this is
+    the last suite of a run without any test, which Robot would call a success.
+    """
+    placeholder = suite.tests[0]
+    wanted, unwanted = _Patterns(include), _Patterns(exclude)
+
+    def chosen(tags: Sequence[str]) -> bool:
+        return (not include or wanted.match(tags)) and not unwanted.match(tags)
+
+    suite.tests.clear()
+    for row in made.rows:
+        if chosen(row.tags):
+            test = placeholder.deepcopy(name=row.name, tags=row.tags)
+            test.body[0].args = row.arguments
+            suite.tests.append(test)
+
+    def failing(name: str, tags: Sequence[str], text: str) -> None:
+        test = placeholder.deepcopy(name=name, tags=tags)
+        test.body[0].config(name="Fail", args=[text])
+        suite.tests.append(test)
+
+    refused = [each for each in made.refused if chosen(each.tags)]
+    if refused and not suite.tests:
+        failing(NOTHING_FITS, refused[0].tags, _refusals(refused))
+    elif not _whole(suite).test_count:
+        failing(NOTHING_SELECTED, (), _nothing(len(made.rows), include, exclude))
+
+
+class _Patterns:
+    """Robot's patterns of tags, those that are plain words joined by AND as sets.
+
+    Job specifications have hundreds of these. Robot compares each word of each with each tag: minutes for 84 of them.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        plain = [pattern for pattern in patterns if re.fullmatch(r"[\w .+-]+", re.sub("OR|NOT", "*", pattern))]
+        self._sets = [frozenset(map(_normalized, pattern.split("AND"))) for pattern in plain]
+        self._others = TagPatterns([pattern for pattern in patterns if pattern not in plain])
+
+    def match(self, tags: Sequence[str]) -> bool:
+        """Whether any of them matches."""
+        words = frozenset(map(_normalized, tags))
+        return any(each <= words for each in self._sets) or bool(self._others.match(tags))
+
+
+def _normalized(tag: str) -> str:
+    return str(normalize(tag, ignore="_"))
+
+
+def _whole(suite: TestSuite) -> TestSuite:
+    """All suites of the run."""
+    return suite if suite.parent is None else _whole(suite.parent)
+
+
+def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:
+    options = [("--include", pattern) for pattern in include] + [("--exclude", pattern) for pattern in exclude]
+    given = " ".join(f"{option} {pattern}" for option, pattern in options)
+    if not given:
+        return "the run selects no test: no cell fits the chosen CELLS, NF_SIZES and NF_KINDS"
+    return f"the run selects no test: none of the {rows} rows of the last suite passes {given}, and none before it"
+
+
+def _refusals(refused: Sequence[Refused]) -> str:
+    others = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"{refused[0].cell}: {refused[0].reason}{others}"
+
+
+class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
+    """A pre-run modifier: makes the rows of every suite before Robot filters them.
+
+    Args:
+        variables: Of the command line, as `NAME:value`.
+        include: Patterns of tags of the command line; Robot applies them afterwards.
+    """
+
+    def __init__(self, variables: Sequence[str], include: Sequence[str] = ()) -> None:
+        self._variables = dict(variable.split(":", 1) for variable in variables if ":" in variable)
+        self._options = SimpleNamespace(include=include)
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Make the rows of one suite."""
+        if not has_placeholders(suite):
+            return
+        own = {variable.name.strip("${}"): " ".join(variable.value) for variable in suite.resource.variables}
+        made = rows_for(resumed({**own, **self._variables, "OPTIONS": self._options}.get))
+        if made is not None:
+            put_rows(suite, made, self._options.include)

@@ -1,0 +1,1 @@
+"""Interference study: co-located NFs and their effect on each other (Zeng et al.)."""

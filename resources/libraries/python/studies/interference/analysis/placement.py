@@ -1,0 +1,166 @@
+"""Where network functions are put best: the servers on which they do each other the least harm.
+
+The capacity of a placement is the sum of the normalized throughputs of all network functions, each in the company that
+it has on its server: at most their number. That is the example of Figure 1 of Zeng et al. with normalized units.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from math import sqrt
+
+from resources.libraries.python.studies.interference.analysis.colocation import Companies
+from resources.libraries.python.studies.interference.model.record import Advice, Placement
+
+MOST_TRIED = 50_000
+"""Placements that are all looked at; of more, a good one is looked for."""
+OTHERS = 4
+"""Worse placements that an advice names."""
+_SAME = 1e-9
+_SHOWN = 0.005
+"""Less does not show in two digits."""
+
+Servers = tuple[tuple[str, ...], ...]
+
+
+def capacity(companies: Companies, servers: Sequence[Sequence[str]]) -> float:
+    """Sum of the normalized throughputs of all network functions on servers.
+
+    Raises:
+        ConfigError: Two of them on one server were not measured beside each other.
+    """
+    return sum(_on_one(companies, server) for server in servers)
+
+
+def advise(companies: Companies, servers: Sequence[Sequence[str]], more: Sequence[str]) -> Advice:
+    """Where to put network functions, on servers that may have some already.
+
+    All placements are compared where there are few enough. Otherwise the network functions are put one after the other
+    where they do the least harm, and then moved, or two of them exchanged, for as long as that helps.
+
+    Raises:
+        ConfigError: Two of them were not measured beside each other.
+        ValueError: There is no server, or nothing to put there.
+    """
+    if not servers or not more:
+        raise ValueError("a placement needs a server and a network function to put there")
+    begun: Servers = tuple(tuple(server) for server in servers)
+    if len(begun) ** len(more) <= MOST_TRIED:
+        found = list(_all(begun, tuple(more)))
+    else:
+        found = [_moved(companies, begun, _greedy(companies, begun, more))]
+    # The first of equals is kept, so that the advice for a matrix is always the same one.
+    ranked = sorted(
+        (Placement(servers=each, capacity=capacity(companies, each)) for each in found), key=lambda each: -each.capacity
+    )
+    best, others = ranked[0], tuple(ranked[1 : 1 + OTHERS])
+    sentence = _one(companies, ranked, begun, more[0]) if len(more) == 1 else _several(companies, ranked)
+    return Advice(sentence=sentence, best=best, others=others)
+
+
+def _all(servers: Servers, more: tuple[str, ...]) -> Iterator[Servers]:
+    """Every placement once: servers with the same load are one choice, and so are equal network functions."""
+    if not more:
+        yield servers
+        return
+    name, rest = more[0], more[1:]
+    tried = set()
+    for index, server in enumerate(servers):
+        if tuple(sorted(server)) not in tried:
+            tried.add(tuple(sorted(server)))
+            yield from _all(_with(servers, index, name), rest)
+
+
+def _greedy(companies: Companies, servers: Servers, more: Sequence[str]) -> Servers:
+    for name in more:
+        servers = max(
+            (_with(servers, index, name) for index in range(len(servers))), key=lambda each: capacity(companies, each)
+        )
+    return servers
+
+
+def _moved(companies: Companies, begun: Servers, servers: Servers) -> Servers:
+    """Move or exchange network functions, never those that were there, while there is something to gain."""
+    best = capacity(companies, servers)
+    while True:
+        steps = _steps(begun, servers)
+        better = max(steps, key=lambda each: capacity(companies, each), default=servers)
+        if (now := capacity(companies, better)) <= best + _SAME:
+            return servers
+        servers, best = better, now
+
+
+def _steps(begun: Servers, servers: Servers) -> Iterator[Servers]:
+    """All placements that are one move or one exchange away."""
+    places = [
+        (source, place) for source in range(len(servers)) for place in range(len(begun[source]), len(servers[source]))
+    ]
+    for source, place in places:
+        for target in range(len(servers)):
+            if target != source:
+                yield _with(_without(servers, source, place), target, servers[source][place])
+    for (one, first), (other, second) in combinations(places, 2):
+        if one != other and servers[one][first] != servers[other][second]:
+            less = _without(_without(servers, one, first), other, second)
+            yield _with(_with(less, one, servers[other][second]), other, servers[one][first])
+
+
+def _with(servers: Servers, index: int, name: str) -> Servers:
+    return (*servers[:index], (*servers[index], name), *servers[index + 1 :])
+
+
+def _without(servers: Servers, index: int, place: int) -> Servers:
+    left = (*servers[index][:place], *servers[index][place + 1 :])
+    return (*servers[:index], left, *servers[index + 1 :])
+
+
+def _on_one(companies: Companies, server: Sequence[str]) -> float:
+    return sum(companies.normalized(name, _others(server, place)) for place, name in enumerate(server))
+
+
+def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
+    return (*server[:place], *server[place + 1 :])
+
+
+def _one(companies: Companies, ranked: Sequence[Placement], begun: Servers, name: str) -> str:
+    best = ranked[0]
+    said = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
+    if len(ranked) == 1:
+        return f"{said}; all servers are alike" if len(begun) > 1 else said
+    rest = " and ".join(f"{each.capacity:.2f} on server {_server_of(each, begun)}" for each in ranked[1 : 1 + OTHERS])
+    return f"{said} against {rest}{_doubt(companies, ranked)}"
+
+
+def _server_of(placement: Placement, begun: Servers) -> int:
+    return next(
+        number
+        for number, (now, before) in enumerate(zip(placement.servers, begun, strict=True), 1)
+        if len(now) > len(before)
+    )
+
+
+def _several(companies: Companies, ranked: Sequence[Placement]) -> str:
+    best = ranked[0]
+    where = ", ".join(
+        f"{' + '.join(server) or 'nothing'} on server {number}" for number, server in enumerate(best.servers, 1)
+    )
+    said = f"put {where}: total capacity {best.capacity:.2f}"
+    if len(ranked) == 1:
+        return said
+    last = f", {ranked[-1].capacity:.2f} in the worst of {len(ranked)} placements" if len(ranked) > 2 else ""
+    return f"{said} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(companies, ranked)}"
+
+
+def _doubt(companies: Companies, ranked: Sequence[Placement]) -> str:
+    """Where the best and the next best are as good as the same."""
+    wide = sqrt(
+        sum(
+            companies.half_width(name, _others(server, place)) ** 2
+            for each in ranked[:2]
+            for server in each.servers
+            for place, name in enumerate(server)
+        )
+    )
+    gain = ranked[0].capacity - ranked[1].capacity
+    if gain < _SHOWN:
+        return "; the next best is as good"
+    return "; the difference is within the confidence intervals" if gain < wide else ""

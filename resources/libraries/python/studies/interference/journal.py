@@ -1,0 +1,64 @@
+"""The journal of a study of interference: the loads that were found, and a line for each measurement.
+
+A study that goes on keeps the loads that it began with, as its measurements are compared with each other.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.recording.headed_journal import HeadedJournal
+from resources.libraries.python.studies.interference.model.record import Contender, Meeting
+
+
+class LoadsFound(Frozen):
+    """Each network function was deployed alone: which of them start, and what they carry."""
+
+    line: Literal["load"] = "load"
+    at: str
+    """UTC, ISO 8601."""
+    loads_pps: tuple[float, ...]
+    """Offered to each, one way, at each frame size and load of the study."""
+    network_pps: dict[str, float]
+    """What the network carries one way, by frame size, where a share is guaranteed and no port has a known rate."""
+    contenders: tuple[Contender, ...]
+    """Stand-ins in the place of those that do not start."""
+    absent: tuple[str, ...]
+    """Names of those that do not start and have no stand-in."""
+    notes: tuple[str, ...]
+
+
+class MeetingMeasured(Frozen):
+    """A measurement that is complete; what was deployed for it is removed."""
+
+    line: Literal["meeting"] = "meeting"
+    at: str
+    plan: str
+    """Digest of the plan by which it was deployed."""
+    meeting: Meeting
+    facts: dict[str, dict[str, str]]
+    """Of the parts of the deployment."""
+    missing: dict[str, str]
+    """What could not be counted, and why."""
+    notes: tuple[str, ...] = ()
+
+
+class InterferenceJournal(HeadedJournal[LoadsFound | MeetingMeasured]):
+    """A journal of measurements; a context manager."""
+
+    FILE = "interference.jsonl"
+    KIND = "study of interference"
+    ROWS = TypeAdapter(Annotated[LoadsFound | MeetingMeasured, Field(discriminator="line")])
+
+    @property
+    def load(self) -> LoadsFound | None:
+        """The loads of the study; None where they were not found yet."""
+        return next((row for row in self.rows if isinstance(row, LoadsFound)), None)
+
+    @property
+    def meetings(self) -> Mapping[int, MeetingMeasured]:
+        """Measured before, by place in the order of all measurements; none without a load."""
+        found = self.rows if self.load is not None else []
+        return {row.meeting.turn: row for row in found if isinstance(row, MeetingMeasured)}

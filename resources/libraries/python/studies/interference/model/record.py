@@ -1,0 +1,233 @@
+"""What network functions on one server do to each other (Zeng et al.)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import product
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import (
+    HIGHEST_PPS,
+    LONGEST_TRIAL_S,
+    MOST_NAMES,
+    MOST_REPETITIONS,
+    MOST_TOGETHER,
+    at_most,
+    at_most_items,
+)
+from resources.libraries.python.model.cell import Frame, misfit
+from resources.libraries.python.model.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.studies.chains.model.spec import VnfName
+
+
+class NfType(StrEnum):
+    """Network functions by what they do to a packet (R reads, W writes)."""
+
+    GATEWAY = "I"
+    """IP addresses R."""
+    MONITOR = "II"
+    """IP addresses and ports R: firewall, flow monitor."""
+    INSPECTION = "III"
+    """Addresses, ports and payload R: intrusion detection, deep packet inspection, cache."""
+    BALANCER = "IV"
+    """IP addresses R/W: load balancer, proxy."""
+    NAT = "V"
+    """Addresses and ports R/W."""
+    TRANSFORMATION = "VI"
+    """All R/W: VPN, compression, encryption."""
+
+
+class Contender(Frozen):
+    """A network function of the study."""
+
+    name: VnfName
+    type: NfType
+    kind: NfKind
+    stand_in: NfKind | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    """What takes its place on a testbed where its kind, or its program, is not installed."""
+    stand_in_for: str | None = None
+    """What it takes the place of, where that is not installed."""
+    program: Program | None = Field(default=None, exclude_if=lambda program: program is None)
+    """Of kind `process` only: the user's own."""
+
+    @model_validator(mode="after")
+    def _program_fits(self) -> Self:
+        if reason := misfit(self.kind, self.program) or misfit(self.stand_in, None):
+            raise ValueError(f"{self.name}: {reason}")
+        return self
+
+    def replaced(self) -> Self:
+        """Its stand-in, which says so; it has one."""
+        original = self.program.start[0] if self.program else self.kind
+        changes = {"kind": self.stand_in, "stand_in": None, "stand_in_for": f"{original}", "program": None}
+        return self.model_copy(update=changes)
+
+
+MOST_SWEPT = 16
+"""Frame sizes, and loads, of one study at most."""
+
+
+Load = Annotated[
+    Annotated[float, Field(gt=0), at_most(HIGHEST_PPS)] | None,
+    BeforeValidator(lambda load: None if load == "auto" else load),
+]
+"""Packets per second; `auto`, None, is more than the fastest carries alone."""
+_LISTS = {"frame": "frames", "load_pps": "loads_pps"}
+
+
+class InterferenceSpec(Frozen):
+    """All that a study of interference is asked."""
+
+    name: str
+    contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MOST_NAMES)]
+    size: NfSize = NfSize.ONE
+    """Of each: they are compared on equal terms."""
+    frame: Frame
+    load_pps: Load = None
+    """Offered to each network function, one way; None for more than the fastest carries alone."""
+    frames: Annotated[tuple[Frame, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MOST_SWEPT)] = ()
+    """All frame sizes, of which `frame` is the first; empty for that one only."""
+    loads_pps: Annotated[
+        tuple[Load, ...],
+        Field(exclude_if=lambda loads: not loads),
+        at_most_items(MOST_SWEPT),
+    ] = ()
+    """All loads, of which `load_pps` is the first; empty for that one only."""
+    duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 1.0
+    repetitions: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 10
+    together: Annotated[int, Field(ge=2), at_most(MOST_TOGETHER)] = 2
+    """So many at once at most: 2 for pairs."""
+    least_measured: LeastMeasured = 1.0
+    """Of all measurements; with less the test fails, and its record has what there is."""
+    guarantee: bool = False
+    """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
+    seed: int = 1
+    """Of the order of measurements, which are interleaved against drift."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, data: object) -> object:
+        """A list of frame sizes, or of loads, is a sweep; its first one is the reference."""
+        if not isinstance(data, Mapping):
+            return data
+        found = {one: data[one] for one in _LISTS if isinstance(data.get(one), list | tuple)}
+        if empty := [one for one, values in found.items() if not values]:
+            raise ValueError(f"{' and '.join(empty)}: an empty list")
+        first = {one: values[0] for one, values in found.items()}
+        return {**data, **first, **{_LISTS[one]: tuple(values) for one, values in found.items()}}
+
+    @model_validator(mode="after")
+    def _names_once(self) -> Self:
+        names = [one.name for one in self.contenders]
+        if doubled := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"network functions named {', '.join(sorted(doubled))} more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _swept_once(self) -> Self:
+        frames = [each.name for each in self.frames]
+        loads = ["auto" if each is None else f"{each:g}" for each in self.loads_pps]
+        for what, row in (("frame sizes", frames), ("loads", loads)):
+            if doubled := {each for each in row if row.count(each) > 1}:
+                raise ValueError(f"{what} {', '.join(sorted(doubled))} more than once")
+        if (self.frames and self.frames[0] != self.frame) or (self.loads_pps and self.loads_pps[0] != self.load_pps):
+            raise ValueError("frame and load_pps are the first of frames and loads_pps")
+        return self
+
+    def points(self) -> tuple[tuple[Frame, float | None], ...]:
+        """Each frame size with each load, None for more than the fastest carries alone.
+
+        The first one is the reference: matrix, share of network I/O and advice are of it.
+        """
+        return tuple(product(self.frames or (self.frame,), self.loads_pps or (self.load_pps,)))
+
+
+class Meeting(Frozen):
+    """One measurement of one network function, alone or beside others."""
+
+    target: str
+    against: tuple[str, ...]
+    """Those beside it, its own name where it met another of its kind; empty when it was alone."""
+    repetition: int
+    turn: int
+    """Its place in the order of all measurements, from 0."""
+    load_pps: float
+    frame: str
+    point: int = Field(default=0, exclude_if=lambda point: not point)
+    """Which of the points of a sweep, from 0, the reference."""
+    guaranteed: bool
+    limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    """What each port of each of them received at most; None where that was not limited."""
+    throughput_pps: float
+    """What it processed, one way: forwarded, or for a monitor what it has looked at."""
+    loss_ratio: float | None
+    response_s: float | None
+    """Mean, there and through; None where it was not measured."""
+    cpu: float | None
+    """CPUs used, 1.0 for one."""
+    memory_bytes: int | None
+    cache_misses: int | None
+    """None where the machine has no counters for it."""
+
+
+class Normalized(Frozen):
+    """Throughput beside others over throughput alone: 1.0 is no interference."""
+
+    target: str
+    against: tuple[str, ...]
+    mean: float
+    stdev: float | None
+    low: float | None
+    high: float | None
+    """Confidence interval, 95 %; None with one repetition."""
+    samples: int
+
+
+class Placement(Frozen):
+    """Which network functions share a server."""
+
+    servers: tuple[tuple[str, ...], ...]
+    capacity: float
+    """Sum of normalized throughputs."""
+
+
+class Advice(Frozen):
+    """Where one more network function is put best, or how all are placed best."""
+
+    sentence: str
+    best: Placement
+    others: tuple[Placement, ...]
+    """Worse ones, best first."""
+
+
+class Interference(Frozen):
+    """Part of a record: network functions that met each other."""
+
+    spec: InterferenceSpec
+    meetings: tuple[Meeting, ...]
+    matrix: tuple[Normalized, ...]
+    guaranteed: tuple[Normalized, ...] = ()
+    """The same with guaranteed network I/O, over the same throughput alone."""
+    sensitivity: dict[str, float] = Field(default_factory=dict)
+    """Row mean by target: low is sensitive."""
+    aggressiveness: dict[str, float] = Field(default_factory=dict)
+    """Column mean by competitor: low is aggressive."""
+    network_share: float | None = None
+    """Share of the degradation in pairs that comes from network I/O; None where it was not asked or cannot be told."""
+    network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
+    """The same by how many share the server; with pairs only `network_share` says it all."""
+    advice: tuple[Advice, ...] = ()
+    asked: int | None = None
+    """Measurements that the specification asks for; None in records of older versions."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured, and why; which NF is a stand-in."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Measurements that were made, of all."""
+        return Coverage(len(self.meetings), len(self.meetings) if self.asked is None else self.asked)

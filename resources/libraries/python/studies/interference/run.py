@@ -1,0 +1,398 @@
+"""Network functions beside each other, from plan to record: the phases that the keywords name, without Robot."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.headed_journal import digest_of
+from resources.libraries.python.studies.interference.analysis.study import advised, analyse
+from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer
+from resources.libraries.python.studies.interference.colocation_trial import met, missing
+from resources.libraries.python.studies.interference.journal import InterferenceJournal, LoadsFound, MeetingMeasured
+from resources.libraries.python.studies.interference.model.record import (
+    Contender,
+    Interference,
+    InterferenceSpec,
+    Meeting,
+)
+from resources.libraries.python.studies.interference.planning.cost import cost, each_s
+from resources.libraries.python.studies.interference.planning.schedule import Turn, schedule
+from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
+from resources.libraries.python.testbed.deployment.health import reason_of
+from resources.libraries.python.testbed.deployment.parts import World
+
+_log = logging.getLogger(__name__)
+_WAYS = 2
+_ABOVE = 1.2
+"""The load above what the fastest carries alone: then each shows all that it can do."""
+_FREE = Limits()
+_MOST_FAILED = 3
+"""So many measurements in a row that fail end the study."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A measurement that was made, and how far that brought the study."""
+
+    turn: Turn
+    meeting: Meeting | None
+    """None where it failed."""
+    failed: str | None
+    number: int
+    """How many were made."""
+    of: int
+    remaining_s: float
+    """By the time that those before took."""
+
+
+class InterferenceStudy:
+    """Deploys network functions alone and together, one company at a time, and keeps the draft of the record.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        spec: What to measure.
+        environment: Fingerprint of the machine.
+        on_progress: Called after each measurement.
+
+    Raises:
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        spec: InterferenceSpec,
+        environment: Environment,
+        on_progress: Callable[[Done], None] = lambda _: None,
+    ) -> None:
+        self._topology = topology
+        self._world = world
+        self.spec = spec
+        self.cost = cost(spec)
+        self._on_progress = on_progress
+        self._names = tuple(contender.name for contender in spec.contenders)
+        self._protocol = datagrams_of(topology.tg.generator.driver)
+        self._server = SharedServer(topology, world, spec, self._protocol)
+        self._meetings: list[Meeting] = []
+        self._notes: list[str] = []
+        self._failures: list[str] = []
+        """Why measurements are missing, one for each."""
+        self._missing: dict[str, str] = {}
+        self._absent: frozenset[str] = frozenset()
+        self._network_pps: dict[str, float] = {}
+        """What the network carries one way, by frame size, where the rate of its ports is not known."""
+        self._journal: InterferenceJournal | None = None
+        self._known: Mapping[int, MeetingMeasured] = {}
+        self.draft = CharacterizationDraft(topology, environment, "interference")
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+
+    def digest(self) -> str:
+        """Tells studies apart: what is asked, and the testbed. To be asked for before `plan`, which has stand-ins."""
+        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
+
+    def go_on(self, journal: InterferenceJournal) -> None:
+        """Keep every measurement in a journal that is open, and make none again that it has by the same plan."""
+        self._journal, self._known = journal, journal.meetings
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        return f"{len(self._known)} measurements were made before the run was resumed" if self._known else None
+
+    def plan(self) -> int:
+        """Derive the plans of all companies; return the number of measurements.
+
+        Raises:
+            PlanError: The testbed lacks a kind of network function, or so many do not fit.
+        """
+        offered = {*self._topology.dut.containers, self._topology.dut.vms}
+        for contender in self.spec.contenders:
+            if contender.kind not in offered:
+                self._stand_in(contender.name, f"the testbed has no {contender.kind}")
+        plan = self._name_parts()  # first: of many there are very many companies
+        turns = schedule(self.spec)
+        for turn in turns:
+            self._server.plan((turn.target, *turn.against))
+        self.draft.warnings.extend(plan.warnings)
+        return len(turns)
+
+    def _name_parts(self) -> Plan:
+        plan = self.draft.plan = self._server.plan(self._names[:1] * self.spec.together)
+        kinds = tuple(dict.fromkeys(contender.kind for contender in self.spec.contenders))
+        cell = plan.cell.model_copy(update={"nf_chains": len(kinds), "instance_kinds": kinds})
+        self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
+        return plan
+
+    def loads_pps(self) -> tuple[float, ...]:
+        """What to offer to each, one way, at each point: as asked, or more than the fastest carries alone.
+
+        Deploys each alone, which reveals those that do not start.
+
+        Where an earlier run has found it, it stays.
+
+        Raises:
+            Unsupported: None of them starts.
+            RunStopped: The journal cannot be written.
+            NoTraffic: Next to nothing comes back from any of them.
+        """
+        if self._journal is not None and self._journal.load is not None:
+            return self._found_before(self._journal.load)
+        noted = len(self._notes)
+        fastest_pps = {frame.name: self._fastest_pps(frame) for frame in self.spec.frames or (self.spec.frame,)}
+        found = tuple(load_pps or _ABOVE * fastest_pps[frame.name] / _WAYS for frame, load_pps in self.spec.points())
+        if self._journal is not None:
+            self._journal.keep(
+                LoadsFound(
+                    at=utc_now(),
+                    loads_pps=found,
+                    network_pps=self._network_pps,
+                    contenders=self.spec.contenders,
+                    absent=tuple(sorted(self._absent)),
+                    notes=tuple(self._notes[noted:]),
+                )
+            )
+        return found
+
+    def _found_before(self, found: LoadsFound) -> tuple[float, ...]:
+        """Go on with the loads, the stand-ins and the network of an earlier run."""
+        self._notes += found.notes
+        self._absent = frozenset(found.absent)
+        self._network_pps = dict(found.network_pps)
+        if found.contenders != self.spec.contenders:
+            self._put(found.contenders)
+            self._name_parts()
+        return found.loads_pps
+
+    def _fastest_pps(self, frame: Frame) -> float:
+        carried = self._alone(frame)
+        fastest_pps = max(carried.values())
+        if not fastest_pps:
+            raise NoTraffic(
+                f"no load of {frame.name} from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}"
+            )
+        if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
+            self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
+        return fastest_pps
+
+    def measure(self, loads_pps: Sequence[float]) -> None:
+        """Measure all companies; what was measured is in the draft, also when it ends early.
+
+        A measurement that fails is noted and the study goes on.
+
+        Args:
+            loads_pps: Offered to each, one way, at each point.
+
+        Raises:
+            SystemBroken: Several in a row failed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
+        """
+        every = schedule(self.spec)
+        turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
+        absent = f"{', '.join(sorted(self._absent))} did not start alone"
+        self._failures = [absent] * (len(every) - len(turns))
+        begin_s, made, failed = time.monotonic(), 0, 0
+        try:
+            for number, turn in enumerate(turns):
+                kept = self._measured_before(turn)
+                if kept is None:
+                    meeting, why = self._turn(turn, loads_pps[turn.point])
+                    made += 1
+                else:
+                    self._take(kept)
+                    meeting, why = kept.meeting, None
+                failed = failed + 1 if why else 0
+                turn_s = (time.monotonic() - begin_s) / made if made else each_s(self.spec)
+                left_s = turn_s * (len(turns) - number - 1)
+                self._on_progress(Done(turn, meeting, why, number + 1, len(turns), left_s))
+                if failed == _MOST_FAILED:
+                    raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
+        finally:
+            if self._meetings:
+                lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
+                found = analyse(self.spec, self._meetings, [*self._notes, *lacks])
+                self.draft.interference = found.model_copy(update={"asked": self.cost.measurements})
+
+    def result(self) -> Interference:
+        """What came of it.
+
+        Raises:
+            CsitError: Nothing was measured.
+        """
+        if self.draft.interference is None:
+            raise CsitError("there is nothing to compare: no network function was measured")
+        return self.draft.interference
+
+    def enough(self) -> None:
+        """Check coverage against `least_measured`.
+
+        Raises:
+            CsitError: It was not, or nothing was measured.
+        """
+        self.result().coverage.check("measurements were made", self.spec.least_measured, self._failures)
+
+    def advise(self, servers: Sequence[Sequence[str]]) -> None:
+        """Say where network functions are put best.
+
+        Args:
+            servers: What is on each server already; empty for all of them on two empty servers.
+
+        Raises:
+            CsitError: Nothing was measured.
+            ConfigError: A name is none of the study.
+        """
+        if servers:
+            self.draft.interference = advised(self.result(), servers)
+
+    def remove(self) -> str | None:
+        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
+        return self._server.remove()
+
+    def _measured_before(self, turn: Turn) -> MeetingMeasured | None:
+        """What the journal has of a measurement; None where it has nothing, or the plan has become another one."""
+        kept = self._known.get(turn.number)
+        if kept is None:
+            return None
+        try:
+            same = self._plan_digest(turn) == kept.plan
+        except CsitError:
+            return None  # said again where it is to be deployed
+        if same:
+            return kept
+        beside = _beside(turn)
+        _log.warning("%s%s is measured again: its plan differs from the one of its measurement", turn.target, beside)
+        return None
+
+    def _plan_digest(self, turn: Turn) -> str:
+        return self._server.plan_digest((turn.target, *turn.against), self._limits(turn))
+
+    def _limits(self, turn: Turn) -> Limits:
+        frame, _ = self.spec.points()[turn.point]
+        return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
+
+    def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
+        found, why = None, None
+        try:
+            frame, _ = self.spec.points()[turn.point]
+            cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
+            found = MeetingMeasured(
+                at=utc_now(),
+                plan=self._plan_digest(turn),
+                meeting=met(cell, turn, self.spec, load_pps, self._protocol),
+                facts=cell.deployment.facts(),
+                missing=missing(cell),
+            )
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            why = reason_of(error)
+            self._failures.append(why)
+            self._notes.append(
+                f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}: {why}"
+            )
+        finally:
+            removal = self.remove()
+        notes = (removal,) if removal else ()
+        if found is None:
+            self._notes += notes
+            return None, why
+        found = found.model_copy(update={"notes": notes})
+        if self._journal is not None:
+            self._journal.keep(found)
+        self._take(found)
+        return found.meeting, None
+
+    def _take(self, found: MeetingMeasured) -> None:
+        """Add a measurement to the record."""
+        self._meetings.append(found.meeting)
+        self._notes += found.notes
+        self._missing |= found.missing
+        self.draft.facts = found.facts
+
+    def _remove(self) -> None:
+        if failure := self.remove():
+            self._notes.append(failure)
+
+    def _fair_share(self, company: tuple[str, ...], frame: Frame) -> Limits:
+        """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
+        share_pps = self._server.line_share_pps(company, frame) or self._network_pps[frame.name] / len(company)
+        return Limits(network_pps=share_pps)
+
+    def _network(self, carried: Mapping[str, float], frame: Frame) -> float:
+        """What the network carries at least, both ways together: the fastest alone, or several of it together."""
+        fastest = max(carried, key=lambda name: carried[name])
+        try:
+            try:
+                together_pps = self._server.carried_pps((fastest,) * self.spec.together, frame)
+            finally:
+                self._remove()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            self._notes.append(f"the network is taken to carry what {fastest} carries alone: {reason_of(error)}")
+            together_pps = 0.0
+        return max(carried[fastest], together_pps)
+
+    def _alone(self, frame: Frame) -> dict[str, float]:
+        """What each carries alone; those that do not start are left out of the study, with a note."""
+        carried: dict[str, float] = {}
+        reasons: list[str] = []
+        for name in self._names:
+            if name in self._absent:
+                continue
+            try:
+                carried[name] = self._carried_pps(name, frame)
+            except RunStopped:
+                raise
+            except (CsitError, OSError) as error:
+                reasons.append(f"{name} is left out: {reason_of(error)}")
+        if not carried:
+            raise Unsupported("; ".join(reasons))
+        self._absent = frozenset(self._names) - carried.keys()
+        self._notes += reasons
+        return carried
+
+    def _carried_pps(self, name: str, frame: Frame) -> float:
+        """What one carries alone; where it does not start and has a stand-in, what that carries."""
+        try:
+            try:
+                return self._server.carried_pps((name,), frame)
+            finally:
+                self._remove()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            if not self._stand_in(name, reason_of(error)):
+                raise
+        self._name_parts()
+        return self._carried_pps(name, frame)
+
+    def _stand_in(self, name: str, why: str) -> bool:
+        """Have a network function replaced by its stand-in; false where it has none."""
+        one = next(contender for contender in self.spec.contenders if contender.name == name)
+        if one.stand_in is None:
+            return False
+        self._notes.append(f"{name} is measured as {one.stand_in}: {why}")
+        contenders = tuple(one.replaced() if each is one else each for each in self.spec.contenders)
+        self._put(contenders)
+        return True
+
+    def _put(self, contenders: tuple[Contender, ...]) -> None:
+        """Have others in the places of the network functions, under the same names."""
+        self.spec = self.spec.model_copy(update={"contenders": contenders})
+        self._server = SharedServer(self._topology, self._world, self.spec, self._protocol)
+
+
+def _beside(turn: Turn) -> str:
+    return f" beside {', '.join(turn.against)}" if turn.against else " alone"

@@ -1,0 +1,1 @@
+"""What all studies share: Robot base library, user choices, console, records in the making."""

@@ -1,0 +1,116 @@
+"""Tables of a sizing: what an instance used each second, and every load of every size. Files are CSV after RFC 4180."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.studies.sizing.model.spec import Sizing
+
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """An instance over about a second; what could not be read is None, an empty cell."""
+
+    time_s: float
+    """At the end of that second, since the size was up."""
+    cpu_percent: float | None
+    """Of one CPU: 250 are two and a half CPUs."""
+    memory_bytes: int | None
+    network_bps: float | None
+    """Sent and received, L2 bits."""
+    load: float
+    """That was offered, in the workload's unit."""
+    repetition: int
+    """Of that load, from 1."""
+
+
+TRACE_COLUMNS = tuple(field.name for field in fields(TraceRow))
+SIZING_COLUMNS = (
+    "size",
+    "vcpus",
+    "memory_mb",
+    "load",
+    "indicator_mean",
+    "indicator_stdev",
+    "ratio",
+    "capacity",
+    "capacity_is_at_least",
+    "bottleneck",
+    "failed",
+)
+
+
+def sizing_table(sizing: Sizing) -> str:
+    """A row for each load on each size, in the order in which they were measured, as CSV.
+
+    Columns are SIZING_COLUMNS, and what the generator script said beside the indicator as `figure_<name>`. A size of
+    which no load could be measured has one row, with an empty load.
+    """
+    names = sizing.figure_names
+    return csv_text((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), _sizing_rows(sizing, names))
+
+
+def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for size in sizing.sizes:
+        head, tail = (
+            (size.name, size.vcpus, size.memory_mb),
+            (
+                size.capacity,
+                int(size.at_top),
+                size.bottleneck,
+                size.failed,
+            ),
+        )
+        rows += [
+            (*head, row.load, row.mean, row.stdev, row.ratio, *tail, *map(row.figures.get, figures))
+            for row in size.offered
+        ]
+        if not size.offered:
+            rows.append((*head, None, None, None, None, *tail, *(None for _ in figures)))
+    return rows
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A table as CSV, its columns' names on top."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+class TraceFiles:
+    """The load monitor's files: `<folder>/<size>/<instance>.csv`, which grow while a size is measured.
+
+    Args:
+        folder: Made when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._begun: set[Path] = set()
+
+    def add(self, size: str, instance: str, rows: Iterable[TraceRow]) -> None:
+        """Append rows of an instance. The first ones of this object replace a file of an earlier run.
+
+        Raises:
+            CsitError: They cannot be written.
+        """
+        path = self.folder / size / f"{instance}.csv"
+        cells = map(astuple, rows)
+        try:
+            if path in self._begun:
+                with path.open("a", encoding="utf-8", newline="") as file:
+                    csv.writer(file, lineterminator="\n").writerows(cells)
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(csv_text(TRACE_COLUMNS, cells), encoding="utf-8")
+        except OSError as error:
+            raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
+        self._begun.add(path)

@@ -1,0 +1,273 @@
+"""Sizing: which deployment size of a service of several components carries a workload.
+
+The two specifications are JSON files as "NFV-VITAL: A Framework for Characterizing the Performance of Virtual Network
+Functions" (Cao et al.) describes them: its field names, with units added where it has none.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.studies.sizing.model.options import Options, Program
+from resources.libraries.python.studies.sizing.model.spec_checks import check_deployment
+from resources.libraries.python.studies.sizing.model.workload import Positive, WorkloadSpec
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
+
+
+class Flavor(Frozen):
+    """What an instance may use."""
+
+    vcpus: Positive
+    """CPUs; parts of one are fine where instances are limited by quota."""
+    memory_mb: Annotated[int, Field(ge=8)]
+
+
+class Mode(StrEnum):
+    """Which sizes are measured."""
+
+    CUSTOM = "custom"
+    """Those of `sizes`."""
+    EXHAUSTIVE = "exhaustive"
+    """All that the resources allow."""
+    DIRECTED = "directed"
+    """From the smallest on, each time with more for the busiest component."""
+
+
+class Scaling(StrEnum):
+    """How directed search gives a component more."""
+
+    UP = "up"
+    """The next flavor."""
+    OUT = "out"
+    """One instance more; there is one flavor only."""
+    HYBRID = "hybrid"
+    """The next flavor, and where there is none, one instance more."""
+
+
+class Watched(StrEnum):
+    """Which utilization tells the busiest component."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    NETWORK = "network"
+
+
+class Component(Frozen):
+    """A part of the service; each of its instances is a machine of its own."""
+
+    name: Name
+    short: Annotated[str, Field(pattern=r"^[a-z]{1,4}$")]
+    """In names of sizes: `bn` in `bn1s-sp1m-hs1s`."""
+    flavors: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Smallest first."""
+    instances: Annotated[int, Field(ge=1, le=100)] = 1
+    """At first, and always with scaling up."""
+    most_instances: Annotated[int, Field(ge=1, le=100)] = 1
+    install: str | None = None
+    """Script that brings an instance up, instead of that of the service; relative to the file."""
+
+    @property
+    def ceiling(self) -> int:
+        """The most instances that it can have."""
+        return max(self.instances, self.most_instances)
+
+
+class Servers(Frozen):
+    """The hosts of the instances."""
+
+    count: Annotated[int, Field(ge=1, le=100)] = 1
+    core_pinning: bool = False
+    """Each instance on CPUs of its own."""
+
+
+class Resources(Frozen):
+    """What all instances together may have."""
+
+    vcpus: Positive | None = None
+    memory_mb: Annotated[int, Field(ge=1)] | None = None
+
+
+class Share(Frozen):
+    """What a component has in a size."""
+
+    flavor: Name
+    instances: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class Size(Frozen):
+    """A deployment size: flavor and number of instances of every component."""
+
+    components: dict[Name, Share]
+
+
+class DeploymentSpec(Frozen):
+    """The service, and which sizes of it."""
+
+    vnf_name: Name
+    components: Annotated[tuple[Component, ...], Field(min_length=1)]
+    flavors: dict[Name, Flavor]
+    servers: Servers = Servers()
+    resources: Resources = Resources()
+    install: str
+    """Script that brings an instance up; relative to the file."""
+    remove: str | None = None
+    """Script that is run in every instance before it goes; all of its processes end in any case."""
+    needs: tuple[Program, ...] = ()
+    """What these scripts start."""
+    options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
+    """Choices that these scripts understand."""
+    mode: Mode
+    scaling: Scaling = Scaling.UP
+    watch: Watched = Watched.CPU
+    sizes: tuple[Size, ...] = ()
+    fixed_vcpus: Annotated[float, Field(ge=0)] = 0.0
+    """Of the resources, taken by what is not sized."""
+
+    def component(self, name: str) -> Component:
+        """The component of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return next(row for row in self.components if row.name == name)
+
+    def vcpus(self, size: Size) -> float:
+        """Of all instances of a size, without what is not sized."""
+        total = sum(share.instances * self.flavors[share.flavor].vcpus for share in size.components.values())
+        return round(total, 6)  # three times 0.1 is 0.3
+
+    def memory_mb(self, size: Size) -> int:
+        """Of all instances of a size."""
+        return sum(share.instances * self.flavors[share.flavor].memory_mb for share in size.components.values())
+
+    def smallest(self) -> Size:
+        """The smallest flavor and the first number of instances everywhere."""
+        return Size(
+            components={row.name: Share(flavor=row.flavors[0], instances=row.instances) for row in self.components}
+        )
+
+    def lacking(self, size: Size) -> str | None:
+        """Why the resources are not enough for a size, as in `needs 7 vCPUs, 6 are there`; None where they are."""
+        there = self.resources
+        fixed = f" and {self.fixed_vcpus:g} for what is not sized" if self.fixed_vcpus else ""
+        if there.vcpus is not None and round(self.vcpus(size) + self.fixed_vcpus, 6) > there.vcpus:
+            return f"needs {self.vcpus(size):g} vCPUs{fixed}, {there.vcpus:g} are there"
+        if there.memory_mb is not None and self.memory_mb(size) > there.memory_mb:
+            return f"needs {self.memory_mb(size)} MB of memory, {there.memory_mb} are there"
+        return None
+
+    def words(self, flavor: str) -> str:
+        """A flavor with its numbers."""
+        row = self.flavors[flavor]
+        return f"'{flavor}' ({row.vcpus:g} vCPUs, {row.memory_mb} MB)"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check_deployment(self)
+        return self
+
+
+class Use(Frozen):
+    """What an instance used while a load was offered, means over the time."""
+
+    cpu: float | None
+    """Of its flavor's CPUs, 1.0 is all of them."""
+    memory: float | None
+    """Of its flavor's memory, 1.0 is all of it."""
+    network_bps: float | None
+    """Sent and received, L2 bits."""
+
+
+class Trace(Frozen):
+    """What happened second by second while a load was offered once."""
+
+    indicators: tuple[float, ...] = ()
+    """Of each second, as the generator script reported them; empty where it reports the mean only."""
+    ends_s: tuple[float, ...]
+    """Ends of the intervals of `cpu`, since the load's beginning."""
+    cpu: dict[str, tuple[float | None, ...]]
+    """By instance, of its flavor's CPUs: 1.0 is all of them."""
+
+
+class Offered(Frozen):
+    """One load on one size."""
+
+    load: float
+    indicators: tuple[float, ...]
+    """What the script said, one per repetition."""
+    mean: float
+    stdev: float | None
+    """Sample standard deviation; None for one repetition. It grows beyond the capacity where a service sheds load."""
+    figures: dict[str, float] = Field(default_factory=dict)
+    """More that the script said, such as the share of attacks that were detected; means over the repetitions."""
+    use: dict[str, Use] = Field(default_factory=dict)
+    """By instance, `<component>-<number>`; means over the repetitions."""
+    trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)
+    """Of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
+
+    @property
+    def ratio(self) -> float:
+        """Indicator over load."""
+        return self.mean / self.load
+
+    def by_component(self) -> dict[str, list[Use]]:
+        """What the instances of each component used."""
+        found: dict[str, list[Use]] = {}
+        for instance, use in self.use.items():
+            found.setdefault(instance.rpartition("-")[0], []).append(use)
+        return found
+
+
+class Sized(Frozen):
+    """One size, measured."""
+
+    size: Size
+    name: str
+    """Such as `bn1s-sp1m-hs1s`."""
+    vcpus: float
+    memory_mb: int
+    offered: tuple[Offered, ...]
+    capacity: float | None
+    """Highest offered load that was carried; None where not even the lowest was."""
+    at_top: bool = False
+    """The highest load of the range was carried: the capacity is at least that."""
+    bottleneck: str | None = None
+    """The busiest component at the capacity."""
+    overload_from: float | None = None
+    """Lowest load at which repetitions differ clearly more than at all loads below it: a sign of overload."""
+    failed: str | None = None
+    """Why it could not be measured to its end; what was offered until then is kept."""
+    deploy_s: float | None = None
+    carried_over: bool = False
+    """Measured by the run that this one resumed."""
+
+
+class Sizing(Frozen):
+    """A search over deployment sizes."""
+
+    deployment: DeploymentSpec
+    workload: WorkloadSpec
+    sizes: tuple[Sized, ...]
+    """In the order in which they were measured."""
+    steps: tuple[str, ...]
+    """Why each size came next, and why the search ended, in sentences."""
+    best: str | None
+    """Name of the size with the highest capacity, of several the one with the fewest vCPUs."""
+    stopped: Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
+    planned: int | None
+    """Sizes that were planned before the search; None where it finds its way."""
+    notes: tuple[str, ...] = ()
+    """Sentences: components that do not scale, what scaling out costs, loads that do not fit the picture."""
+
+    @property
+    def figure_names(self) -> tuple[str, ...]:
+        """What the generator script said beside the indicator, in its order."""
+        return tuple(dict.fromkeys(name for size in self.sizes for row in size.offered for name in row.figures))
+
+    def named(self) -> Mapping[str, Sized]:
+        """By name."""
+        return {row.name: row for row in self.sizes}

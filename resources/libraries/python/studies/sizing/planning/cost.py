@@ -1,0 +1,116 @@
+"""What a sizing costs before it begins: deployments, loads, repetitions, time."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.sizes import planned
+
+INSTANCE_DEPLOY_S = 2.0
+"""Assumed for bringing up an instance and removing it. Install scripts differ: give your own where it matters."""
+REPETITION_OVERHEAD_S = 1.0
+"""Assumed for the generator script around the time in which it offers load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a whole sizing."""
+
+    sizes: int
+    sizes_at_most: bool
+    """Directed search may need fewer."""
+    loads: int
+    """Per size."""
+    loads_at_most: bool
+    """The stop rule may end a size earlier."""
+    repetitions: int
+    """Per load."""
+    runs: int
+    """Of the generator script."""
+    seconds: float
+    instance_deploy_s: float
+    """That was assumed for bringing up an instance and removing it."""
+
+    @property
+    def at_most(self) -> bool:
+        """Whether runs and seconds are a bound."""
+        return self.sizes_at_most or self.loads_at_most
+
+
+def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = INSTANCE_DEPLOY_S) -> Cost:
+    """What will be done, exactly or at most.
+
+    Args:
+        spec: The service.
+        load: What is offered to it.
+        instance_deploy_s: Seconds for bringing up an instance and removing it.
+
+    Raises:
+        PlanError: There are too many sizes.
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
+    """
+    known = planned(spec)
+    loads = len(load.loads())
+    if known is None:
+        sizes = most_directed(spec)
+        smallest = sum(row.instances for row in spec.components)
+        # A step adds an instance at most, and none where only flavors grow.
+        added = 0 if spec.scaling is Scaling.UP else sizes - 1
+        instances = sum(smallest + min(step, added) for step in range(sizes))
+    else:
+        sizes = len(known)
+        instances = sum(share.instances for size in known for share in size.components.values())
+    runs = sizes * loads * load.repeat
+    seconds = instances * instance_deploy_s + runs * (load.duration_s + REPETITION_OVERHEAD_S)
+    refuse_endless(spec.vnf_name, runs, "runs of the generator", seconds)
+    return Cost(
+        sizes,
+        known is None,
+        loads,
+        load.stop is not None,
+        load.repeat,
+        runs,
+        seconds,
+        instance_deploy_s,
+    )
+
+
+def most_directed(spec: DeploymentSpec) -> int:
+    """An upper bound of the sizes that directed search visits: it takes the cheapest steps for as long as they fit."""
+    steps = [step for row in spec.components for step in _steps(spec, row.name)]
+    smallest = spec.smallest()
+    left_vcpus, left_mb = spec.resources.vcpus, spec.resources.memory_mb
+    bounds = [len(steps)]
+    if left_vcpus is not None:
+        bounds.append(_fitting([vcpus for vcpus, _ in steps], left_vcpus - spec.fixed_vcpus - spec.vcpus(smallest)))
+    if left_mb is not None:
+        bounds.append(_fitting([memory for _, memory in steps], left_mb - spec.memory_mb(smallest)))
+    return 1 + min(bounds)
+
+
+def _steps(spec: DeploymentSpec, component: str) -> list[tuple[float, float]]:
+    """What each step of a component adds, vCPUs and MB, when it is scaled to its end."""
+    row = spec.component(component)
+    flavors = [spec.flavors[name] for name in row.flavors]
+    steps: list[tuple[float, float]] = []
+    if spec.scaling is not Scaling.OUT:
+        steps += [
+            (row.instances * (after.vcpus - before.vcpus), row.instances * (after.memory_mb - before.memory_mb))
+            for before, after in pairwise(flavors)
+        ]
+    if spec.scaling is not Scaling.UP:
+        steps += [(flavors[-1].vcpus, flavors[-1].memory_mb)] * (row.ceiling - row.instances)
+    return steps
+
+
+def _fitting(costs: list[float], left: float) -> int:
+    """How many of the cheapest fit together."""
+    count = 0
+    for price in sorted(costs):
+        left -= price
+        if left < -1e-9:
+            break
+        count += 1
+    return count

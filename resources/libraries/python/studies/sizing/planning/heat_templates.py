@@ -1,0 +1,148 @@
+"""Templates of OpenStack Heat, one per deployment size, for those who deploy there.
+
+What the local world tells the install script by its environment, an instance there is told by cloud-init: the same
+variables, with addresses that Heat fills in. All instances come up at once: a script has to wait for what it needs.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.rendering import render
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of
+
+_TEMPLATE = "heat/size.yaml.j2"
+_MOST_USER_DATA = 65_535
+"""Bytes that Nova takes, in base64."""
+_NOT_SENT = ".json"
+"""Specifications lie beside scripts, and no script needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    name: str
+    flavor_key: str
+    user_data: str
+
+
+def heat_template(asked: Specifications, size: Size) -> str:
+    """The template of a size, HOT as YAML.
+
+    Raises:
+        ConfigError: Flavors have parts of a CPU, which machines cannot have, or scripts and the files beside them are
+            more than an instance can be told.
+    """
+    spec = asked.deployment
+    used = list(dict.fromkeys(share.flavor for share in size.components.values()))
+    for name in used:
+        if spec.flavors[name].vcpus % 1:
+            raise ConfigError(
+                f"{spec.vnf_name}: flavors.{name}.vcpus: {spec.flavors[name].vcpus:g}; OpenStack has whole vCPUs only"
+            )
+    instances = [
+        _Instance(name, _key(size.components[name.rpartition("-")[0]].flavor), _user_data(asked, size, name))
+        for name in instance_names(spec, size)
+    ]
+    return render(
+        _TEMPLATE,
+        {
+            "vnf_name": spec.vnf_name,
+            "name": name_of(spec, size),
+            "vcpus": f"{spec.vcpus(size):g}",
+            "memory_mb": spec.memory_mb(size),
+            "flavors": [
+                {
+                    "name": name,
+                    "key": _key(name),
+                    "vcpus": int(spec.flavors[name].vcpus),
+                    "memory_mb": spec.flavors[name].memory_mb,
+                }
+                for name in used
+            ],
+            "instances": instances,
+            "servers": spec.servers.count,
+            "policy": _policy(spec.servers.count, len(instances)),
+            "core_pinning": spec.servers.core_pinning,
+        },
+    )
+
+
+def write_heat(asked: Specifications, sizes: Mapping[str, Size], folder: Path) -> list[Path]:
+    """Write the templates of sizes, given by name, into a folder; return their paths.
+
+    Raises:
+        ConfigError: As above.
+        CsitError: They cannot be written.
+    """
+    try:
+        texts = {folder / f"{name}.yaml": heat_template(asked, size) for name, size in sizes.items()}
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CsitError(f"{error.filename or folder}: templates cannot be made: {error.strerror}") from error
+    return list(texts)
+
+
+def _key(flavor: str) -> str:
+    """A flavor's name as a part of another name."""
+    return re.sub(r"\W", "_", flavor)
+
+
+def _policy(servers: int, instances: int) -> str:
+    """How instances are laid on hosts: one host, one each, or spread over those there are."""
+    if servers == 1:
+        return "affinity"
+    return "anti-affinity" if instances <= servers else "soft-anti-affinity"
+
+
+def _user_data(asked: Specifications, size: Size, instance: str) -> str:
+    """What cloud-init does in an instance; `@<instance>@` stands for an address."""
+    spec = asked.deployment
+    component, _, number = instance.rpartition("-")
+    script = asked.install[component]
+    share = size.components[component]
+    home, folder = f"/opt/{spec.vnf_name}", f"/var/lib/{spec.vnf_name}"
+    told = {
+        "CSIT_COMPONENT": component,
+        "CSIT_INSTANCE": number,
+        "CSIT_ADDRESS": f"@{instance}@",
+        "CSIT_FLAVOR": share.flavor,
+        "CSIT_FLAVOR_VCPUS": f"{spec.flavors[share.flavor].vcpus:g}",
+        "CSIT_MEMORY_MB": str(spec.flavors[share.flavor].memory_mb),
+        "CSIT_FOLDER": folder,
+        **asked.options,
+    }
+    rows: dict[str, list[str]] = {}
+    for name in instance_names(spec, size):
+        rows.setdefault(name.rpartition("-")[0], []).append(f"@{name}@")
+    told |= {f"CSIT_ADDRESSES_{name.upper().replace('-', '_')}": " ".join(row) for name, row in rows.items()}
+    config = {
+        "write_files": [
+            {
+                "path": f"{home}/{path.name}",
+                "permissions": f"{path.stat().st_mode & 0o777:04o}",
+                "encoding": "b64",
+                "content": base64.b64encode(path.read_bytes()).decode("ascii"),
+            }
+            for path in sorted(script.parent.iterdir())
+            if path.is_file() and path.suffix != _NOT_SENT and not path.name.startswith(".")
+        ],
+        "runcmd": [
+            ["mkdir", "-p", folder],
+            ["env", "-C", folder, *(f"{name}={value}" for name, value in told.items()), f"{home}/{script.name}"],
+        ],
+    }
+    text = "#cloud-config\n" + json.dumps(config) + "\n"
+    if len(base64.b64encode(text.encode())) > _MOST_USER_DATA:
+        raise ConfigError(
+            f"{script.parent}: install script and the files beside it are {len(text)} bytes for cloud-init; an "
+            f"instance can be told {_MOST_USER_DATA * 3 // 4}"
+        )
+    return text

@@ -1,0 +1,114 @@
+"""Deployment sizes: their names, all that the resources allow, and the next one for a component that is too small."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.bounds import MOST_SIZES
+from resources.libraries.python.studies.sizing.model.spec import Component, DeploymentSpec, Mode, Scaling, Share, Size
+
+
+def name_of(spec: DeploymentSpec, size: Size) -> str:
+    """A size in short, such as `bn1s-sp1m-hs1s`: of each component its short name, instances and flavor."""
+    codes = flavor_codes(list(spec.flavors))
+    shares = ((row.short, size.components[row.name]) for row in spec.components)
+    return "-".join(f"{short}{share.instances}{codes[share.flavor]}" for short, share in shares)
+
+
+def flavor_codes(flavors: Sequence[str]) -> dict[str, str]:
+    """The first letters of each flavor that no other begins with; all of them where another one goes on."""
+    return {
+        name: next(
+            (
+                name[:end]
+                for end in range(1, len(name))
+                if not any(other.startswith(name[:end]) for other in flavors if other != name)
+            ),
+            name,
+        )
+        for name in flavors
+    }
+
+
+def instance_names(spec: DeploymentSpec, size: Size) -> tuple[str, ...]:
+    """Names of all instances, `<component>-<number>`: components as in the specification, numbers from 1."""
+    return tuple(
+        f"{row.name}-{number}"
+        for row in spec.components
+        for number in range(1, size.components[row.name].instances + 1)
+    )
+
+
+def next_size(spec: DeploymentSpec, size: Size, component: str) -> Size | None:
+    """More for one component, as the specification scales; None where it has the most already.
+
+    The size may need more than the resources: `DeploymentSpec.lacking` tells.
+    """
+    row, share = spec.component(component), size.components[component]
+    larger = row.flavors.index(share.flavor) + 1
+    if spec.scaling is not Scaling.OUT and larger < len(row.flavors):
+        grown = share.model_copy(update={"flavor": row.flavors[larger]})
+    elif spec.scaling is not Scaling.UP and share.instances < row.ceiling:
+        grown = share.model_copy(update={"instances": share.instances + 1})
+    else:
+        return None
+    return Size(components={**size.components, component: grown})
+
+
+def planned(spec: DeploymentSpec) -> tuple[Size, ...] | None:
+    """The sizes that are known before anything is measured; None for directed search, which finds its way.
+
+    Raises:
+        PlanError: They are too many for anybody to wait for.
+    """
+    match spec.mode:
+        case Mode.CUSTOM:
+            return spec.sizes
+        case Mode.EXHAUSTIVE:
+            return exhaustive(spec)
+        case Mode.DIRECTED:
+            return None
+
+
+def exhaustive(spec: DeploymentSpec) -> tuple[Size, ...]:
+    """All combinations within the resources, fewest vCPUs first, then least memory, then in order of the specification.
+
+    Scaling up varies flavors with the first number of instances, out varies instances, hybrid both.
+
+    Raises:
+        PlanError: They are more than 10,000.
+    """
+    found = possible(spec)
+    if found is None:
+        raise PlanError(
+            f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; give less of them, or take "
+            "directed search"
+        )
+    return found
+
+
+def possible(spec: DeploymentSpec) -> tuple[Size, ...] | None:
+    """The sizes of `exhaustive`; None where they are more than 10,000."""
+    found = list(islice(_combinations(spec, 0, spec.smallest()), MOST_SIZES + 1))
+    if len(found) > MOST_SIZES:
+        return None
+    return tuple(sorted(found, key=lambda size: (spec.vcpus(size), spec.memory_mb(size))))
+
+
+def _combinations(spec: DeploymentSpec, index: int, size: Size) -> Iterator[Size]:
+    """Sizes that differ from this one from the component at `index` on; what lacks resources leads no further."""
+    if spec.lacking(size):
+        return
+    if index == len(spec.components):
+        yield size
+        return
+    component = spec.components[index]
+    for share in _shares(spec, component):
+        yield from _combinations(spec, index + 1, Size(components={**size.components, component.name: share}))
+
+
+def _shares(spec: DeploymentSpec, component: Component) -> Iterator[Share]:
+    most = component.instances if spec.scaling is Scaling.UP else component.ceiling
+    for flavor in component.flavors:
+        for instances in range(component.instances, most + 1):
+            yield Share(flavor=flavor, instances=instances)

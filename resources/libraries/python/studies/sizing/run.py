@@ -1,0 +1,131 @@
+"""A sizing test: the two specifications, the world that deploys the service, and what comes of it for the record."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_table
+from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
+from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
+from resources.libraries.python.studies.sizing.planning.cost import Cost, cost
+from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
+from resources.libraries.python.studies.sizing.search.size_search import Reached
+from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.roles.service import Orchestrator, Service
+
+OVERSUBSCRIBED = "oversubscribed"
+"""The fact of a service that has more CPUs than there are."""
+
+
+class ServiceSizing:
+    """One sizing in one world."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        environment: Environment,
+        files: tuple[Path, Path],
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Load the specifications of deployment and workload, with the chosen values of their options.
+
+        Raises:
+            ConfigError: They are wrong, or a script is missing.
+        """
+        self.asked: Specifications = load_specifications(*files, options)
+        self._folder = files[0].parent
+        self._world = world
+        self._system = f"{topology.world} {topology.metadata.name}"
+        self.draft = CharacterizationDraft(topology, environment, "sizing")
+        self.draft.drivers = {"orchestrator": str(topology.world)}
+
+    def cost(self) -> Cost:
+        """What it will take.
+
+        Raises:
+            PlanError: There are too many sizes.
+        """
+        return cost(self.asked.deployment, self.asked.workload)
+
+    def digest(self) -> str:
+        """Tells sizings apart: both specifications, and the testbed."""
+        return digest(self.asked.deployment, self.asked.workload, self._system)
+
+    def run(
+        self,
+        folder: Path,
+        journal: SizingJournal,
+        report: Callable[[str], None],
+        reached: Reached = lambda _sizes, _loads: None,
+    ) -> Sizing:
+        """Search; what was measured is in a journal, and what it has is not measured again.
+
+        Args:
+            folder: For traces, tables and templates of this test.
+            journal: Open, of this digest.
+            report: Told in sentences what goes on.
+            reached: Told how many sizes are done, and how many loads of the present one.
+
+        Raises:
+            Unsupported: This world cannot deploy it.
+            RunStopped: What was deployed cannot be removed, or the folder cannot be written.
+            CsitError: No size could be measured.
+        """
+        host = self._world.host(self.asked, self._folder)
+        self.draft.simulation = dict(host.simulation) if host.simulation is not None else None
+        orchestrator = _Remembering(host.orchestrator)
+        spec, workload = self.asked.deployment, self.asked.workload
+        try:
+            sizing = run_sizing(
+                spec,
+                workload,
+                orchestrator,
+                journal,
+                report,
+                time=host.time,
+                trace=TraceFiles(folder).add,
+                reached=reached,
+            )
+        finally:
+            self._note(orchestrator.services)
+        self.draft.sizing = sizing
+        (folder / "sizing.csv").write_text(sizing_table(sizing), encoding="utf-8")
+        self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
+        if sizing.stopped == "failed":
+            reasons = [f"{row.name}: {row.failed}" for row in sizing.sizes if row.failed]
+            raise CsitError("; ".join(dict.fromkeys(reasons)))
+        return sizing
+
+    def _note(self, services: list[Service]) -> None:
+        """What the services turned out to be, for the record."""
+        facts = [service.facts() for service in services]
+        if facts:
+            self.draft.facts["service"] = dict(facts[-1])
+        short = dict.fromkeys(row[OVERSUBSCRIBED] for row in facts if OVERSUBSCRIBED in row)
+        self.draft.warnings += [f"{OVERSUBSCRIBED}: {sentence}" for sentence in short]
+
+    def _write_heat(self, sizes: dict[str, Size], folder: Path) -> None:
+        """Templates for OpenStack, where its flavors can have that many CPUs."""
+        if all(flavor.vcpus % 1 == 0 for flavor in self.asked.deployment.flavors.values()):
+            write_heat(self.asked, sizes, folder / "heat")
+
+
+class _Remembering:
+    """Passes all on to an orchestrator, and keeps the services to be asked for their facts."""
+
+    def __init__(self, orchestrator: Orchestrator) -> None:
+        self._orchestrator = orchestrator
+        self.services: list[Service] = []
+
+    def service(self, size: Size) -> Service:
+        """As the orchestrator's."""
+        service = self._orchestrator.service(size)
+        self.services.append(service)
+        return service

@@ -1,0 +1,1 @@
+"""Search over deployment sizes. Pure, given functions that deploy and load a size."""

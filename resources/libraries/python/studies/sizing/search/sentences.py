@@ -1,0 +1,19 @@
+"""What was found of a deployment size, in words."""
+
+from resources.libraries.python.studies.sizing.model.spec import Sized, Watched
+
+
+def outcome(sized: Sized, unit: str) -> str:
+    """What was found of a size, without its name."""
+    if sized.failed:
+        return f"could not be measured: {sized.failed}"
+    if sized.capacity is None:
+        return "does not carry the lowest load"
+    more = " or more" if sized.at_top else ""
+    bottleneck = f", {sized.bottleneck} is busiest" if sized.bottleneck else ""
+    return f"capacity {sized.capacity:g} {unit}{more}{bottleneck}"
+
+
+def used(value: float, watch: Watched) -> str:
+    """How much of what is watched an instance used."""
+    return f"{value / 1e6:.1f} Mbit/s" if watch is Watched.NETWORK else f"{100 * value:.0f} %"

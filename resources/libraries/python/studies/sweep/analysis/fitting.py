@@ -1,0 +1,209 @@
+"""One curve through points, and the curve that describes them best.
+
+The best has the least standard error, with two reservations. *Parsimony*: a curve with more coefficients, or one that
+is less simple, has to earn it; Akaike's criterion (IEEE Trans. Automatic Control 19 (1974) 716) charges for
+coefficients, and of all curves that are at most `TIE` worse than the best (with more there is essentially no support
+for them: Burnham and Anderson, "Model Selection", 2.6), the simplest is taken. So one more coefficient has to be
+better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. *Noise*: where its size
+follows the value, as with a loss over ten decades, residuals count in proportion to the value, so that small values
+say as much as large ones.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES, Coefficients, Curve
+from resources.libraries.python.studies.sweep.analysis.points import Array
+from resources.libraries.python.studies.sweep.model.profile import Fit, Metric
+
+FEWEST = 4
+"""Points of different rates through which a curve is laid."""
+TIE = 10.0
+"""Of Akaike's criterion."""
+_POINTS_EACH = 2
+"""Different rates that a curve needs for each of its coefficients."""
+_OUTSIDE = 6.0
+_FINER = 33
+"""Candidates of a row in the search for a shape."""
+_ZOOMS = 9
+"""Rows, each over a sixteenth of the one before: down to the exactness of a double."""
+_FINEST = 1e-6
+"""Relative to the values: nothing is measured more exactly, so curves that fit better than this are equally good."""
+
+
+def best_fit(metric: Metric, rates: Sequence[float], values: Sequence[float]) -> Fit | None:
+    """The monotonic curve that describes points best.
+
+    Args:
+        metric: What the values are.
+        rates: Gbit/s, greater than zero.
+        values: One per rate.
+
+    Returns:
+        None for fewer than FEWEST different rates.
+    """
+    r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
+    if len(np.unique(r)) < FEWEST:
+        return None
+    weights = noise_weights(r, y)
+    found = []
+    for curve in (curve for curve in CURVES if curve.only in (None, metric)):
+        if len(np.unique(r)) >= _POINTS_EACH * curve.parameters:
+            coefficients = lay(curve, r, y, weights)
+            if coefficients is not None and _is_monotonic(curve, coefficients, r):
+                found.append((_criterion(curve, coefficients, r, y, weights), curve, coefficients))
+    limit = min(row[0] for row in found) + TIE
+    _, curve, coefficients = next(row for row in found if row[0] <= limit)
+    return describe(curve, coefficients, r, y)
+
+
+def fit_of(name: str, rates: Sequence[float], values: Sequence[float]) -> Fit | None:
+    """One curve of the catalogue through points, monotonic or not.
+
+    Returns:
+        None where no member of the family comes near, or there are less than two different rates per coefficient.
+    """
+    r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
+    curve = BY_NAME[name]
+    if len(np.unique(r)) < _POINTS_EACH * curve.parameters:
+        return None
+    coefficients = lay(curve, r, y, noise_weights(r, y))
+    return None if coefficients is None else describe(curve, coefficients, r, y)
+
+
+def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
+    """Whether one more point is none of a function: further off than `_OUTSIDE` times its standard error.
+
+    Args:
+        fit: The function.
+        rates: Where it was fitted.
+        values: To what.
+        rate: Of the point.
+        value: Of the point.
+    """
+    r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
+    weights = noise_weights(r, y)
+    parts = weights * (BY_NAME[fit.function].value(fit.coefficients, r) - y)
+    error = np.sqrt(np.sum(parts**2) / (len(y) - BY_NAME[fit.function].parameters))
+    follows = np.ptp(weights) > 0 and value != 0
+    expected = value_of(fit, rate)
+    off = np.inf if expected is None else abs(expected - value) * (1 / abs(value) if follows else 1.0)
+    return bool(off > _OUTSIDE * max(error, 1e-3 * float(np.abs(y * weights).max())))
+
+
+def value_of(fit: Fit, rate: float) -> float | None:
+    """A fitted function at a rate in Gbit/s; None behind a pole, where it is another function."""
+    curve = BY_NAME[fit.function]
+    if curve.pole is not None:
+        pole = fit.coefficients[curve.pole]
+        if (rate - pole) * (fit.first_rate - pole) <= 0:
+            return None
+    with np.errstate(all="ignore"):
+        value = float(curve.value(fit.coefficients, np.array([rate]))[0])
+    return value if np.isfinite(value) else None
+
+
+def noise_weights(r: Array, y: Array) -> Array:
+    """One over the relative size of the noise at each point.
+
+    What a point is off the line through its two neighbours is curvature and noise. Is it of one size everywhere, or
+    does it follow the value? The likelier of the two under normal noise.
+    """
+    sizes = np.abs(y)
+    if len(r) < FEWEST or not (sizes > 0).all():
+        return np.ones_like(y)
+    order = np.argsort(r, kind="stable")
+    rate, value = r[order], y[order]
+    gaps = np.maximum(rate[2:] - rate[:-2], np.finfo(float).tiny)
+    share = (rate[1:-1] - rate[:-2]) / gaps
+    off = value[1:-1] - (1 - share) * value[:-2] - share * value[2:]
+    local = np.median(np.abs([value[:-2], value[1:-1], value[2:]]), axis=0)
+    finest = _FINEST * sizes.max()
+    alike = np.log(max(np.sqrt(np.mean(off**2)), finest))
+    following = np.log(max(np.sqrt(np.mean((off / local) ** 2)), _FINEST)) + np.mean(np.log(local))
+    if alike <= following:
+        return np.ones_like(y)
+    smooth = np.abs(y)
+    smooth[order[1:-1]] = local
+    return np.asarray(1 / smooth)
+
+
+def lay(curve: Curve, r: Array, y: Array, weights: Array) -> Coefficients | None:
+    """Lay a curve through points by weighted least squares; None where no member of the family fits."""
+    with np.errstate(all="ignore"):
+        squares, shape = min(_best_shape(curve, row, r, y, weights) for row in curve.shapes(r))
+        if not np.isfinite(squares):
+            return None
+        _, linear = _solve(curve, np.array([shape]), r, y, weights)
+        found = curve.coefficients(linear[0], shape, r)
+        return found if np.isfinite(curve.value(found, r)).all() else None
+
+
+def _best_shape(curve: Curve, row: Array, r: Array, y: Array, weights: Array) -> tuple[float, float]:
+    """Least sum of squares and its shape: of a row, then of ever finer ones around the best."""
+    best = (np.inf, float(row[0]))
+    for _ in range(_ZOOMS if len(row) > 1 else 1):
+        squares, _linear = _solve(curve, row, r, y, weights)
+        index = int(np.argmin(squares))
+        best = min(best, (float(squares[index]), float(row[index])))
+        row = np.linspace(row[max(0, index - 1)], row[min(len(row) - 1, index + 1)], _FINER)
+    return best
+
+
+def _solve(curve: Curve, shapes: Array, r: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+    """For each shape the sum of squares and the multipliers of the basis functions (Gram-Schmidt)."""
+    target = np.broadcast_to((y - curve.fixed) * weights, (len(shapes), len(r)))
+    columns = [np.broadcast_to(column * weights, target.shape) for column in curve.columns(r, shapes[:, None])]
+    count = len(columns)
+    rest, units = target, list[Array]()
+    upper = np.zeros((len(shapes), count, count))
+    parts = np.zeros((len(shapes), count))
+    for index, column in enumerate(columns):
+        across = column
+        for before, unit in enumerate(units):
+            upper[:, before, index] = np.sum(unit * across, axis=1)
+            across = across - upper[:, before, index, None] * unit
+        upper[:, index, index] = np.linalg.norm(across, axis=1)
+        units.append(across / upper[:, index, index, None])
+        parts[:, index] = np.sum(units[index] * rest, axis=1)
+        rest = rest - parts[:, index, None] * units[index]
+    linear = np.zeros_like(parts)
+    for index in reversed(range(count)):
+        known = np.sum(upper[:, index, index + 1 :] * linear[:, index + 1 :], axis=1)
+        linear[:, index] = (parts[:, index] - known) / upper[:, index, index]
+    squares = np.sum(rest**2, axis=1)
+    member = np.isfinite(linear).all(axis=1) & np.isfinite(squares)
+    if curve.sign:
+        member &= curve.sign * linear[:, -1] > 0
+    return np.where(member, squares, np.inf), linear
+
+
+def _is_monotonic(curve: Curve, coefficients: Coefficients, r: Array) -> bool:
+    values = curve.value(coefficients, np.linspace(r.min(), r.max(), 200))
+    steps = np.diff(values)
+    allowed = 1e-12 * max(1e-300, float(np.abs(values).max()))
+    return bool((steps >= -allowed).all() or (steps <= allowed).all())
+
+
+def _criterion(curve: Curve, coefficients: Coefficients, r: Array, y: Array, weights: Array) -> float:
+    """Akaike's."""
+    squares = float(np.mean(((curve.value(coefficients, r) - y) * weights) ** 2))
+    finest = (_FINEST * float(np.abs(y * weights).max())) ** 2
+    return len(y) * float(np.log(max(squares, finest, 1e-300))) + 2 * curve.parameters
+
+
+def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array) -> Fit:
+    """A curve that was laid through points, with its errors."""
+    off = curve.value(coefficients, r) - y
+    told = y != 0
+    return Fit(
+        function=curve.name,
+        formula=curve.formula,
+        coefficients=dict(coefficients),
+        standard_error=float(np.sqrt(np.sum(off**2) / (len(y) - curve.parameters))),
+        relative_error=float(np.mean(np.abs(off[told] / y[told]))) if told.any() else None,
+        points=len(y),
+        first_rate=float(r.min()),
+        last_rate=float(r.max()),
+    )

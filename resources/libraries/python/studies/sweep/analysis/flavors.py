@@ -1,0 +1,98 @@
+"""One service with different numbers of vCPUs: which is enough, and from where on more vCPUs are wasted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, Highest, highest_rate
+from resources.libraries.python.studies.sweep.model.profile import Profile
+
+LEAST_GAIN = 0.1
+"""Of the smaller flavor's capacity; a step that brings less is none."""
+_ALL_USED = 0.95
+"""Share of its vCPUs from which on a flavor uses them all."""
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """A profile, and how many vCPUs it was measured with."""
+
+    name: str
+    vcpus: int
+    profile: Profile
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a flavor carries."""
+
+    flavor: Flavor
+    highest: Highest
+    carries: bool | None
+    """Whether the rate in question is within the bounds; None where it was not measured so far, or none was asked."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one flavor to the next larger one."""
+
+    smaller: Flavor
+    larger: Flavor
+    gain: float | None
+    """Relative growth of the capacity; None where a capacity is unknown."""
+    used: float | None
+    """CPUs that the larger one uses at its break-point."""
+    scales: bool | None
+    """False where it gains less than asked and uses no more vCPUs than the smaller one has; None where unknown."""
+
+
+def answers(flavors: Sequence[Flavor], bounds: Bounds, rate: float | None = None) -> tuple[Answer, ...]:
+    """What each flavor carries, by rising vCPUs.
+
+    Args:
+        flavors: In any order.
+        bounds: What must be kept.
+        rate: The expected rate in Gbit/s.
+    """
+    rows = sorted(flavors, key=lambda each: each.vcpus)
+    found = [(each, highest_rate(each.profile, bounds)) for each in rows]
+    return tuple(Answer(flavor, highest, _carries(highest, rate)) for flavor, highest in found)
+
+
+def best_flavor(found: Sequence[Answer]) -> Answer | None:
+    """The smallest flavor that carries the rate; None where none is known to."""
+    return next((each for each in found if each.carries), None)
+
+
+def steps(flavors: Sequence[Flavor], least_gain: float = LEAST_GAIN) -> tuple[Step, ...]:
+    """What each step to a larger flavor brings; the capacity is the break-point.
+
+    The rule is that of NFV-VITAL's comparison of flavors (Cao et al.): a larger flavor that carries hardly more, and
+    leaves some of its vCPUs unused, shows that the software does not scale. Software that uses some of the added vCPUs
+    does scale past the smaller flavor, be it to no effect.
+    """
+    rows = sorted(flavors, key=lambda each: each.vcpus)
+    return tuple(_step(one, other, least_gain) for one, other in pairwise(rows) if other.vcpus > one.vcpus)
+
+
+def does_not_scale_past(found: Sequence[Step]) -> Step | None:
+    """The first step that brings nothing."""
+    return next((step for step in found if step.scales is False), None)
+
+
+def _carries(highest: Highest, rate: float | None) -> bool | None:
+    if rate is None:
+        return None
+    if highest.rate is not None and rate <= highest.rate:
+        return highest.from_rate is None or rate >= highest.from_rate
+    return False if highest.limited_by is not None and highest.known else None
+
+
+def _step(smaller: Flavor, larger: Flavor, least_gain: float) -> Step:
+    before, after = smaller.profile.break_point, larger.profile.break_point
+    if before is None or after is None:
+        # What never saturates is not known to stop anywhere.
+        return Step(smaller, larger, None, after.cpus_used if after else None, None)
+    gain = after.rate / before.rate - 1
+    wasted = after.cpus_used < min(_ALL_USED * larger.vcpus, smaller.vcpus / _ALL_USED)
+    return Step(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))

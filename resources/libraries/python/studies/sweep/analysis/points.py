@@ -1,0 +1,71 @@
+"""The points of a sweep in the units of a profile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
+
+Array = npt.NDArray[np.float64]
+
+GIGA = 1e9
+SENDER_TOLERANCE = 0.05
+"""A point at which generator and network interface of the sender disagree by more than this share has no known rate."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One load; units as in Metric, rates in Gbit/s of one way."""
+
+    rate: float
+    """Really sent."""
+    values: Mapping[Metric, float | None]
+    cpu: Mapping[str, tuple[float, ...]]
+    """See model.sweep.CpuUse."""
+    busy: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """See model.sweep.SweepSample."""
+
+    def wanted(self, vnf: str) -> float | None:
+        """CPUs that a VNF had work for, whether it got them or not; None where nobody knows."""
+        return sum(self.busy[vnf]) if vnf in self.busy else None
+
+    def used(self, vnf: str) -> float | None:
+        """CPUs that a VNF used, 1.0 for one; None where nobody knows."""
+        return sum(self.cpu[vnf]) if vnf in self.cpu else None
+
+
+def observe(points: Sequence[SweepPoint]) -> tuple[tuple[Observed, ...], tuple[str, ...]]:
+    """Points by rising real input rate, and sentences on those that were left out or are not what was asked for."""
+    usable = [point for point in points if point.input_bps > 0]
+    known = [point for point in usable if not _rate_is_in_doubt(point)]
+    flagged = sum(point.flagged is not None for point in known)
+    notes = (
+        _told(len(points) - len(usable), "in which nothing was sent: left out"),
+        _told(len(usable) - len(known), "at which the sender's interface counted another rate: left out"),
+        _told(flagged, "flagged: counted at the rate that was really sent"),
+    )
+    return tuple(sorted(map(_observed, known), key=lambda each: each.rate)), tuple(filter(None, notes))
+
+
+def _rate_is_in_doubt(point: SweepPoint) -> bool:
+    return point.sender_pps is not None and abs(point.sender_pps - point.input_pps) > SENDER_TOLERANCE * point.input_pps
+
+
+def _told(count: int, what: str) -> str:
+    return f"{count} point{'s' if count > 1 else ''} {what}" if count else ""
+
+
+def _observed(point: SweepPoint) -> Observed:
+    return Observed(
+        rate=point.input_bps / GIGA,
+        values={
+            Metric.THROUGHPUT: point.output_bps / GIGA,
+            Metric.DELAY: None if point.delay_s is None else 1e3 * point.delay_s,
+            Metric.LOSS: None if point.loss_ratio is None else 100 * point.loss_ratio,
+        },
+        cpu=point.cpu,
+        busy=point.busy,
+    )

@@ -1,0 +1,179 @@
+"""The tables of a characterization: S_allsamples, S_statistics, coefficients, predictions. Files are others' affair.
+
+Percent of CPU as `top` shows it: 100 is one CPU that runs all the time, so the column of a VNF can exceed 100. What is
+unknown is None, an empty field.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Prediction, Profile
+from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepSample
+
+Row = tuple[object, ...]
+"""Fields of a line; the first line of a table has the names of its columns."""
+
+ALL_SAMPLES = ("rate_pps", "second", "input_pps", "output_pps", "loss_percent", "delay_ms")
+STATISTICS = (
+    "rate_pps", "samples", "input_pps", "sender_pps", "output_pps", "input_gbps", "output_gbps", "loss_percent",
+    "delay_ms", "flagged",
+)  # fmt: skip
+"""Columns before those of the CPUs: `<vnf>_cpu_percent` and `<vnf>_vcpu<n>_percent`, n from 1."""
+COEFFICIENTS = (
+    "service", "break_point_gbps", "saturates_first", "metric", "region", "function", "formula", "coefficient", "value",
+    "standard_error", "relative_error", "points", "first_rate_gbps", "last_rate_gbps",
+)  # fmt: skip
+"""`region` is nonsat (below the break-point) or sat (from it on); `standard_error` has the unit of the metric, with
+throughput in Gbit/s, delay in ms and loss in percent, as functions of the rate in Gbit/s."""
+_UNITS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}
+PREDICTIONS = (
+    "chain", "parts", "model", "rate_gbps",
+    *(f"{metric}_{what}_{unit}" for metric, unit in _UNITS.items() for what in ("predicted", "measured")),
+    "path", "delay_summed_ms",
+)  # fmt: skip
+"""`path` is the service without VNFs whose delay counts once in `delay_predicted_ms`; where there is none, that is the
+plain sum of the parts' delays, which else is `delay_summed_ms`."""
+
+
+def tables_of(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
+    """Name and rows of every table that a record of a sweep, of bursts or of a chain has something for."""
+    sweep = record.sweep
+    tables = (
+        ("S_allsamples", all_samples(sweep.samples) if sweep and sweep.samples else []),
+        ("S_statistics", statistics(sweep.points) if sweep and sweep.points else []),
+        ("coefficients", coefficients([record.profile]) if record.profile else []),
+        ("predictions", predictions(record.predictions) if record.predictions else []),
+    )
+    return tuple((name, rows) for name, rows in tables if rows)
+
+
+def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
+    """S_allsamples: a row per second of every load."""
+    threads, busy = (_threads([use(sample) for sample in samples]) for use in (_cpu_of, _busy_of))
+    rows = [
+        (
+            sample.rate_pps,
+            sample.second,
+            sample.input_pps,
+            sample.output_pps,
+            _scaled(sample.loss_ratio, 100),
+            _scaled(sample.delay_s, 1e3),
+            *_cpu_fields(sample.cpu, threads),
+            *_busy_fields(sample.busy, busy),
+        )
+        for sample in samples
+    ]
+    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy)), *rows]
+
+
+def statistics(points: Sequence[SweepPoint]) -> list[Row]:
+    """S_statistics: a row per load, means over its seconds. `reading.read_statistics` reads it back."""
+    threads, busy = (_threads([use(point) for point in points]) for use in (_cpu_of, _busy_of))
+    rows = [
+        (
+            point.rate_pps,
+            point.samples,
+            point.input_pps,
+            point.sender_pps,
+            point.output_pps,
+            point.input_bps / GIGA,
+            point.output_bps / GIGA,
+            _scaled(point.loss_ratio, 100),
+            _scaled(point.delay_s, 1e3),
+            point.flagged,
+            *_cpu_fields(point.cpu, threads),
+            *_busy_fields(point.busy, busy),
+        )
+        for point in points
+    ]
+    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy)), *rows]
+
+
+def coefficients(profiles: Sequence[Profile]) -> list[Row]:
+    """A row per coefficient of every function, with the function's name and errors."""
+    rows: list[Row] = [COEFFICIENTS]
+    for profile in profiles:
+        first = profile.break_point
+        head = (profile.name, first.rate if first else None, first.vnf if first else None)
+        for metric, region, fit in functions_of(profile):
+            errors = (fit.standard_error, fit.relative_error, fit.points, fit.first_rate, fit.last_rate)
+            rows += [
+                (*head, metric.value, region, fit.function, fit.formula, name, value, *errors)
+                for name, value in fit.coefficients.items()
+            ]
+    return rows
+
+
+def predictions(found: Sequence[Prediction]) -> list[Row]:
+    """A row per prediction and rate."""
+    rows: list[Row] = [PREDICTIONS]
+    for prediction in found:
+        head = (prediction.chain, "+".join(prediction.parts), prediction.model)
+        for point in prediction.points:
+            pairs = [each.get(metric) for metric in _UNITS for each in (point.predicted, point.measured)]
+            rows.append((*head, point.rate, *pairs, prediction.path, point.summed_delay))
+    return rows
+
+
+def functions_of(profile: Profile) -> Iterator[tuple[Metric, str, Fit]]:
+    """Metric, region (`nonsat`, `sat`) and function, where there is one."""
+    for row in profile.metrics:
+        for region, fit in (("nonsat", row.nonsat), ("sat", row.sat)):
+            if fit is not None:
+                yield row.metric, region, fit
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """A table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _threads(uses: Sequence[CpuUse]) -> Mapping[str, int]:
+    """Most data threads of each VNF, in the order in which VNFs appear."""
+    threads: dict[str, int] = {}
+    for use in uses:
+        for vnf, shares in use.items():
+            threads[vnf] = max(threads.get(vnf, 0), len(shares))
+    return threads
+
+
+def _cpu_columns(threads: Mapping[str, int]) -> Row:
+    return tuple(
+        column
+        for vnf, count in threads.items()
+        for column in (f"{vnf}_cpu_percent", *(f"{vnf}_vcpu{index + 1}_percent" for index in range(count)))
+    )
+
+
+def _cpu_fields(use: CpuUse, threads: Mapping[str, int]) -> Row:
+    fields: list[object] = []
+    for vnf, count in threads.items():
+        shares = use.get(vnf, ())
+        fields.append(100 * sum(shares) if vnf in use else None)
+        fields += [100 * shares[index] if index < len(shares) else None for index in range(count)]
+    return tuple(fields)
+
+
+def _cpu_of(row: SweepSample | SweepPoint) -> CpuUse:
+    return row.cpu
+
+
+def _busy_of(row: SweepSample | SweepPoint) -> CpuUse:
+    return row.busy
+
+
+def _busy_columns(vnfs: Iterable[str]) -> Row:
+    return tuple(f"{vnf}_busy_percent" for vnf in vnfs)
+
+
+def _busy_fields(busy: CpuUse, vnfs: Iterable[str]) -> Row:
+    return tuple(100 * sum(busy[vnf]) if vnf in busy else None for vnf in vnfs)
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else factor * value

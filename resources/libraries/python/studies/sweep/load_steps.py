@@ -1,0 +1,205 @@
+"""A service under a row of loads, given a function that measures one load.
+
+That is Algorithm 1 of "Performance Characterization and Profiling of Chained CPU-bound Virtual Network Functions"
+(Troia et al.). Constant loads go from the lowest to the highest; each gives one sample per second and a point, the
+means of its samples. Bursts are one load that comes and goes; they give samples only. All rates are of one way.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.studies.sweep.model.record import (
+    Bursts,
+    CpuUse,
+    Rates,
+    SweepPoint,
+    SweepSample,
+    SweepSpec,
+)
+
+BEYOND = 1.6
+"""How far above what a service forwards in a short test its loads go, where nobody named them."""
+STOP_AFTER = 3
+"""So many loads in a row must lose too much before a sweep that may stop early does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load for some seconds."""
+
+    rate_pps: float
+    """Of each flow, one way; 0 between bursts."""
+    begin_s: int
+    """Number of its first sample."""
+    duration_s: int
+    """One sample for each second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a load gave."""
+
+    samples: tuple[SweepSample, ...]
+    sender_pps: float | None = None
+    """What the sender's network interface saw, all flows, one way; None where it cannot be read."""
+    note: str | None = None
+    """What the generator says of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A load that was measured, and how far that brought the sweep."""
+
+    load: Load
+    samples: tuple[SweepSample, ...]
+    point: SweepPoint | None
+    """None of bursts."""
+    number: int
+    """Of the load in the sweep, from 1."""
+    loads: int
+    remaining_s: float
+    """By the time that the loads before took."""
+
+
+def sweep(
+    measure: Callable[[Load], Measured],
+    spec: SweepSpec,
+    clock: Callable[[], float],
+    *,
+    before: Callable[[Load], Measured | None] = lambda _: None,
+    stop_loss_ratio: float | None = None,
+    whole_bursts: bool = False,
+) -> Iterator[Done]:
+    """Measure load after load; what was measured is at hand while the rest goes on.
+
+    Args:
+        measure: Offers one load and samples it.
+        spec: What is sent.
+        clock: Seconds, for the time left.
+        before: What a run that was cut short has measured of a load, which is then not measured again.
+        stop_loss_ratio: Leave the other loads out when `STOP_AFTER` in a row lost more than this share, in [0, 1).
+            None measures all, as the paper does.
+        whole_bursts: All bursts are one load: the generator makes them itself.
+    """
+    row = loads(spec, whole_bursts=whole_bursts)
+    known = [before(load) for load in row]
+    begin, lossy, done_s = clock(), 0, 0
+    for number, (load, kept) in enumerate(zip(row, known, strict=True), 1):
+        measured = measure(load) if kept is None else kept
+        made = None if spec.bursts is not None else point(load, measured, spec)
+        done_s += load.duration_s if kept is None else 0
+        to_do_s = sum(each.duration_s for each, there in zip(row[number:], known[number:], strict=True) if not there)
+        left_s = to_do_s * (clock() - begin) / done_s if done_s else float(to_do_s)
+        lossy = lossy + 1 if stop_loss_ratio is not None and made and (made.loss_ratio or 0.0) > stop_loss_ratio else 0
+        stop = lossy == STOP_AFTER
+        yield Done(load, measured.samples, made, number, len(row), 0.0 if stop else left_s)
+        if stop:
+            return
+
+
+def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[Load, ...]:
+    """What is offered, in order; bursts begin with one and may end in the middle of one."""
+    if spec.rates is not None:
+        return tuple(Load(rate_pps, 0, spec.duration_s) for rate_pps in spec.rates.each())
+    assert spec.bursts is not None  # noqa: S101 - the spec has one or the other
+    if whole_bursts:
+        return (Load(spec.bursts.rate_pps, 0, spec.duration_s),)
+    return tuple(_bursts(spec.bursts, spec.duration_s))
+
+
+def _bursts(bursts: Bursts, duration_s: int) -> Iterator[Load]:
+    begin_s, on = 0, True
+    while begin_s < duration_s:
+        length_s = min(bursts.on_s if on else bursts.off_s, duration_s - begin_s)
+        yield Load(bursts.rate_pps if on else 0.0, begin_s, length_s)
+        begin_s, on = begin_s + length_s, not on
+
+
+def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
+    """How long a sweep takes, before it begins.
+
+    Args:
+        spec: What is sent.
+        each_second_s: What a second of load takes beyond itself.
+    """
+    return sum(load.duration_s for load in loads(spec)) * (1 + each_second_s)
+
+
+def point(load: Load, measured: Measured, spec: SweepSpec) -> SweepPoint:
+    """The means of a load's samples.
+
+    Loss is of all packets of the load, so a second with few of them counts little.
+    """
+    samples = measured.samples
+    input_pps = fmean(sample.input_pps for sample in samples)
+    output_pps = fmean(sample.output_pps for sample in samples)
+    delays = [sample.delay_s for sample in samples if sample.delay_s is not None]
+    return SweepPoint(
+        rate_pps=load.rate_pps,
+        samples=len(samples),
+        input_pps=input_pps,
+        sender_pps=measured.sender_pps,
+        output_pps=output_pps,
+        input_bps=l2_bps(input_pps, spec.frame),
+        output_bps=l2_bps(output_pps, spec.frame),
+        loss_ratio=max(0.0, 1 - output_pps / input_pps) if input_pps else None,
+        delay_s=fmean(delays) if delays else None,
+        cpu=mean_use([sample.cpu for sample in samples]),
+        busy=mean_use([sample.busy for sample in samples]),
+        flagged=_flag(load.rate_pps * spec.flows, input_pps, measured, spec.tolerance),
+    )
+
+
+def mean_use(rows: Sequence[CpuUse]) -> dict[str, tuple[float, ...]]:
+    """Mean of each data thread over the samples that know it."""
+    known: dict[str, list[tuple[float, ...]]] = {}
+    for row in rows:
+        for vnf, shares in row.items():
+            known.setdefault(vnf, []).append(shares)
+    return {vnf: tuple(fmean(each) for each in zip(*shares, strict=True)) for vnf, shares in known.items()}
+
+
+def _flag(asked_pps: float, counted_pps: float, measured: Measured, tolerance: float) -> str | None:
+    """Why a load was not the one that was asked for."""
+    sender_pps = measured.sender_pps
+    reasons = []
+    if abs(counted_pps - asked_pps) > tolerance * asked_pps:
+        reasons.append(f"the generator offered {counted_pps:.0f} of {asked_pps:.0f} pps")
+    if sender_pps is not None and abs(sender_pps - counted_pps) > tolerance * max(sender_pps, counted_pps):
+        reasons.append(f"its interface saw {sender_pps:.0f} pps and it counted {counted_pps:.0f} pps")
+    return "; ".join([*reasons, *([measured.note] if reasons and measured.note else [])]) or None
+
+
+def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, least_pps: float) -> float:
+    """A quick look at what a service can forward, for the loads of a sweep whose user named none.
+
+    The load is halved from the highest on until nine tenths of it arrive; the most that ever arrived counts, since a
+    service in overload may forward less than it can.
+
+    Args:
+        offer: Offers a load for a moment; what was really offered, and what arrived.
+        most_pps: The highest load to try.
+        least_pps: No load below is tried.
+    """
+    best_pps, load_pps = 0.0, most_pps
+    while load_pps >= least_pps:
+        offered_pps, arrived_pps = offer(load_pps)
+        best_pps = max(best_pps, arrived_pps)
+        if arrived_pps >= 0.9 * offered_pps:
+            break
+        load_pps /= 2
+    return best_pps
+
+
+def rates_around(capacity_pps: float, steps: int = 12, beyond: float = BEYOND) -> Rates:
+    """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
+
+    Args:
+        capacity_pps: Of each flow, one way; above 0.
+        steps: How many loads.
+        beyond: How far to go.
+    """
+    step_pps = float(f"{beyond * capacity_pps / steps:.1e}")
+    return Rates(start_pps=step_pps, stop_pps=steps * step_pps, step_pps=step_pps)

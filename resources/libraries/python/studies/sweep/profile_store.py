@@ -1,0 +1,97 @@
+"""Profiles of services that were measured before, in this run or in an earlier one, by name and frame.
+
+Beside them the path without any network function, by frame.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep.model.record import Sweep
+
+
+class Shelf:
+    """Records with a profile; the newest of a name and frame counts.
+
+    Args:
+        world: Only what was measured there is given out: a simulated profile says nothing of a real chain.
+        testbed: As the world.
+        folder: With results of earlier runs at any depth; None for none.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+
+    def __init__(self, world: World, testbed: str, folder: Path | None = None) -> None:
+        if folder is not None and not folder.is_dir():
+            raise ConfigError(f"{folder}: there is no such folder with earlier results")
+        self._world = world
+        self._testbed = testbed
+        self._folder = folder
+        self._known: _Known | None = None
+
+    def is_of(self, world: World, testbed: str) -> bool:
+        """Whether it is that of a testbed."""
+        return (self._world, self._testbed) == (world, testbed)
+
+    def put(self, record: Characterization) -> None:
+        """Keep a record, if it has something that can be used."""
+        self._all().put(record)
+
+    def profile(self, name: str, frame: str) -> Profile:
+        """The newest profile of a service.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        known = self._all().profiles
+        if (name, frame) not in known:
+            there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
+            raise ConfigError(
+                f"there is no profile of '{name}' with {frame} frames on testbed {self._testbed} (there are: {there}); "
+                "measure it alone first, or name a folder with its results in PROFILES"
+            )
+        return known[name, frame]
+
+    def path(self, frame: str) -> Sweep | None:
+        """The newest sweep of the path without network functions; None where there is none."""
+        return self._all().paths.get(frame)
+
+    def _all(self) -> "_Known":
+        if self._known is None:
+            self._known = _Known()
+            files = [] if self._folder is None else self._folder.rglob("results/*.json")
+            found = [record for path in files if (record := _read(path)) is not None]
+            for record in sorted(found, key=lambda each: each.started_at):
+                if (record.world, record.testbed) == (self._world, self._testbed):
+                    self._known.put(record)
+        return self._known
+
+
+@dataclass
+class _Known:
+    profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
+    """By name and frame."""
+    paths: dict[str, Sweep] = field(default_factory=dict)
+    """By frame."""
+
+    def put(self, record: Characterization) -> None:
+        sweep = record.sweep
+        if sweep is None or record.profile is None:
+            return
+        self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
+        if not sweep.cell.nf_nodes:
+            self.paths[sweep.spec.frame.name] = sweep
+
+
+def _read(path: Path) -> Characterization | None:
+    """A characterization; None for a file that is none, such as the result of a density test."""
+    try:
+        return Characterization.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None

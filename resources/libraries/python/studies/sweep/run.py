@@ -1,0 +1,231 @@
+"""One service under a row of loads, from plan to record: the phases that the keywords name, without Robot."""
+
+from collections.abc import Callable, Sequence
+
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
+from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
+from resources.libraries.python.studies.sweep.deployed_chain import predictions
+from resources.libraries.python.studies.sweep.journal import SweepJournal
+from resources.libraries.python.studies.sweep.load_steps import BEYOND, Done, Load, Measured, rates_around, sweep
+from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepSample, SweepSpec
+from resources.libraries.python.studies.sweep.profile_store import Shelf
+from resources.libraries.python.studies.sweep.request import AskedSweep
+from resources.libraries.python.studies.sweep.resume import SweepMemory
+from resources.libraries.python.studies.sweep.sampling import Sampling
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
+from resources.libraries.python.testbed.deployment.parts import World
+
+
+class ServiceSweep:
+    """Holds a deployed service while a test runs, and the draft of its record.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        asked: What to measure.
+        environment: Fingerprint of the machine.
+        on_progress: Called after each load.
+
+    Raises:
+        ConfigError: What is asked makes no sense.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: World,
+        asked: AskedSweep,
+        environment: Environment,
+        on_progress: Callable[[Done], None] = lambda _: None,
+    ) -> None:
+        asked.check()
+        self.asked = asked
+        self._on_progress = on_progress
+        test = Asked(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
+        self._cell = CellUnderTest(topology, world, test)
+        by_log = keeps_a_log(topology.tg.generator.driver)
+        self._sampling = Sampling(self._cell, asked.frame, asked.protocol, by_log=by_log)
+        self._samples: list[SweepSample] = []
+        self._points: list[SweepPoint] = []
+        self.draft = CharacterizationDraft(topology, environment, "sweep" if asked.bursts is None else "bursts")
+        self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+        self._memory = SweepMemory()
+
+    def plan(self) -> Plan:
+        """Derive the plan.
+
+        Raises:
+            PlanError: The service does not fit.
+        """
+        self.draft.plan = self._cell.plan(self.asked.flows // self.asked.cell.nf_chains)
+        return self.draft.plan
+
+    def digest(self) -> str:
+        """Tells sweeps apart: what is asked, and the plan. Sweeps of the same are parts of one."""
+        plan = self.draft.plan or self.plan()
+        return self.asked.digest(plan)
+
+    def go_on(self, journal: SweepJournal) -> None:
+        """Keep every load in a journal that is open, and measure none again that it has."""
+        self._memory = SweepMemory(journal)
+        self.draft.warnings.extend(filter(None, [self.remark]))
+
+    @property
+    def remark(self) -> str | None:
+        """What was measured before the run was resumed; None where nothing was."""
+        return self._memory.remark
+
+    def deploy(self) -> float:
+        """Bring the service to life; return the seconds it took."""
+        plan = self.draft.plan or self.plan()
+        self.draft.warnings.extend(plan.warnings)
+        deployment = self._cell.deploy(plan)
+        self.draft.facts = deployment.facts()
+        return deployment.deploy_s or 0.0
+
+    def verify_traffic(self) -> None:
+        """Send at a low rate and see packets of every branch arrive in both directions.
+
+        Raises:
+            NoTraffic: Some do not; the text names the last hop that saw them.
+        """
+        if complaints := self._cell.complaints(self._cell.measure):
+            raise NoTraffic("no traffic: " + "; ".join(complaints))
+
+    def spec(self) -> SweepSpec:
+        """What is to be sent; finds out what the deployed service can forward, where that decides.
+
+        Raises:
+            NoTraffic: Next to nothing comes back.
+            RunStopped: The journal cannot be written.
+        """
+        return self._memory.spec(self._found_spec)
+
+    def _found_spec(self) -> SweepSpec:
+        asked = self.asked
+        rates, bursts = asked.rates, asked.bursts
+        if isinstance(bursts, RelativeBursts):
+            bursts = bursts.at(self._sampling.capacity_pps(asked.flows))
+        elif bursts is None and rates is None:
+            # The path without NFs is wanted at loads that a service carries: in overload it only shows its queues.
+            beyond = BEYOND if asked.cell.nf_nodes else 1.0
+            rates = rates_around(self._sampling.capacity_pps(asked.flows), beyond=beyond)
+        return SweepSpec(
+            rates=None if bursts else rates,
+            bursts=bursts,
+            duration_s=asked.duration_s,
+            flows=asked.flows,
+            protocol=asked.protocol,
+            frame=asked.frame,
+        )
+
+    def sweep(self, spec: SweepSpec) -> Sweep:
+        """Run all loads; what was measured is in the draft, also when it ends early.
+
+        Raises:
+            SystemBroken: A part died; what was measured until then is kept.
+            RunStopped: The journal cannot be written.
+        """
+        plan = self._cell.deployment.plan
+        clock = self._cell.deployment.parts.clock
+        try:
+            for done in sweep(
+                lambda load: self._measured(spec, load),
+                spec,
+                clock,
+                before=self._memory.before,
+                stop_loss_ratio=self.asked.stop_loss_ratio,
+                whole_bursts=self._sampling.by_log,
+            ):
+                self._samples.extend(done.samples)
+                self._points.extend([done.point] if done.point else [])
+                self._on_progress(done)
+            if found := self._cell.problems():
+                raise SystemBroken("; ".join(found))
+        finally:
+            found_out = self._kept(spec, plan)
+        self._remark(found_out)
+        self.draft.facts = self._cell.deployment.facts()
+        return found_out
+
+    def profile(self) -> Profile:
+        """Describe the service by functions of its input rate.
+
+        Raises:
+            CsitError: There was no sweep of constant loads.
+        """
+        if self.draft.sweep is None or not self.draft.sweep.points:
+            raise CsitError("there is nothing to profile: no sweep of constant loads has been run")
+        self.draft.profile = profile_of_sweep(self.draft.sweep)
+        return self.draft.profile
+
+    def predict(self, parts: Sequence[str], shelf: Shelf) -> tuple[Prediction, ...]:
+        """Compare the chain that was swept with what profiles of its parts alone let expect.
+
+        Where the shelf has the path without network functions, its delay counts once.
+
+        Args:
+            parts: Names of services, one for each node of the chain.
+            shelf: Where their profiles are.
+
+        Raises:
+            ConfigError: One was not measured, or there are too many or too few.
+            CsitError: There was no sweep.
+        """
+        found, plan = self.draft.sweep, self.draft.plan
+        if found is None or plan is None or not found.points:
+            raise CsitError("there is nothing to predict: no sweep of constant loads has been run")
+        if len(parts) != found.cell.nf_nodes:
+            raise ConfigError(f"{len(parts)} parts for {found.cell.nf_nodes} network functions of {found.name}")
+        profiles = [shelf.profile(name, found.spec.frame.name) for name in parts]
+        self.draft.kind = "chain"
+        self.draft.predictions = predictions(found, plan, profiles, shelf.path(found.spec.frame.name))
+        return self.draft.predictions
+
+    def remove(self) -> str | None:
+        """Remove the service and see that nothing is left of it; return what went wrong, None when nothing did.
+
+        Raises:
+            RunStopped: Something is left and cannot be removed by force either.
+        """
+        return self._cell.remove(self.draft.plan)
+
+    def _measured(self, spec: SweepSpec, load: Load) -> Measured:
+        found = self._sampling.measure(spec, load)
+        self._memory.keep(load, found)
+        return found
+
+    def _kept(self, spec: SweepSpec, plan: Plan) -> Sweep:
+        self.draft.sweep = Sweep(
+            name=self.asked.name,
+            cell=self.asked.cell,
+            spec=spec,
+            vnfs=vnfs(plan),
+            samples=tuple(self._samples),
+            points=tuple(self._points),
+        )
+        return self.draft.sweep
+
+    def _remark(self, found: Sweep) -> None:
+        flagged = [point for point in found.points if point.flagged]
+        if flagged:
+            self.draft.warnings.append(
+                f"{len(flagged)} of {len(found.points)} loads were not those that were asked for, "
+                f"the first at {flagged[0].rate_pps:.0f} pps: {flagged[0].flagged}"
+            )
+        dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]
+        if dark:
+            self.draft.warnings.append(f"nobody tells what {', '.join(dark)} used of its CPUs")
+        self.draft.warnings.extend(self._cell.moved())

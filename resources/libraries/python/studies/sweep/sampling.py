@@ -1,0 +1,115 @@
+"""Loads on a deployed service, second by second: trials, and what data threads do meanwhile."""
+
+from resources.libraries.python.errors import CsitError, NoTraffic
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.studies.sweep.analysis.seconds import (
+    Reading,
+    busiest,
+    probes_pps,
+    second_of,
+    seconds_of,
+    sender_pps,
+    work,
+)
+from resources.libraries.python.studies.sweep.load_steps import Load, Measured, capacity
+from resources.libraries.python.studies.sweep.model.record import Protocol, SweepSpec
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.worlds.real_time import RealTime
+
+_WAYS = 2
+_GLANCE_S = 0.2
+_LOOK_S = 0.25
+_LEAST_PPS = 1000.0
+"""Aggregate: a service that forwards less needs rates that somebody chose."""
+
+
+class Sampling:
+    """Measures loads on a cell that is deployed.
+
+    Args:
+        cell: The cell.
+        frame: Of all packets.
+        protocol: As well.
+        by_log: The generator keeps a log of every second, so that a load is one trial.
+    """
+
+    def __init__(self, cell: CellUnderTest, frame: Frame, protocol: Protocol, *, by_log: bool) -> None:
+        self._cell = cell
+        self._frame = frame
+        self._protocol = protocol
+        self.by_log = by_log
+
+    def measure(self, spec: SweepSpec, load: Load) -> Measured:
+        """Offer a load and sample it.
+
+        Raises:
+            SystemBroken: A part died.
+        """
+        return self._one_long(spec, load) if self.by_log else self._many_short(spec, load)
+
+    def capacity_pps(self, flows: int) -> float:
+        """What the service forwards for a moment, of each flow, one way.
+
+        Raises:
+            NoTraffic: Next to nothing comes back.
+        """
+        duration_s = 1.0 if self.by_log else _GLANCE_S
+
+        def offer(load_pps: float) -> tuple[float, float]:
+            result = self._cell.measure(self._trial(load_pps / _WAYS, duration_s, 0.0))
+            return result.offered_pps, result.forwarded_pps
+
+        found_pps = capacity(offer, self._cell.highest_loads().search_pps, _LEAST_PPS)
+        if not found_pps:
+            raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps on came back: choose rates, or look at the service")
+        return found_pps / _WAYS / flows
+
+    def _many_short(self, spec: SweepSpec, load: Load) -> Measured:
+        """A trial for each second. Between two of them queues run empty and counters are read."""
+        deployment, plan = self._cell.deployment, self._cell.deployment.plan
+        one_way_pps = load.rate_pps * spec.flows
+        trial = self._trial(one_way_pps, 1.0, probes_pps(plan, one_way_pps))
+        ports, before = deployment.parts.generator_counters(), deployment.sample()
+        results, samples = [], []
+        for second in range(load.begin_s, load.begin_s + load.duration_s):
+            result = self._cell.measure(trial)
+            after = deployment.sample()
+            cost = work(plan, before, after, result.offered_duration_s or trial.duration_s)
+            samples.append(second_of(result, load.rate_pps, second, cost))
+            results.append(result)
+            before = after
+        notes = dict.fromkeys(result.note for result in results if result.note)
+        left_pps = sender_pps(plan, results, ports, deployment.parts.generator_counters()) if one_way_pps else None
+        return Measured(tuple(samples), left_pps, "; ".join(notes) or None)
+
+    def _one_long(self, spec: SweepSpec, load: Load) -> Measured:
+        """A single trial, whose generator tells of every second; the CPUs are looked at meanwhile.
+
+        Raises:
+            CsitError: The generator told nothing.
+        """
+        deployment, plan = self._cell.deployment, self._cell.deployment.plan
+        ports = deployment.parts.generator_counters()
+        trial = self._trial(load.rate_pps * spec.flows, float(load.duration_s), 0.0)
+        if spec.bursts is not None:
+            trial = trial.model_copy(update={"on_off_s": (float(spec.bursts.on_s), float(spec.bursts.off_s))})
+        time, readings = RealTime(), list[Reading]()
+        with time.every(_LOOK_S, lambda: readings.append(Reading(time.now(), deployment.sample()))):
+            result = self._cell.measure(trial)
+        costs = busiest(plan, readings, load.duration_s)
+        samples = seconds_of(result, load.rate_pps, costs)
+        if not samples:
+            raise CsitError(f"the generator told of no second of {load.duration_s} s at {load.rate_pps:.0f} pps")
+        left_pps = sender_pps(plan, [result], ports, deployment.parts.generator_counters())
+        return Measured(samples, left_pps, result.note)
+
+    def _trial(self, one_way_pps: float, duration_s: float, probe_pps: float) -> Trial:
+        return Trial(
+            load_pps=_WAYS * one_way_pps,
+            duration_s=duration_s,
+            frame=self._frame,
+            probe_pps=probe_pps,
+            purpose="sweep",
+            protocol=None if self._protocol is Protocol.IP else self._protocol,
+        )

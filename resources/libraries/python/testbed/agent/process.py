@@ -1,0 +1,181 @@
+"""The life of an agent: lines in, lines out, and an orderly end whatever happens to the controller.
+
+The main thread does what is asked, one call after the other: what it starts may be tied to the thread that started it.
+A second thread reads. It interrupts the main thread when a call is cancelled, when the input ends (the connection was
+cut, the controller has ended), and when nothing was heard for too long (a partition ends nothing). Then everything is
+removed and the process ends.
+"""
+
+import logging
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from resources.libraries.python.dialogue import Lines, line_of, plain
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.testbed.agent.calls import beat_s
+
+_log = logging.getLogger(__name__)
+_END_S = 120.0
+"""How long removing may take. Then the process ends as it is, and the next agent removes the rest."""
+_GLANCE_S = 0.5
+_PIECE = 1 << 20
+
+
+class Interrupted(BaseException):
+    """Ends a call in its middle. No `Exception`, so that no step boundary takes it for a failure of its own."""
+
+
+class Conversation:
+    """What is said on two pipes.
+
+    Args:
+        source: Descriptor to read from.
+        sink: Descriptor to write to.
+        silence_s: After how much silence the controller counts as gone.
+    """
+
+    def __init__(self, source: int, sink: int, silence_s: float) -> None:
+        self._source = source
+        self._sink = sink
+        self._silence_s = silence_s
+        self._writing = threading.Lock()
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._present: object = None
+        """The id of the call that the main thread may be interrupted in."""
+        self._cancelled: set[object] = set()
+        """Ids of calls whose answers nobody waits for; one that is not begun yet never is."""
+        self._gone = ""
+        self._main = threading.get_ident()
+
+    def serve(self, answer: Callable[[str, object], object]) -> str:
+        """Answer until the controller is gone; say why it is.
+
+        Args:
+            answer: Does what is asked: the name of a call and its plain value to a plain value.
+        """
+        os.set_blocking(self._sink, False)
+        signal.signal(signal.SIGUSR1, self._ring)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda received, _: self._end(f"signal {signal.Signals(received).name}"))
+        for thread in (self._read, self._beat):
+            threading.Thread(target=thread, daemon=True).start()
+        while (request := self._requests.get()) is not None and not self._gone:
+            if request["id"] not in self._cancelled:
+                self._answer(request, answer)
+        return self._gone
+
+    def _answer(self, request: dict[str, Any], answer: Callable[[str, object], object]) -> None:
+        reply: dict[str, object] = {"id": request["id"]}
+        try:
+            try:
+                self._present = request["id"]
+                reply["value"] = answer(request["call"], request.get("value"))
+            finally:
+                self._present = None
+        except Interrupted:
+            _log.info("the call '%s' was interrupted", request["call"])
+            reply["error"] = plain(CsitError(f"the call '{request['call']}' was interrupted"))
+        except Exception as error:  # the boundary of a process: an error is an answer
+            _log.debug("the call '%s' failed", request["call"], exc_info=True)
+            if not isinstance(error, CsitError | OSError):
+                traceback.print_exc()
+            reply["error"] = plain(error)
+        self._say(reply)
+
+    def _say(self, record: dict[str, object]) -> None:
+        """Write without ever waiting for long: behind a partition nobody empties the pipe."""
+        line = line_of(record)
+        with self._writing:
+            while line and not self._gone:
+                select.select([], [self._sink], [], _GLANCE_S)
+                try:
+                    line = line[os.write(self._sink, line) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    self._end(f"nobody reads any more: {error.strerror}")
+
+    def _beat(self) -> None:
+        while not self._gone:
+            self._say({"beat": True})
+            time.sleep(beat_s(self._silence_s))
+
+    def _read(self) -> None:
+        lines = Lines()
+        heard = time.monotonic()
+        while not self._gone:
+            left_s = heard + self._silence_s - time.monotonic()
+            if left_s <= 0:
+                self._end(f"nothing heard from the controller for {self._silence_s:.0f} s")
+            elif select.select([self._source], [], [], left_s)[0]:
+                piece = os.read(self._source, _PIECE)
+                heard = time.monotonic()
+                if not piece:
+                    self._end("the connection to the controller has ended")
+                try:
+                    for record in lines.feed(piece):
+                        self._heard(record)
+                except CsitError as error:
+                    self._end(f"the controller does not speak as it should: {error}")
+
+    def _heard(self, record: dict[str, Any]) -> None:
+        if "call" in record:
+            self._requests.put(record)
+        elif "cancel" in record:
+            self._cancelled.add(record["cancel"])
+            if self._present == record["cancel"]:
+                signal.pthread_kill(self._main, signal.SIGUSR1)
+
+    def _end(self, why: str) -> None:
+        """Let the main thread come to its end."""
+        if not self._gone:
+            self._gone = why
+            _end_in_time()
+        self._requests.put(None)
+        signal.pthread_kill(self._main, signal.SIGUSR1)
+
+    def _ring(self, *_: object) -> None:
+        # Between two calls there is nothing to interrupt: the queue tells. A signal that comes late does no harm.
+        if self._present is not None:
+            self._present = None
+            raise Interrupted
+
+
+def take_streams() -> tuple[int, int]:
+    """Keep standard input and output for the conversation: nothing else of this process may read or write there.
+
+    Returns:
+        Descriptors to read from and to write to.
+    """
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, sink
+
+
+def _end_in_time() -> None:
+    """End the process as it is when the end takes too long."""
+
+    def end() -> None:
+        _log.error("the end takes more than %.0f s; the next agent removes the rest", _END_S)
+        os._exit(3)
+
+    timer = threading.Timer(_END_S, end)
+    timer.daemon = True
+    timer.start()
+
+
+def log_to_stderr() -> None:
+    """What is logged goes to the controller's tail of standard error, and is lost without harm when that is gone."""
+    logging.raiseExceptions = False
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,132 @@
+"""Who we are: keys of files and of the agent, and passwords by reference."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+from pydantic import SecretStr
+
+from resources.libraries.python.errors import ConfigError, ConnectionFailed
+from resources.libraries.python.testbed.connection.route import Hop
+from resources.libraries.python.testbed.connection.secret import resolve
+
+Transport = Any
+"""`paramiko.Transport`, which has no types."""
+_KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    what: str
+    key: Any
+
+
+def authenticate(transport: Transport, hop: Hop, who: str) -> None:
+    """Log in.
+
+    Args:
+        transport: To a host whose key has been checked.
+        hop: Who we are there.
+        who: The host, for a person.
+
+    Raises:
+        ConnectionFailed: It takes nothing of what we have; the text lists what was tried, and no secret.
+        ConfigError: A key or a password that was asked for is not there.
+    """
+    password = resolve(hop.password, who) if hop.password else None
+    tried: list[str] = []
+    try:
+        with closing(paramiko.Agent()) as agent:
+            for candidate in _keys(hop, agent, password, tried, who):
+                tried.append(candidate.what)
+                if _accepted(transport, hop.user, candidate.key):
+                    return
+        if password is not None:
+            tried.append(f"password of {hop.password}")
+            transport.auth_password(hop.user, password.get_secret_value())
+            if transport.is_authenticated():
+                return
+    except paramiko.AuthenticationException:
+        pass
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise ConnectionFailed(f"{who} broke off the login as {hop.user} ({_words(error)}); {_tried(tried)}") from error
+    raise ConnectionFailed(f"{who} does not let {hop.user} in; {_tried(tried)}")
+
+
+def _accepted(transport: Transport, user: str, key: object) -> bool:
+    """Whether a key was enough. Where a password is wanted too, that is tried afterwards."""
+    try:
+        transport.auth_publickey(user, key)
+    except paramiko.BadAuthenticationType:
+        return False
+    except paramiko.AuthenticationException:
+        return False
+    return bool(transport.is_authenticated())
+
+
+def _keys(
+    hop: Hop, agent: paramiko.Agent, password: SecretStr | None, tried: list[str], who: str
+) -> Iterator[_Candidate]:
+    in_agent = agent.get_keys()
+    for path in hop.keys:
+        if not path.exists():
+            if hop.asked_for:
+                raise ConfigError(f"{who}: the key {path} is not there")
+            continue
+        # A locked key may be in the agent, opened.
+        public = _public(path)
+        held = [key for key in in_agent if key.asbytes() == public]
+        if held:
+            yield _Candidate(f"key {path} in the agent", held[0])
+        elif (key := _load(path, password, hop, tried, who)) is not None:
+            yield _Candidate(f"key {path}", key)
+    if not hop.asked_for:
+        for key in in_agent:
+            yield _Candidate(f"key {key.comment or key.get_name()} of the agent", key)
+
+
+def _load(path: Path, password: SecretStr | None, hop: Hop, tried: list[str], who: str) -> object | None:
+    """A private key; None for one of the user's own that cannot be used."""
+    problem = f"is of a kind that is not known; use one of {', '.join(kind.__name__ for kind in _KINDS)}"
+    for kind in _KINDS:
+        try:
+            return kind.from_private_key_file(str(path))  # type: ignore[no-any-return]
+        except paramiko.PasswordRequiredException:
+            problem = (
+                "is locked; say where its passphrase is with password: env:NAME, or add it to the agent with ssh-add"
+            )
+            if password is not None:
+                problem = f"does not open with the passphrase of {hop.password}"
+                try:
+                    return kind.from_private_key_file(str(path), password.get_secret_value())  # type: ignore[no-any-return]
+                except (paramiko.SSHException, ValueError):
+                    continue
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+        except (paramiko.SSHException, ValueError):
+            continue
+    if hop.asked_for:
+        raise ConfigError(f"{who}: the key {path} {problem}")
+    tried.append(f"not {path}, which {problem}")
+    return None
+
+
+def _public(path: Path) -> bytes:
+    """The public half of a key, from the file beside it."""
+    try:
+        return bytes(paramiko.PublicBlob.from_file(f"{path}.pub").key_blob)
+    except (OSError, ValueError, UnicodeDecodeError):
+        return b""
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _tried(tried: list[str]) -> str:
+    return f"tried: {', '.join(tried)}" if tried else "there was nothing to try: no key file, no agent, no password"

@@ -1,0 +1,193 @@
+"""What connections to this machine and to another have in common: all but how a program's streams are made."""
+
+import secrets
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.testbed.connection import transfer
+from resources.libraries.python.testbed.connection.command import killing, words
+from resources.libraries.python.testbed.connection.program import TAIL_BYTES, Program
+from resources.libraries.python.testbed.connection.streams import Streams
+from resources.libraries.python.testbed.roles.connection import Channel, Done
+
+Become = Literal["auto", "sudo", "no"]
+_START_S = 20.0
+"""How long it may take until a program is known to run: a session, a login script, sudo."""
+_KILL_S = 5.0
+
+
+class Machine(ABC):
+    """Fulfils `roles.connection.Connection` for a machine on which programs can be started with streams."""
+
+    def __init__(self, name: str, become: Become) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            name: For a person.
+            become: How to get root's rights.
+        """
+        self._name = name
+        self._become = become
+        self._needs_sudo: bool | None = None
+        self._asking = threading.Lock()
+        self._opened: list[Program] = []
+
+    @abstractmethod
+    def _start(self, command: Sequence[str]) -> Streams:
+        """Start a command, once.
+
+        Raises:
+            ConnectionFailed: The machine cannot be reached.
+        """
+
+    @property
+    def name(self) -> str:
+        """The machine's name for a person."""
+        return self._name
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        within_s: float = 30.0,
+        check: bool = True,
+        root: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Run a program to its end, which comes when it has ended and nobody has its output open any more."""
+        begin = time.monotonic()
+        status, output, errors = self._run(argv, stdin, within_s, root, environment)
+        done = Done(
+            tuple(argv), status, output.decode(errors="replace"), errors, round(time.monotonic() - begin, 6)
+        )  # fmt: skip
+        if check and status:
+            raise CommandFailed(argv, status, errors)
+        return done
+
+    def open(self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None) -> Channel:
+        """Start a program and talk with it."""
+        program = self._launch(argv, root, environment, None, TAIL_BYTES)
+        self._opened = [other for other in self._opened if not other.closed] + [program]
+        return program
+
+    def close(self) -> None:
+        """Close the programs that were opened: all are told first, so that they end side by side."""
+        for program in self._opened:
+            program.end_input()
+        while self._opened:
+            self._opened.pop().close()
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
+        """Copy a file there. It appears under its name only when it is whole."""
+        content = source.read_bytes()
+        argv = transfer.receiving(target, mode, len(content))
+        self._transfer("put", target, argv, content, root)
+
+    def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
+        """Copy a file from there."""
+        transfer.save(self._transfer("get", source, transfer.sending(source), b"", root), target)
+
+    def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:
+        status, output, errors = self._run(argv, content, transfer.within_s(len(content)), root, None)
+        if status:
+            raise CommandFailed((verb, f"{self._name}:{path}"), status, errors)
+        return output
+
+    # -- programs -----------------------------------------------------------------------------------------------------
+
+    def _run(
+        self, argv: Sequence[str], stdin: bytes, within_s: float, root: bool, environment: Mapping[str, str] | None
+    ) -> tuple[int, bytes, str]:
+        program = self._launch(argv, root, environment, within_s, None)
+        deadline = time.monotonic() + within_s
+        feeder = threading.Thread(target=_feed, args=(program, stdin), name=f"stdin of {argv[0]}", daemon=True)
+        blocks = []
+        try:
+            feeder.start()
+            while block := program.receive(max(0.0, deadline - time.monotonic())):
+                blocks.append(block)
+            return program.finish(deadline), b"".join(blocks), program.stderr_tail()
+        except (NotReady, TimeoutError) as error:
+            said = program.stderr_tail().strip() or "nothing on stderr"
+            raise NotReady(f"end of {argv[0]} on {self._name}", within_s, said) from error
+        finally:
+            program.end()
+            feeder.join(_KILL_S)
+
+    def _launch(
+        self,
+        argv: Sequence[str],
+        root: bool,
+        environment: Mapping[str, str] | None,
+        within_s: float | None,
+        keep_errors: int | None,
+    ) -> Program:
+        sudo = root and self._sudo()
+        token = f"csit-{secrets.token_hex(8)}"
+        command = words(argv, token, sudo=sudo, environment=environment, within_s=within_s)
+        program = Program(argv, self._start(command), token, self._name, self._killer(sudo), keep_errors=keep_errors)
+        try:
+            program.await_start(_START_S)
+        except BaseException:
+            program.end()
+            raise
+        return program
+
+    def _killer(self, sudo: bool) -> Callable[[int], None]:
+        def kill(group: int) -> None:
+            # It may have ended just now, and the way may be gone: then the machine itself ends it, as its words say.
+            with suppress(CsitError):
+                streams = self._start(killing(group, sudo=sudo))
+                streams.end_input()
+                streams.status(_KILL_S)
+                streams.release()
+                while streams.read_errors():
+                    pass
+
+        return kill
+
+    # -- root ---------------------------------------------------------------------------------------------------------
+
+    def _sudo(self) -> bool:
+        """Whether root's rights need sudo here; asked once.
+
+        Raises:
+            CommandFailed: There is no way to root's rights.
+        """
+        with self._asking:
+            if self._needs_sudo is None:
+                self._needs_sudo = self._ask_for_root()
+            return self._needs_sudo
+
+    def _ask_for_root(self) -> bool:
+        user = self.run(["id", "-un"]).stdout.strip()
+        if self._become != "sudo" and self.run(["id", "-u"]).stdout.strip() == "0":
+            return False
+        if self._become == "no":
+            raise CommandFailed(
+                ["id", "-u"], 1, f"root's rights are needed on {self._name}, {user} is not root, and become says 'no'"
+            )
+        try:
+            self.run(["sudo", "-n", "--", "true"])
+        except CommandFailed as error:
+            raise CommandFailed(
+                error.argv, error.status,
+                f"{user} may not become root on {self._name} without a password ({error.stderr.strip()}); "
+                f"as root there: echo '{user} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/{user}",
+            ) from error  # fmt: skip
+        return True
+
+
+def _feed(program: Program, stdin: bytes) -> None:
+    # A program need not read what it is given; how it ended says the rest.
+    with suppress(CsitError):
+        program.send(stdin)
+    with suppress(OSError):
+        program.end_input()

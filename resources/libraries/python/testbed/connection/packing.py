@@ -1,0 +1,214 @@
+"""Packs what an agent needs into one archive: this project's sources, and the packages that they import."""
+
+import io
+import marshal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+from itertools import chain
+from pathlib import Path
+from platform import machine
+
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.testbed.connection.project import digest, sources
+
+DISTRIBUTIONS = ("pydantic", "pyroute2", "numpy", "hdrhistogram", "Jinja2", "PyYAML")
+"""What code on a node imports; what these need comes along."""
+_NOT_IMPORTED = {"setuptools"}
+"""A requirement of pbr's that only building with it needs."""
+MODULES = ("resources.libraries.python.testbed.agent.service",)
+"""What is imported to see that a runtime works, and to compile it: with it comes every driver."""
+NATIVE_MODULES = ("numpy", "pydantic_core", "yaml._yaml", "hdrh.histogram", "markupsafe._speedups")
+"""What is imported instead of that where byte code comes along: modules that may not suit the node's C library."""
+_DOWNLOAD_S = 300.0
+_UNCHECKED = 0b01
+"""Flags of byte code that has the hash of its source and is not checked against it."""
+_START = Path(__file__).with_name("runtime_start.py")
+
+
+@dataclass(frozen=True, slots=True)
+class NodePython:
+    """The Python of a node."""
+
+    version: tuple[int, ...]
+    machine: str
+    soabi: str | None
+    """What compiled modules are built for, such as `cpython-311-x86_64-linux-gnu`."""
+    libc: tuple[str, str]
+
+    def __str__(self) -> str:
+        libc = " ".join(self.libc).strip() or "an unknown C library"
+        return f"Python {'.'.join(map(str, self.version))} on {self.machine} with {libc}"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one folder on a node, by their path in it."""
+
+    digest: str
+    """SHA-256 over all of it, in hexadecimal."""
+    content: Mapping[str, bytes]
+    compiled: bool = False
+    """Whether byte code for the node's Python comes along: it is the Python of this process."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Unpacked size."""
+        return sum(map(len, self.content.values()))
+
+    def add_to(self, archive: tarfile.TarFile, folder: str) -> None:
+        """Add them to an archive. Compiling them takes 3 s here, and 20 times as long on an emulated machine."""
+        for name, content in chain(self.content.items(), self._byte_code()):
+            entry = tarfile.TarInfo(f"{folder}/{name}")
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+
+    def _byte_code(self) -> Iterator[tuple[str, bytes]]:
+        """Byte code that is never compared with its source, see PEP 552."""
+        for name, source in self.content.items() if self.compiled else ():
+            if name.endswith(".py"):
+                with suppress(SyntaxError):  # packages may have files for another Python
+                    code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
+                    head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
+                    yield cache_from_source(name, optimization=""), head + code
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Two folders that an agent runs from: the sources, with a symbolic link `packages`, and the packages."""
+
+    own: Files
+    """`start.py`, and this project's sources below `project/`."""
+    packages: Files
+    """Third-party packages; they stay on a node when the sources change."""
+    project: str
+    """SHA-256 over this project's sources alone."""
+
+    @property
+    def name(self) -> str:
+        """Folder of the sources; depends on every file of both folders."""
+        return self.own.digest
+
+    @property
+    def packages_name(self) -> str:
+        """Folder of the packages."""
+        return f"packages-{self.packages.digest}"
+
+
+def archive(parts: Mapping[str, Files]) -> bytes:
+    """Return a compressed tar of files by target folder."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as made:
+        for folder, files in parts.items():
+            files.add_to(made, folder)
+    return packed.getvalue()
+
+
+def pack(python: NodePython) -> Runtime:
+    """The runtime for a node with such a Python.
+
+    Raises:
+        Unsupported: That Python is too old, or there are no packages for it.
+    """
+    packages = pack_packages(python)
+    project = sources()
+    own = {"start.py": _START.read_bytes(), **{f"project/{name}": content for name, content in project.items()}}
+    named = [*own.items(), ("packages", packages.digest.encode())]
+    return Runtime(Files(digest(named), own, packages.compiled), packages, digest(project.items()))
+
+
+def pack_packages(python: NodePython) -> Files:
+    """Return the packages of a runtime alone; raises as `pack` does."""
+    if python.version < (3, 11):
+        raise Unsupported(f"Python 3.11 or newer is needed, there is {python}; say access.python where another one is")
+    same = python.soabi == sysconfig.get_config_var("SOABI")
+    files = dict(_installed() if same else _downloaded(python))
+    return Files(digest(files.items()), files, same)
+
+
+def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribution]:
+    """Distributions of these names with all that they need, as they are installed here, by normalised name.
+
+    A requirement of another platform, of another Python or of an extra is not installed here and not needed there.
+    """
+    found: dict[str, metadata.Distribution] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop().lower().replace("_", "-")
+        if name in found or name in _NOT_IMPORTED:
+            continue
+        try:
+            found[name] = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        waiting += [_name(text) for text in found[name].requires or () if "extra ==" not in text]
+    return dict(sorted(found.items()))
+
+
+def _name(requirement: str) -> str:
+    end = next((place for place, letter in enumerate(requirement) if letter not in _LETTERS), len(requirement))
+    return requirement[:end]
+
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+def _installed() -> Iterator[tuple[str, bytes]]:
+    """Files of the packages in this environment, scripts and tests left out."""
+    for distribution in closure().values():
+        for file in distribution.files or ():
+            if _belongs(file.parts):
+                yield file.as_posix(), Path(str(distribution.locate_file(file))).read_bytes()
+
+
+def _belongs(parts: tuple[str, ...]) -> bool:
+    return ".." not in parts and not {"__pycache__", "tests"} & set(parts) and not parts[-1].endswith(".pyc")
+
+
+def _downloaded(python: NodePython) -> Iterator[tuple[str, bytes]]:
+    """Files of the same versions' wheels for another Python."""
+    pins = [f"{name}=={distribution.version}" for name, distribution in closure().items()]
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [
+            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input",
+            "--no-deps", "--only-binary=:all:", "--implementation", "cp",
+            "--python-version", ".".join(map(str, python.version[:2])),
+            *(word for tag in _platforms(python) for word in ("--platform", tag)), "--dest", folder, *pins,
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=_DOWNLOAD_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise Unsupported(f"packages for {python} were not downloaded within {_DOWNLOAD_S:.0f} s") from error
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            raise Unsupported(
+                f"there are no packages for {python}, and none could be downloaded ({reason}); install there the "
+                f"Python of this machine, {'.'.join(map(str, sys.version_info[:2]))} on {machine()}, and name it in "
+                "access.python"
+            )
+        for wheel in sorted(Path(folder).glob("*.whl")):
+            with zipfile.ZipFile(wheel) as archive:
+                for name in archive.namelist():
+                    if not name.endswith("/") and _belongs(tuple(name.split("/"))):
+                        yield name, archive.read(name)
+
+
+def _platforms(python: NodePython) -> list[str]:
+    """Tags of wheels that run there, of the newest C library first. See PEP 600 and PEP 656."""
+    kind, version = python.libc
+    digits = version.split(".")
+    if len(digits) < 2 or not all(part.isdigit() for part in digits[:2]):
+        return [f"manylinux2014_{python.machine}"]
+    family = "manylinux" if kind == "glibc" else "musllinux"
+    newest = int(digits[1])
+    return [f"{family}_{digits[0]}_{minor}_{python.machine}" for minor in range(newest, -1, -1)] + (
+        [f"manylinux2014_{python.machine}", f"manylinux2010_{python.machine}"] if kind == "glibc" else []
+    )

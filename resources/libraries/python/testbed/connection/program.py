@@ -1,0 +1,214 @@
+"""A running program on a machine: its announcement, its output, its end."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
+from resources.libraries.python.testbed.connection import command
+from resources.libraries.python.testbed.connection.streams import Streams
+
+TAIL_BYTES = 65536
+_BLOCK_BYTES = 262144
+_SEND_S = 60.0
+"""How long a program may take no byte of what it is sent."""
+_ENDING_S = 2.0
+"""How long a program may take to end after its input has."""
+
+_LAST_WORDS_S = 0.5
+
+
+class Program:
+    """Fulfils `roles.connection.Channel`."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        streams: Streams,
+        token: str,
+        machine: str,
+        kill: Callable[[int], None],
+        *,
+        keep_errors: int | None = TAIL_BYTES,
+    ) -> None:
+        """Take over a program that has been started by `words.words`.
+
+        Args:
+            argv: What it is, for a person.
+            streams: Its streams.
+            token: As in its words.
+            machine: Where it runs, for a person.
+            kill: Ends a process group there.
+            keep_errors: Bytes of its error output to keep, from the end; None for all.
+        """
+        self.argv = tuple(argv)
+        self._streams = streams
+        self._token = token.encode()
+        self._machine = machine
+        self._kill = kill
+        self._keep = keep_errors
+        self._errors = bytearray()
+        self._group: int | None = None
+        self._told = threading.Event()
+        self._silent = False
+        """Whether its output has ended."""
+        self._closed = False
+        self._reader = threading.Thread(target=self._read_errors, name=f"stderr of {argv[0]}", daemon=True)
+        self._reader.start()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody talks with it any more."""
+        return self._closed
+
+    # -- its start ----------------------------------------------------------------------------------------------------
+
+    def await_start(self, within_s: float) -> None:
+        """Wait until it is known to run.
+
+        Raises:
+            CommandFailed: There is no such program, or it may not be run.
+            ConnectionFailed: The way to it is gone; whether it was started is not known.
+            NotReady: Nothing is known in time.
+        """
+        if not self._told.wait(within_s):
+            raise NotReady(f"{self.argv[0]} on {self._machine}", within_s, self.stderr_tail() or "nothing on stderr")
+        if self._group is None:
+            status = self._streams.status(_ENDING_S)
+            if status is None:
+                raise ConnectionFailed(f"{self._way_gone()}; whether {self.argv[0]} was started is not known")
+            raise CommandFailed(self.argv, status, self.stderr_tail() or "there is no such program")
+
+    def _read_errors(self) -> None:
+        begin = bytearray()
+        while block := self._streams.read_errors():
+            if self._told.is_set():
+                self._keep_errors(block)
+                continue
+            # The announcement is a line of its own; a login script or sudo may have written before it.
+            begin += block
+            lines = begin.split(b"\n")
+            for position, line in enumerate(lines[:-1]):
+                if line.startswith(self._token):
+                    self._group = command.started(line.decode(), self._token.decode())
+                    self._keep_errors(b"\n".join(lines[:position] + lines[position + 1 :]))
+                    begin.clear()
+                    self._told.set()
+                    break
+        self._keep_errors(bytes(begin))
+        self._told.set()
+
+    def _keep_errors(self, block: bytes) -> None:
+        self._errors += block
+        if self._keep is not None and len(self._errors) > 2 * self._keep:
+            del self._errors[: -self._keep]
+
+    # -- talking ------------------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        """Write all of it to its standard input."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                taken = self._streams.write(bytes(rest[:_BLOCK_BYTES]), _SEND_S)
+            except TimeoutError as error:
+                raise ConnectionFailed(
+                    f"{self.argv[0]} on {self._machine} has taken none of {len(rest)} bytes for {_SEND_S:.0f} s"
+                ) from error
+            except OSError as error:
+                raise ConnectionFailed(self._gone()) from error
+            rest = rest[taken:]
+
+    def end_input(self) -> None:
+        """Say that nothing more comes."""
+        self._streams.end_input()
+
+    def receive(self, within_s: float) -> bytes:
+        """Some bytes of its standard output; empty when that has ended."""
+        if self._closed:
+            raise ConnectionFailed(self._gone())
+        try:
+            block = self._streams.read(within_s)
+        except TimeoutError as error:
+            raise NotReady(
+                f"output of {self.argv[0]} on {self._machine}", within_s, self.stderr_tail() or "nothing on stderr"
+            ) from error
+        except OSError as error:
+            raise ConnectionFailed(self._gone()) from error
+        if not block and self._streams.broken():
+            raise ConnectionFailed(self._gone())
+        self._silent = not block
+        return block
+
+    def stderr_tail(self) -> str:
+        """The end of what it wrote to its standard error until now."""
+        kept = bytes(self._errors if self._keep is None else self._errors[-self._keep :])
+        return kept.decode(errors="replace")
+
+    def status(self) -> int | None:
+        """Its exit status; None while it runs, or when nobody can tell any more."""
+        return self._streams.status(0)
+
+    # -- its end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, deadline: float) -> int:
+        """Wait for its end, after its output has ended.
+
+        Args:
+            deadline: Of the monotonic clock, in seconds.
+
+        Raises:
+            TimeoutError: It has not ended.
+            ConnectionFailed: Nobody can tell how it ended.
+        """
+        self._reader.join(max(0.0, deadline - time.monotonic()))
+        status = self._streams.status(max(0.0, deadline - time.monotonic()))
+        if status is None and (why := self._streams.broken()):
+            raise ConnectionFailed(f"{self._machine}: {why} while {self.argv[0]} ran; what it did is not known")
+        if status is None or self._reader.is_alive():
+            raise TimeoutError
+        return status
+
+    def end(self) -> None:
+        """End it at once, with its children."""
+        over = self._silent and not self._reader.is_alive() and self._streams.status(0) is not None
+        if self._group is not None and not over and not self._streams.broken():
+            self._kill(self._group)
+        self._let_go()
+
+    def close(self) -> None:
+        """Close its standard input, wait a little for its end, then end it."""
+        if self._closed:
+            return
+        self._streams.end_input()
+        deadline = time.monotonic() + _ENDING_S
+        # It may have something to say yet, and would wait for ever for somebody to read it.
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                if not self._streams.read(left):
+                    self._silent = True
+                    break
+            except OSError:
+                break
+        self._reader.join(max(0.0, deadline - time.monotonic()))
+        self._streams.status(max(0.0, deadline - time.monotonic()))
+        self.end()
+
+    def _let_go(self) -> None:
+        self._closed = True
+        self._streams.release()
+        self._reader.join(_ENDING_S)
+
+    def _gone(self) -> str:
+        if self._closed:
+            return f"{self.argv[0]} on {self._machine} has been closed"
+        if why := self._streams.broken():
+            return f"{self._machine}: {why} while {self.argv[0]} ran"
+        status = self._streams.status(_ENDING_S)
+        how = "no longer reads" if status is None else f"has ended with {status}"
+        self._reader.join(_LAST_WORDS_S if status is not None else 0)
+        said = self.stderr_tail().strip() or "nothing on stderr"
+        return f"{self.argv[0]} on {self._machine} {how}: {said}"
+
+    def _way_gone(self) -> str:
+        return f"{self._machine}: {self._streams.broken() or 'the session ended'}"

@@ -1,0 +1,128 @@
+"""An SSH connection to a node, through the hosts on the way, with every host's key checked."""
+
+import logging
+import shlex
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import paramiko
+
+from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.testbed.connection import known_hosts
+from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
+from resources.libraries.python.testbed.connection.known_hosts import Shown, entries_of
+from resources.libraries.python.testbed.connection.ordered_transport import OrderedTransport
+from resources.libraries.python.testbed.connection.route import Hop
+
+CONNECT_S = 10.0
+_LOGIN_S = 20.0
+_WINDOW_BYTES = 4 * 1024 * 1024
+_RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
+_LOG = f"{__name__}.paramiko"
+# What paramiko writes of failures comes with the stack of its thread, and each is an exception of ours as well.
+logging.getLogger(_LOG).setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A connection that stands, with those it goes through."""
+
+    transport: Transport
+    _through: ExitStack
+
+    @property
+    def alive(self) -> bool:
+        """Whether it stands, as far as this end knows."""
+        return bool(self.transport.is_active())
+
+    def close(self) -> None:
+        """Close it, then those it goes through."""
+        self._through.close()
+
+
+def connect(hops: Sequence[Hop], name: str, silence_s: float) -> Way:
+    """Connect through all hops and log in everywhere.
+
+    Args:
+        hops: The way; the node last.
+        name: The node, for a person.
+        silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
+
+    Raises:
+        ConnectionFailed: A host cannot be reached, is not who it says, or does not let us in.
+        ConfigError: A key or a password is not there.
+    """
+    with ExitStack() as stack:
+        transport: Transport = None
+        for position, hop in enumerate(hops):
+            who = f"{name} ({hop})" if hop is hops[-1] else f"the jump host {hop} towards {name}"
+            pipe = _pipe(hop, who, silence_s) if transport is None else _tunnel(transport, hop, who)
+            stack.callback(pipe.close)
+            transport = OrderedTransport(pipe, default_window_size=_WINDOW_BYTES)
+            stack.callback(transport.close)
+            _shake_hands(transport, hop, who, hops[:position])
+            authenticate(transport, hop, who)
+            transport.set_keepalive(silence_s / 4)
+        return Way(transport, stack.pop_all())
+
+
+def _pipe(hop: Hop, who: str, silence_s: float) -> socket.socket:
+    try:
+        pipe = socket.create_connection((hop.host, hop.port), timeout=CONNECT_S)
+    except TimeoutError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: no answer within {CONNECT_S:.0f} s") from error
+    except socket.gaierror as error:
+        raise ConnectionFailed(f"{who} cannot be reached: there is no host of that name ({error.strerror})") from error
+    except ConnectionRefusedError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: nobody listens on port {hop.port}") from error
+    except OSError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: {error.strerror or error}") from error
+    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # With the keepalives in it, so that a cut cable is noticed long before the kernel would give up by itself.
+    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+    return pipe
+
+
+def _tunnel(transport: Transport, hop: Hop, who: str) -> Any:  # noqa: ANN401 (paramiko has no types)
+    try:
+        return transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=CONNECT_S)
+    except paramiko.ChannelException as error:
+        raise ConnectionFailed(f"{who} cannot be reached from the host before it: {error.args[-1]}") from error
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise ConnectionFailed(f"{who} cannot be reached through the host before it: {error}") from error
+
+
+def _shake_hands(transport: Transport, hop: Hop, who: str, before: Sequence[Hop]) -> None:
+    transport.set_log_channel(_LOG)
+    transport.banner_timeout = transport.handshake_timeout = transport.channel_timeout = CONNECT_S
+    transport.auth_timeout = _LOGIN_S
+    entries = entries_of(hop.known_hosts, hop.known_as)
+    _prefer(transport, {entry.kind for entry in entries if not entry.revoked})
+    try:
+        transport.start_client(timeout=CONNECT_S)
+        key = transport.get_remote_server_key()  # there is none where the time has passed
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        said = str(error) or "it closed the connection"
+        raise ConnectionFailed(f"{who} does not answer as an SSH server: {said}") from error
+    shown = Shown(hop.known_as, key.get_name(), key.asbytes())
+    known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
+
+
+def _prefer(transport: Transport, kinds: set[str]) -> None:
+    """Ask for a key of a kind that is known, where the host has several."""
+    options = transport.get_security_options()
+    # RSA keys are one kind in the files, and several kinds of signatures.
+    options.key_types = sorted(options.key_types, key=lambda kind: _RSA.get(kind, kind) not in kinds)
+
+
+def _scan(hop: Hop, kind: str, before: Sequence[Hop]) -> str:
+    """The command that prints a host's key, run where the host can be reached from."""
+    words = ["ssh-keyscan", "-t", kind.removeprefix("ssh-").split("-")[0]]
+    if hop.port != 22:
+        words += ["-p", str(hop.port)]
+    if before:
+        words = ["ssh", "-p", str(before[-1].port), f"{before[-1].user}@{before[-1].host}", *words]
+    return shlex.join([*words, hop.host])

@@ -1,0 +1,1 @@
+"""Deployment of a plan through the roles, health checks and removal."""

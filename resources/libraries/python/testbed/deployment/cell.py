@@ -1,0 +1,164 @@
+"""One cell from plan to removal: what every kind of test does with what it measures."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Affinity, Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.testbed.deployment import health
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
+from resources.libraries.python.testbed.deployment.watchdog import within
+
+_TRIAL_S = 90.0
+_DEPLOY_S = 300.0
+_EACH_NF_S = 60.0
+"""Deadlines of last resort: drivers give up long before. A virtual machine may boot in software emulation."""
+_CALIBRATION_S = 0.3
+_LOW_RATE_TRIALS = 3
+_log = logging.getLogger(__name__)
+
+
+class CellUnderTest:
+    """A cell that is planned, deployed, loaded and removed.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        asked: The cell, and what drivers need to know of the test.
+    """
+
+    def __init__(self, topology: Topology, world: World, asked: Asked) -> None:
+        self._topology = topology
+        self._world = world
+        self._asked = asked
+        self._deployment: Deployment | None = None
+        self._clearing = Clearing(topology)
+        self.placed: tuple[Affinity, ...] = ()
+        """Where data threads ran when the cell had been deployed."""
+        self.deploy_s: float | None = None
+        self.remove_s: float | None = None
+
+    def plan(self, sources: int | None = None) -> Plan:
+        """Derive the plan.
+
+        Args:
+            sources: Source addresses of each flow; None for as many as density tests have.
+
+        Raises:
+            PlanError: The cell does not fit.
+        """
+        more = {} if sources is None else {"sources": sources}
+        return make_plan(self._topology, self._asked.cell, self._world.layout, **more)
+
+    def deploy(self, plan: Plan) -> Deployment:
+        """Bring a plan to life and read back where its data threads run."""
+        deployment = Deployment(plan, self._world.parts(plan, self._asked))
+        with within("the deployment", _DEPLOY_S + _EACH_NF_S * len(plan.functions)):
+            deployment.__enter__()
+        self._deployment = deployment
+        self.deploy_s = deployment.deploy_s
+        self.placed = deployment.affinity()
+        return deployment
+
+    @property
+    def deployment(self) -> Deployment:
+        """The running deployment."""
+        if self._deployment is None:
+            raise CsitError("the cell is not deployed")
+        return self._deployment
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether there is a running cell."""
+        return self._deployment is not None
+
+    def measure(self, trial: Trial, keep: Callable[[TrialResult], None] = lambda _: None) -> TrialResult:
+        """Run one trial.
+
+        Args:
+            trial: What to send.
+            keep: Is given the result, also that of a trial that broke the system.
+
+        Raises:
+            SystemBroken: Packets of a flow are all lost, and a part is not well.
+        """
+        with within("the trial", trial.duration_s + _TRIAL_S):
+            result = self._clearing.run(self.deployment.measure, trial, len(self.deployment.plan.flows))
+        keep(result)
+        if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
+            raise SystemBroken("; ".join(found))
+        return result
+
+    def complaints(self, measure: Callable[[Trial], TrialResult]) -> tuple[str, ...]:
+        """Send at a low rate; name, for each flow that does not arrive, the last hop that saw its packets.
+
+        Where a part of them arrives it is done again, a few times: a machine that stands still for a moment loses what
+        comes then, a system that is broken loses it each time.
+
+        Raises:
+            SystemBroken: Packets do not arrive, and a part is not well.
+        """
+        plan = self.deployment.plan
+        for left in reversed(range(_LOW_RATE_TRIALS)):
+            before = self.deployment.counters()
+            result = measure(connectivity_trial(plan, self._asked.frame))
+            complaints = diagnose(plan, result, before, self.deployment.counters())
+            # A part may die in the middle of this trial, when some of its packets have come through.
+            if complaints and (found := self.problems()):
+                raise SystemBroken("; ".join(found))
+            if not complaints or not left or not any(flow.received for flow in result.flows):
+                break
+            _log.info("of a trial at a low rate a part is lost, and it is done again: %s", "; ".join(complaints))
+        return complaints
+
+    def highest_loads(self) -> HighestLoads:
+        """What the generator can offer on this deployment, and where a search should begin."""
+        trial = Trial(load_pps=0.0, duration_s=_CALIBRATION_S, frame=self._asked.frame, purpose="calibration")
+        with within("the calibration of the generator", _TRIAL_S):
+            highest = self.deployment.parts.generator.highest_loads(trial)
+        self._clearing.overloaded()
+        return highest
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the deployed cell now; empty when all is well."""
+        return health.problems(self.deployment)
+
+    def moved(self) -> tuple[str, ...]:
+        """Data threads that do not run any more where they ran when the cell had been deployed."""
+        return health.moved(self.placed, self.deployment)
+
+    def remove(self, plan: Plan | None) -> str | None:
+        """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
+
+        Args:
+            plan: Of the cell, deployed or not.
+
+        Raises:
+            RunStopped: Something is left and cannot be removed by force either.
+        """
+        deployment, self._deployment = self._deployment, None
+        failure: str | None = None
+        if deployment is not None:
+            try:
+                with within("the removal", _DEPLOY_S + _EACH_NF_S * len(deployment.plan.functions)):
+                    deployment.__exit__(None, None, None)
+            except Exception as error:  # a step boundary: what is left is removed by force
+                failure = f"the cell could not be removed: {health.reason_of(error)}"
+            finally:
+                self.remove_s = deployment.remove_s
+        left = health.clean_up(self._world, plan)
+        if left:
+            found = f"after its removal there was still {_few(left)}, removed by force"
+            failure = "; ".join(filter(None, [failure, found]))
+        return failure
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

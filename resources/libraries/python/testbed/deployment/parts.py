@@ -1,0 +1,160 @@
+"""The drivers that bring one plan to life."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.planning.machines import Layouts
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.testbed.roles.clock import Passing
+from resources.libraries.python.testbed.roles.function import NetworkFunctions
+from resources.libraries.python.testbed.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.roles.sampler import Sampler
+from resources.libraries.python.testbed.roles.service import Orchestrator
+from resources.libraries.python.testbed.roles.vswitch import VSwitch
+from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Tracer
+
+
+class Part(Protocol):
+    """Something that is started and stopped. Stopping is safe after a failed start."""
+
+    def start(self) -> None:
+        """Bring it up."""
+
+    def stop(self) -> None:
+        """Remove everything that `start` made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All drivers of one cell, not yet started."""
+
+    cables: tuple[Part, ...]
+    """What the others stand on: namespaces and links; started first, stopped last."""
+    switch: VSwitch
+    functions: NetworkFunctions
+    generator: TrafficGenerator
+    clock: Callable[[], float]
+    """Seconds; virtual in a simulated world."""
+    sampler: Sampler | None = None
+    """Use of CPUs, where the world can tell."""
+    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
+    """Counters of the generator's own interfaces, where there are any: what the vSwitch did not take in shows there."""
+    features: FeatureSampler | None = None
+    """What NFs, vSwitch and machine do each second, where the world can tell."""
+    tracer: Tracer | None = None
+    """Events of the NFs' threads, as well."""
+    costs: CostMeter | None = None
+    """What NFs use in the course of a trial, as well."""
+
+    def in_order(self) -> tuple[Part, ...]:
+        """In the order in which they are started."""
+        return (*self.cables, self.switch, self.functions, self.generator)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The drivers of what one machine has of a cell, not yet started."""
+
+    cables: tuple[Part, ...]
+    """As those of `Parts`."""
+    switch: VSwitch | None
+    """None where the vSwitch is on another machine; so are the others."""
+    functions: NetworkFunctions | None
+    generator: TrafficGenerator | None
+    sampler: Sampler | None
+    """Use of this machine's planned CPUs, and of its data threads."""
+    generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
+    """As those of `Parts`."""
+    features: FeatureSampler | None = None
+    tracer: Tracer | None = None
+    costs: CostMeter | None = None
+    """Of this machine's NFs and vSwitch."""
+
+    def in_order(self) -> tuple[Part, ...]:
+        """In the order in which they are started."""
+        roles = (self.switch, self.functions, self.generator)
+        return (*self.cables, *(part for part in roles if part is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where services of several components are deployed, and what watches them."""
+
+    orchestrator: Orchestrator
+    time: Passing
+    """As it passes there."""
+    simulation: Mapping[str, Any] | None = None
+    """Parameters of a simulated service."""
+
+
+class World(Protocol):
+    """Where cells are deployed; open for a whole run."""
+
+    drivers: Mapping[str, str]
+    """Role to driver name."""
+    simulation: Mapping[str, Any] | None
+    """Parameters of a simulated world."""
+
+    @property
+    def layout(self) -> Layouts:
+        """Logical CPUs of the DUT, or of all nodes by name."""
+
+    def problems(self) -> tuple[str, ...]:
+        """What the world lacks, one sentence each with how to mend it. Touches nothing."""
+
+    def wishes(self) -> tuple[str, ...]:
+        """What the world lacks for some cells only, whose tests are then skipped; as `problems`."""
+
+    def open(self) -> tuple[str, ...]:
+        """Check that the world can be used, reserve it and clean it; say what was cleaned up.
+
+        Raises:
+            Unsupported: The machine lacks something.
+            CsitError: Somebody else uses it.
+        """
+
+    def environment(self) -> Environment:
+        """Fingerprint of the open world, the DUT's first; opening may have changed settings."""
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        """Drivers for a cell."""
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """Whoever deploys a service of several components in any size.
+
+        Args:
+            asked: The service and its workload.
+            folder: Where the specification of the service lies.
+
+        Raises:
+            Unsupported: This world has nobody who does.
+        """
+
+    def recover(self) -> None:
+        """Wait for what was lost of the world, such as a node that reboots, and take it into use again.
+
+        Raises:
+            CsitError: It does not come back.
+        """
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """What is there of this run although no cell is deployed; empty when all is clean.
+
+        Args:
+            plan: The last cell, if there was one.
+        """
+
+    def clean(self) -> tuple[str, ...]:
+        """Remove by force what is there of this run; say what was removed.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+
+    def close(self) -> None:
+        """Give the world back."""

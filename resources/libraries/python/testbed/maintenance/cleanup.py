@@ -1,0 +1,121 @@
+"""Finding and removing what runs that were killed have left on the machines of a testbed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import InUse
+from resources.libraries.python.testbed.connection.runtime import Runtimes
+from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.reservation import refuse_strangers, standings
+from resources.libraries.python.testbed.maintenance.restore import restore
+from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
+from resources.libraries.python.testbed.node.cleanup import tidy_here, tidy_there
+from resources.libraries.python.testbed.node.facts import Leftovers, StoredRuntime
+from resources.libraries.python.testbed.node.lease import Lease
+from resources.libraries.python.testbed.node.node_query import ask
+from resources.libraries.python.testbed.node.sent import leftovers, runtimes
+
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is on a machine."""
+
+    machine: str
+    left: Leftovers
+    stale: tuple[StoredRuntime, ...]
+    """What agents ran on, unused for long."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not self.left.lines() and not self.stale and not self.left.prepared
+
+
+def find(machines: Machines, *, all_runtimes: bool = False) -> list[Found]:
+    """Look at all machines.
+
+    Args:
+        machines: To look at.
+        all_runtimes: Runtimes of agents that were used just now are stale too.
+
+    Raises:
+        CsitError: One cannot be asked.
+    """
+    return [_find(place, all_runtimes=all_runtimes) for place in machines.places.values()]
+
+
+def _find(place: Place, *, all_runtimes: bool) -> Found:
+    said = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
+    left = Leftovers.model_validate(said)
+    stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
+    return Found(place.name, left, stale)
+
+
+def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
+    """Remove what was found; returns a sentence for each thing.
+
+    Args:
+        machines: Where it was found.
+        found: By `find`.
+        wait_s: How long a run may take to end by itself: one that was cut off is cleaning up.
+
+    Raises:
+        InUse: A run is alive there, or somebody else has the reservation.
+        CsitError: Something could not be removed.
+    """
+    said = []
+    with _reserved(machines) as joined:
+        for each in found:
+            place = machines.places[each.machine]
+            _wait_for_end(place, each, wait_s)
+            if each.left.lines():
+                said += [f"{each.machine}: {line}" for line in _tidy(place, wait_s)]
+            if each.stale:
+                names = [runtime.name for runtime in each.stale]
+                ask(place.connection, runtimes, {"names": names}, python=place.python)
+                folders = f"{len(names)} folder{'s' * (len(names) > 1)}"
+                said.append(f"{each.machine}: removed {folders} of agent runtimes")
+        for each in reversed(found):
+            if each.left.prepared and joined:
+                said.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")
+            elif each.left.prepared:
+                said += restore(machines.places[each.machine])
+    return said
+
+
+@contextmanager
+def _reserved(machines: Machines) -> Iterator[bool]:
+    """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
+    rows = standings(machines)
+    refuse_strangers(rows)
+    if all(row.ours for row in rows):
+        yield True
+        return
+    places = machines.places
+    with Lease(
+        {name: place.connection for name, place in places.items()}, machines.topology.metadata.name, "cleanup",
+        pythons={name: place.python for name, place in places.items()},
+    ):  # fmt: skip
+        yield False
+
+
+def _wait_for_end(place: Place, found: Found, wait_s: float) -> None:
+    end = time.monotonic() + wait_s
+    left = found.left
+    while left.in_use:
+        if time.monotonic() >= end:
+            who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "somebody"
+            raise InUse(f"{place.name}: a run is alive there, {who}")
+        time.sleep(_PAUSE_S)
+        left = _find(place, all_runtimes=False).left
+
+
+def _tidy(place: Place, wait_s: float) -> list[str]:
+    if place.nodes[0].access is None:
+        return tidy_here(wait_s)
+    _, program = Runtimes().install(place.connection, place.python)
+    return tidy_there(place.connection, place.python, program.parent, wait_s)

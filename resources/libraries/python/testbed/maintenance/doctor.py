@@ -1,0 +1,156 @@
+"""Looks at all machines of a testbed at the same time, and says what is wrong and how to mend it."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model import topology as model
+from resources.libraries.python.planning.numa import located
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.facts import Facts
+from resources.libraries.python.testbed.node.reservation import holder_of
+from resources.libraries.python.testbed.worlds.factory import world_of
+
+WITHIN_S = 120.0
+"""For all machines together, who are asked side by side."""
+_REACH_S = 30.0
+
+
+def examine(
+    topology: model.Topology, *, thorough: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> list[Finding]:
+    """Look at a testbed. Nothing on it is changed.
+
+    Args:
+        topology: The testbed.
+        thorough: Also let the drivers of a lab's nodes try what they need, for which an agent is installed there.
+            In the local world they always do.
+        tell: Is told what this waits for.
+    """
+    findings: list[Finding] = []
+    facts: dict[str, Facts] = {}
+    with Machines(topology) as machines:
+        if machines.places:
+            tell(f"asking {', '.join(machines.places)}")
+        pool = ThreadPoolExecutor(max(1, len(machines.places)))
+        futures = {name: pool.submit(_look, topology, place) for name, place in machines.places.items()}
+        for name, future in futures.items():
+            found, its = _in_time(future, name)
+            findings += found
+            if its is not None:
+                facts[name] = its
+                findings += check_node(_completed(topology, name, its), name, its)
+        pool.shutdown(wait=False, cancel_futures=True)
+    findings += check_together(topology, facts)
+    if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.nodes)):
+        tell("trying what drivers need")
+        findings += _of_drivers(topology, world_of(topology))
+    return findings
+
+
+def _completed(topology: model.Topology, name: str, facts: Facts) -> model.Topology:
+    """With the NUMA nodes of ports that the file does not say; those that it says wrong are a finding of their own."""
+    if name not in topology.nodes:
+        return topology
+    there = {port: None if row is None else row.numa_node for port, row in facts.ports.ports.items()}
+    said = {port: each.numa_node for port, each in topology.nodes[name].interfaces.items()}
+    unsaid = {port: node for port, node in there.items() if said.get(port) is None}
+    try:
+        return located(topology, {name: unsaid})
+    except ConfigError:  # ports on several NUMA nodes: a run says so
+        return topology
+
+
+def _in_time(future: Future[tuple[list[Finding], Facts | None]], name: str) -> tuple[list[Finding], Facts | None]:
+    try:
+        return future.result(WITHIN_S)
+    except Late:
+        text = f"no answer within {WITHIN_S:.0f} s"
+        return [problem(f"nodes.{name}", "reach", text, "look at it from its console: dmesg | tail")], None
+
+
+def _look(topology: model.Topology, place: Place) -> tuple[list[Finding], Facts | None]:
+    """One machine: whether it can be reached, then all facts in one round trip."""
+    where = f"nodes.{place.name}"
+    try:
+        done = place.connection.run(["id", "-un"], within_s=_REACH_S)
+    except (CsitError, OSError) as error:
+        return [problem(f"{where}.access", "reach", *_mended(error))], None
+    access = topology.nodes[place.name].access
+    at = f"{access.host}:{access.port}" if access else "this machine"
+    findings = [ok(f"{where}.access" if access else where, "reach", f"{done.stdout.strip() or 'somebody'} at {at}")]
+    facts, found = _facts(place)
+    findings += found
+    if facts is not None:
+        findings.append(_reservation(place))
+    return findings, facts
+
+
+def _facts(place: Place) -> tuple[Facts | None, list[Finding]]:
+    """With root's rights, or without where they are not given: then the rest is known at least."""
+    where, found = f"nodes.{place.name}", list[Finding]()
+    root = place.nodes[0].access is not None
+    try:
+        if root and (refused := _refused(place)):
+            mend = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit; or access.user: root"
+            found.append(problem(f"{where}.access.become", "sudo", refused, mend))
+            root = False
+        return gather(place.connection, place.nodes, place.python, root=root), found
+    except CsitError as error:
+        mend = "install Python 3.11 or newer there, and name it in access.python"
+        found.append(problem(f"{where}.access.python", "facts", _sentence(error), mend))
+    return None, found
+
+
+def _refused(place: Place) -> str:
+    """Why root's rights are not to be had; empty where they are."""
+    try:
+        place.connection.run(["true"], within_s=_REACH_S, root=True)
+    except CsitError as error:
+        return _sentence(error)
+    return ""
+
+
+def _mended(error: Exception) -> tuple[str, str]:
+    """What is wrong with a connection, and what to do about it."""
+    text = _sentence(error)
+    if "host key" in text or "known_hosts" in text:
+        return text, "compare the fingerprints first"
+    if isinstance(error, ConfigError):
+        return text, "correct `access` in the topology"
+    return text, "try by hand: ssh -v, with the same user, port and jump hosts"
+
+
+def _sentence(error: Exception) -> str:
+    return " ".join(str(error).split())[:600]
+
+
+def _reservation(place: Place) -> Finding:
+    where = f"nodes.{place.name}"
+    try:
+        holder, _ = holder_of(place.reservable)
+    except CsitError as error:
+        return problem(where, "reservation", _sentence(error), "look at the file, and remove it")
+    if holder is None or holder.left_s <= 0:
+        return ok(where, "reservation", "free" if holder is None else f"free: {holder}")
+    return ok(where, "reservation", f"{holder}")
+
+
+def _of_drivers(topology: model.Topology, world: World) -> Iterable[Finding]:
+    """What drivers find missing by trying."""
+    place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
+    kinds = ((world.problems, problem), (world.wishes, wish))
+    try:
+        rows = [(make, line) for lines, make in kinds for line in lines()]
+    finally:
+        world.close()
+    for make, line in rows:
+        what, _, mend = line.partition("; ")
+        yield make(place, "drivers", what, mend)
+    if not rows:
+        yield ok(place, "drivers", "have all they need")

@@ -1,0 +1,60 @@
+"""The machines of a testbed, as far as no driver runs there."""
+
+import sys
+from dataclasses import dataclass
+from typing import Self
+
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.testbed.connection.pool import Connections
+from resources.libraries.python.testbed.node.reservation import Node
+from resources.libraries.python.testbed.roles.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine: one node of a lab, or the one that has all of a local testbed."""
+
+    name: str
+    connection: Connection
+    nodes: tuple[TgNode | DutNode, ...]
+    """What it is in the topology."""
+    python: str
+
+    @property
+    def reservable(self) -> Node:
+        """The machine, to be reserved."""
+        return Node(self.connection, self.python)
+
+
+class Machines:
+    """Ways to all machines of a testbed; a context manager. A simulated testbed has none."""
+
+    def __init__(self, topology: Topology) -> None:
+        """Prepare; a machine is connected to when something is first asked of it."""
+        self.topology = topology
+        of: dict[str, tuple[TgNode | DutNode, ...]] = {}
+        match topology.world:
+            case World.LAB:
+                of = {name: (node,) for name, node in topology.nodes.items()}
+            case World.LOCAL:
+                of = {next(iter(topology.duts)): tuple(topology.nodes.values())}
+        accesses = {name: nodes[0].access for name, nodes in of.items()}
+        self._connections = Connections(accesses)
+        self.places = {
+            name: Place(name, self._connections.of(name), nodes, access.python if access else sys.executable)
+            for (name, nodes), access in zip(of.items(), accesses.values(), strict=True)
+        }
+
+    @property
+    def reservable(self) -> dict[str, Node]:
+        """All machines, to be reserved."""
+        return {name: place.reservable for name, place in self.places.items()}
+
+    def __enter__(self) -> Self:
+        """Nothing happens yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of all machines."""
+        self._connections.close()

@@ -1,0 +1,131 @@
+"""Preparing the machines of a testbed for measuring: settings for repeatable figures, until it is released."""
+
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import InUse
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.restore import restore
+from resources.libraries.python.testbed.node import reservation, tunables
+from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.preparation import Change, Preparation, changes, prepare
+from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a machine needs, and what it has."""
+
+    machine: str
+    wanted: Preparation
+    changes: tuple[Change, ...]
+    busy: str
+    """Why nothing can be changed now; empty where it can."""
+    prepared: bool
+    """It was prepared before, and its settings of before that are on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What came of preparing a machine."""
+
+    proposal: Proposal
+    lines: tuple[str, ...]
+    """What was changed, and what the kernel refused; a sentence each."""
+    short: tuple[str, ...]
+    """Settings that got less than asked for, a sentence each."""
+
+
+def propose(machines: Machines, cells: Collection[Cell] = ()) -> list[Proposal]:
+    """Look at all machines side by side. Nothing is changed.
+
+    Args:
+        machines: Of the testbed.
+        cells: What is going to be measured; empty for what the topology declares, else the smallest cell.
+
+    Raises:
+        CsitError: One cannot be asked.
+    """
+    with ThreadPoolExecutor(max(1, len(machines.places))) as pool:
+        return list(pool.map(lambda place: _propose(machines.topology, place, cells), machines.places.values()))
+
+
+def _propose(topology: Topology, place: Place, cells: Collection[Cell]) -> Proposal:
+    root = place.nodes[0].access is not None
+    facts = gather(place.connection, place.nodes, place.python, root=root)
+    files = tunables.look(place.connection, place.python)
+    wanted = prepare(topology, place.name, facts, files, cells)
+    rows = [(setting.path, files[setting.path], setting.value) for setting in wanted.settings]
+    left, busy = facts.leftovers, ""
+    if left.in_use:
+        busy = f"a run is alive there{f', pid {left.owner.pid} of {left.owner.user}' if left.owner else ''}"
+    elif left.settings:
+        busy = "a run that was killed has left settings changed; ./csit cleanup TOPOLOGY --yes puts them back"
+    return Proposal(place.name, wanted, tuple(changes(rows, wanted.settings)), busy, prepared=left.prepared is not None)
+
+
+def apply(
+    machines: Machines, proposals: Collection[Proposal], reason: str, lease_s: float, *, wait_s: float, report: Report
+) -> tuple[str | None, list[Prepared]]:
+    """Change what was proposed, under a reservation: the one in the environment, or one that is taken now.
+
+    All machines or none: where one fails, the others are put back, and a reservation taken for this is given back. A
+    machine that was prepared before stays so.
+
+    Args:
+        machines: Of the testbed.
+        proposals: From `propose`.
+        reason: Why, for others to read.
+        lease_s: For how long a new reservation is.
+        wait_s: How long to wait for others.
+        report: Gets a line about each holder this waits for.
+
+    Returns:
+        The token of a reservation that was taken, which belongs into the environment variable CSIT_RESERVATION; and
+        what came of it.
+
+    Raises:
+        InUse: A machine is reserved by another user, or a run is alive there.
+        CsitError: A machine cannot be asked or changed.
+    """
+    claim = Claim(machines.topology.metadata.name, reason, lease_s, heartbeat=False)
+    with ExitStack() as undo:
+        joined = _join(machines)
+        if not joined:
+            for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+                report(sentence)
+            undo.callback(reservation.release, machines.reservable, claim.token)
+        for each in proposals:
+            if each.busy:
+                raise InUse(f"{each.machine}: {each.busy}")
+        done = []
+        for each in proposals:
+            place = machines.places[each.machine]
+            if not each.prepared:
+                undo.callback(restore, place)
+            tuned = tunables.apply(place.connection, place.python, each.wanted, claim.owner)
+            lines = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
+            done.append(Prepared(each, lines, tuned.short))
+        undo.pop_all()
+    return (None if joined else claim.token), done
+
+
+def _join(machines: Machines) -> bool:
+    """Whether the environment has the token of a reservation of all machines.
+
+    Raises:
+        InUse: It is not that of a machine.
+    """
+    token = os.environ.get(VARIABLE) or None
+    for name, node in machines.reservable.items() if token else ():
+        holder, ours = reservation.holder_of(node, token)
+        if not ours:
+            raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {holder or 'it is free'}")
+    return token is not None

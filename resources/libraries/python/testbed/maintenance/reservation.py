@@ -1,0 +1,137 @@
+"""Reserving a testbed for longer than a run, and giving it back."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import ConfigError, CsitError, InUse
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.restore import is_prepared, restore
+from resources.libraries.python.testbed.node import reservation
+from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder
+
+Tell = Callable[[str], None]
+TOKEN_VARIABLE = VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Who has a machine."""
+
+    machine: str
+    holder: Holder | None
+    """None where it is free."""
+    ours: bool
+    """Its token is in our environment."""
+    problem: str = ""
+    """Why it is not known."""
+
+
+def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell: Tell) -> str:
+    """Reserve all machines of a testbed for a time; nobody has to stay for that.
+
+    Args:
+        topology: The testbed.
+        reason: Why, for others to read.
+        lease_s: For how long.
+        wait_s: How long to wait for others.
+        tell: Is told whom this waits for, and what was taken over.
+
+    Returns:
+        The token, which belongs into the environment variable CSIT_RESERVATION.
+
+    Raises:
+        InUse: Somebody has it, and nobody wants to wait.
+        NotReady: It was not given in time.
+        CsitError: A machine cannot be asked.
+    """
+    claim = Claim(topology.metadata.name, reason, lease_s, heartbeat=False)
+    with Machines(topology) as machines:
+        if not machines.places:
+            tell(f"{topology.metadata.name} is simulated: everybody has one of their own")
+        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, tell):
+            tell(sentence)
+    return claim.token
+
+
+def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) -> tuple[str, ...]:
+    """Give a testbed back, with the settings that its machines had before they were prepared.
+
+    Args:
+        topology: The testbed.
+        token: Of the reservation; None for the one in the environment.
+        tell: Gets a line for each setting that is put back.
+
+    Returns:
+        A sentence for each machine that was not ours.
+
+    Raises:
+        ConfigError: There is no token.
+        InUse: A machine was prepared, and a run is alive there.
+        CsitError: A setting could not be put back, or a machine cannot be asked.
+    """
+    token = token or os.environ.get(VARIABLE)
+    with Machines(topology) as machines:
+        if machines.places and not token:
+            raise ConfigError(f"no token: export {VARIABLE}=… as ./csit reserve said, or say --token or --force")
+        failed = _put_back(machines, lambda place: _is_ours(place, token) and is_prepared(place), tell)
+        strange = reservation.release(machines.reservable, token or "")
+    if failed:
+        raise CsitError("; ".join(failed))
+    return strange
+
+
+def break_open(topology: Topology, tell: Tell = lambda _: None) -> dict[str, Holder | None]:
+    """Take a testbed away from its holder and put its settings back; returns the holder, by machine."""
+    with Machines(topology) as machines:
+        broken = reservation.break_open(machines.reservable)
+        failed = _put_back(machines, lambda _: True, tell)
+    if failed:
+        raise CsitError("; ".join(failed))
+    return broken
+
+
+def _is_ours(place: Place, token: str | None) -> bool:
+    return reservation.holder_of(place.reservable, token)[1]
+
+
+def _put_back(machines: Machines, wanted: Callable[[Place], bool], tell: Tell) -> list[str]:
+    """Put back the settings of machines; a sentence for each where that failed."""
+    failed = []
+    # The other way round than they were prepared, as two nodes may have one kernel.
+    for place in reversed(machines.places.values()):
+        try:
+            for sentence in restore(place) if wanted(place) else ():
+                tell(sentence)
+        except InUse:
+            raise
+        except CsitError as error:
+            failed.append(str(error))
+    return failed
+
+
+def standings(machines: Machines) -> list[Standing]:
+    """Who has which machine."""
+    found = []
+    for name, node in machines.reservable.items():
+        try:
+            holder, ours = reservation.holder_of(node, os.environ.get(VARIABLE))
+            found.append(Standing(name, holder, ours))
+        except CsitError as error:
+            found.append(Standing(name, None, ours=False, problem=str(error)))
+    return found
+
+
+def refuse_strangers(rows: list[Standing]) -> None:
+    """Nobody touches a machine that somebody else has.
+
+    Raises:
+        InUse: Somebody else has one; the text says who.
+        CsitError: It is not known who has one.
+    """
+    for row in rows:
+        if row.problem:
+            raise CsitError(row.problem)
+        if row.holder is not None and row.holder.left_s > 0 and not row.ours:
+            raise InUse(f"{row.machine} is reserved by {row.holder}")

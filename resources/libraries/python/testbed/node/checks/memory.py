@@ -1,0 +1,102 @@
+"""Huge pages and memory, against what the smallest cell takes."""
+
+from collections.abc import Collection, Iterator
+
+from resources.libraries.python.model.attachment import attachment_of
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.memory import Need, need
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.facts import Facts
+
+TREX_DPDK_MB = 1024
+"""What TRex takes by itself with DPDK's drivers, in huge pages."""
+
+
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about a node's memory."""
+    place, memory = f"nodes.{name}", facts.machine.memory
+    node = topology.nodes[name]
+    rows = {row.node: row for row in memory.nodes}
+    free = {number: row.free_hugepage_mb() for number, row in rows.items()}
+    total = sum(pages.total * pages.size_kb for row in rows.values() for pages in row.hugepages) // 1024
+    needed, wanted, why = huge_pages(topology, name)
+    here = free.get(node.numa_node, 0)
+    said = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
+    # Those that somebody has taken stay taken: as many have to come on top.
+    there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
+    pages = sum(each.total for each in there if each.size_kb == 2048) - (here - wanted) // 2
+    path = f"/sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"
+    mend = f"./csit prepare TOPOLOGY, or echo {pages} > {path}"
+    if needed > here:
+        text = f"{why} needs {needed} MB on NUMA {node.numa_node}, {here} MB are free there"
+        yield problem(place, "huge pages", text, mend)
+    elif wanted > here:
+        text = f"{why} takes {wanted} MB on NUMA {node.numa_node}, {here} MB are free there: it gets pages of 4 KB"
+        yield wish(place, "huge pages", text, mend)
+    else:
+        text = f"{said or 'none'}, of {total} MB; {f'{wanted} MB needed' if wanted else 'none needed'}"
+        yield ok(place, "huge pages", text)
+    yield from _ordinary(topology, name, facts)
+
+
+def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    available = facts.machine.memory.available_mb
+    if available is None:
+        yield wish(f"nodes.{name}", "memory", "is not known", "mount /proc")
+        return
+    numa_node = topology.nodes[name].numa_node
+    pages_mb = sum(row.free_hugepage_mb() for row in facts.machine.memory.nodes if row.node == numa_node)
+    needs = [each.where(pages_mb).ordinary_mb for each in _smallest(topology, name).values()]
+    needed = max(needs, default=0)
+    text = f"{available} of {facts.machine.memory.total_mb} MB are free"
+    if needed > available:
+        mend = "end what uses it: ps aux --sort -rss | head"
+        yield problem(f"nodes.{name}", "memory", f"{text}, the smallest cell needs {needed} MB", mend)
+    else:
+        yield ok(f"nodes.{name}", "memory", text)
+
+
+def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> tuple[int, int, str]:
+    """MB that are needed at least, MB that are taken where they are there, and for what.
+
+    Args:
+        topology: The testbed.
+        name: The node's.
+        cells: What is measured; empty for the smallest cells.
+    """
+    node = topology.nodes[name]
+    if isinstance(node, DutNode):
+        needs = {
+            kind: (each.hugepages_mb, each.hugepages_mb + each.either_mb)
+            for kind, each in (_all(topology, cells) if cells else _smallest(topology, name)).items()
+        }
+        largest = max(needs, key=needs.__getitem__)
+        return (*needs[largest], largest if cells else f"a {largest} cell of one NF")
+    if node.generator.driver == "trex" and uses_dpdk(topology, name):
+        needed = node.trex.memory_mb or TREX_DPDK_MB
+        return needed, needed, "TRex with DPDK"
+    return 0, 0, ""
+
+
+def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, Need]:
+    """What cells need, by name."""
+    return {f"{each.service_type.value} {each.locator}": need(topology, each) for each in cells}
+
+
+def uses_dpdk(topology: Topology, name: str) -> bool:
+    """Whether DPDK drives ports of a node."""
+    node = topology.nodes[name]
+    return any(attachment_of(port, node).is_dpdk for port in node.interfaces.values())
+
+
+def _smallest(topology: Topology, name: str) -> dict[str, Need]:
+    """What cells of one NF need, by service type; nothing of a generator's node."""
+    node = topology.nodes[name]
+    if not isinstance(node, DutNode):
+        return {}
+    types = [ServiceType.CSC, *([ServiceType.VSC] if node.vms else [])]
+    cells = (Cell(service_type=kind, nf_chains=1, nf_nodes=1, nf_sizes=(NfSize.ONE,)) for kind in types)
+    return {cell.service_type.value: need(topology, cell) for cell in cells}

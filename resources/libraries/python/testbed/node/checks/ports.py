@@ -1,0 +1,100 @@
+"""Ports that the topology names: there, on the right NUMA node, with a driver that will do, and nobody else's."""
+
+from collections.abc import Iterator
+
+from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_of
+from resources.libraries.python.model.nodes import Interface
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.port_attachment import how_driven
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.facts import Facts, PortFacts, Ports
+
+
+def used_ports(topology: Topology, name: str) -> list[str]:
+    """Ports of a node that cables of services end at, in the order of the file."""
+    used = {
+        socket.port for way in topology.ways for cable in way for socket in (cable.a, cable.b) if socket.node == name
+    }
+    return [port for port in topology.nodes[name].interfaces if port in used]
+
+
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about the ports of a node."""
+    node, sound = topology.nodes[name], []
+    for port in used_ports(topology, name):
+        interface, place = topology.nodes[name].interfaces[port], f"nodes.{name}.interfaces.{port}"
+        there = facts.ports.ports.get(port)
+        if there is None:
+            yield _missing(place, interface, facts.ports)
+            continue
+        findings = [
+            *_identity(place, interface, there),
+            *_use(place, there),
+            *_driver(place, there, unbinds=attachment_of(interface, node).unbinds),
+        ]
+        yield from findings
+        if not findings:
+            how = f"driven by {how_driven(interface, topology.nodes[name])}"
+            sound.append(f"{port} is {there.device or there.pci_address} ({there.driver or 'no driver'}), {how}")
+    if sound:
+        yield ok(f"nodes.{name}", "ports", "; ".join(sound))
+    if any(attachment_of(node.interfaces[port], node).unbinds for port in used_ports(topology, name)):
+        yield from _user_space(f"nodes.{name}", facts.ports)
+
+
+def _missing(place: str, interface: Interface, ports: Ports) -> Finding:
+    if interface.pci_address is not None:
+        text = f"there is no PCI device {interface.pci_address}"
+        return problem(f"{place}.pci_address", "port", text, "correct it: lspci -D | grep -i ethernet")
+    if interface.device is not None:
+        text = f"there is no port {interface.device}; there are {', '.join(ports.interfaces) or 'none'}"
+        return problem(f"{place}.device", "port", text, "correct it: ip -br link")
+    return problem(place, "port", "the file does not say which port it is", "give its device or its pci_address")
+
+
+def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Finding]:
+    """Whether it is the port that the file means, where it is said to be."""
+    said = interface.numa_node
+    if there.numa_node is not None and said is not None and there.numa_node != said:
+        text = f"is on NUMA {there.numa_node}, and the file says NUMA {said}"
+        yield problem(f"{place}.numa_node", "NUMA", text, f"say numa_node: {there.numa_node}, or use another port")
+    mac = interface.mac_address
+    if mac is not None and there.mac_address is not None and mac != there.mac_address:
+        text = f"has {there.mac_address}, the file says {mac}: it may be another port"
+        yield problem(f"{place}.mac_address", "MAC", text, "correct the file: ip -br link")
+
+
+def _use(place: str, there: PortFacts) -> Iterator[Finding]:
+    """A run takes the port: whoever uses it would be cut off, such as the person who runs it."""
+    reasons = [f"has the address {address}" for address in there.addresses]
+    reasons += ["has the default route"] * there.default_route
+    reasons += [f"is a part of {there.master}"] * (there.master is not None)
+    if reasons:
+        mend = f"use another port, or free it: ip address flush dev {there.device}"
+        yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", mend)
+
+
+def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[Finding]:
+    if there.driver is None and there.pci_address is not None:
+        mend = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
+        yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", mend)
+    elif not unbinds and there.driver in UIO_DRIVERS:
+        text = f"{there.pci_address} is bound to {there.driver}, and this testbed needs the kernel's own driver"
+        device = f"/sys/bus/pci/devices/{there.pci_address}"
+        mend = f"echo > {device}/driver_override; echo {there.pci_address} | tee {device}/driver/unbind "
+        yield problem(f"{place}.driver", "driver", text, f"{mend}/sys/bus/pci/drivers_probe")
+
+
+def _user_space(place: str, ports: Ports) -> Iterator[Finding]:
+    """What binding ports to DPDK's drivers takes."""
+    if ports.vfio_pci is None:
+        text = "vfio-pci is missing in this kernel"
+        yield problem(place, "vfio-pci", text, "modprobe vfio-pci, or boot a kernel that has it (CONFIG_VFIO_PCI)")
+    elif ports.iommu_groups == 0 and not ports.vfio_without_iommu:
+        mend = "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch it on in the firmware"
+        yield problem(place, "IOMMU", "is off: there are 0 groups, and vfio-pci needs one for each port", mend)
+    elif ports.vfio_without_iommu and ports.iommu_groups == 0:
+        text = "is off, and vfio works without it: a port can write anywhere in memory"
+        yield wish(place, "IOMMU", text, "boot with intel_iommu=on iommu=pt")
+    else:
+        yield ok(place, "IOMMU", f"{ports.iommu_groups} groups, vfio-pci is {ports.vfio_pci}")

@@ -1,0 +1,156 @@
+"""Processors: those of the file, isolation, frequency, SMT, mitigations."""
+
+from collections.abc import Collection, Iterator
+
+from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.facts import Cpu, Facts
+
+
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about a node's processors."""
+    place, cpu, node = f"nodes.{name}", facts.machine.cpu, topology.nodes[name]
+    there = layout(cpu.rows)
+    numa = {row.node for row in there.cpus}
+    where = "in a virtual machine" if cpu.hypervisor else "on bare metal"
+    yield ok(
+        place,
+        "processor",
+        f"{cpu.model or 'unknown'}, {len(there.cpus)} CPUs, {len(numa)} NUMA node{'s' * (len(numa) > 1)}, {where}",
+    )
+    wanted = there
+    if node.cpus != "discover":
+        wanted = node.layout
+        yield from _differences(f"{place}.cpus", wanted, there)
+    if topology.world is World.LAB:
+        planned = planned_cpus(
+            wanted, node.numa_node, node.core_sharing.system_cores if isinstance(node, DutNode) else 1
+        )
+        yield from _isolation(place, cpu, planned)
+        if cpu.hypervisor:
+            mend = "measure on bare metal, or pin its vCPUs and read figures as those of this machine only"
+            yield wish(place, "virtual", "it is a virtual machine: its host may take CPUs away at any time", mend)
+    yield from _frequency(place, cpu)
+    yield _smt(place, cpu, there)
+    yield from _unequal(place, wanted, node.numa_node)
+    yield _mitigations(place, facts)
+
+
+def planned_cpus(there: CpuLayout, numa_node: int, system_cores: int) -> tuple[int, ...]:
+    """Logical CPUs that plans may use: those of the NUMA node of the interfaces without the system's cores."""
+    return tuple(sorted(cpu for core in there.cores(numa_node)[system_cores:] for cpu in core))
+
+
+def ranges(numbers: Collection[int]) -> str:
+    """The short form of a list of numbers: `0-3,8`."""
+    rows: list[list[int]] = []
+    for number in sorted(numbers):
+        if rows and number == rows[-1][-1] + 1:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    return ",".join(str(row[0]) if len(row) == 1 else f"{row[0]}-{row[-1]}" for row in rows)
+
+
+def listed(text: str | None) -> frozenset[int]:
+    """A list of the kernel's; empty where there is none."""
+    return frozenset(expand(text)) if text else frozenset()
+
+
+def _differences(place: str, wanted: CpuLayout, there: CpuLayout) -> Iterator[Finding]:
+    """Where the file is about another machine than the one that answers."""
+    is_there = {row.cpu: row for row in there.cpus}
+    missing = [row.cpu for row in wanted.cpus if row.cpu not in is_there]
+    if missing:
+        text = f"CPUs {ranges(missing)} are not online; {len(is_there)} are: {ranges(is_there)}"
+        yield problem(place, "cpus", text, "echo 1 > /sys/devices/system/cpu/cpuN/online, or say cpus: discover")
+    moved = [row.cpu for row in wanted.cpus if row.cpu in is_there and is_there[row.cpu].node != row.node]
+    if moved:
+        first = moved[0]
+        text = f"CPUs {ranges(moved)} are on another NUMA node than listed; CPU {first} is on {is_there[first].node}"
+        yield problem(place, "cpus", text, "correct `node`, or say cpus: discover")
+    alike = _siblings(wanted, set(is_there)) == _siblings(there, {row.cpu for row in wanted.cpus})
+    if not missing and not alike:
+        first_core = next(iter(sorted(_siblings(there, set(is_there)))))
+        text = f"which CPUs share a core differs from the file; CPU {first_core[0]} is of core {ranges(first_core)}"
+        yield problem(place, "cpus", text, "correct `cores`, or say cpus: discover")
+    elif not missing and not moved:
+        yield ok(place, "cpus", f"all {len(wanted.cpus)} listed CPUs are as listed")
+
+
+def _siblings(of: CpuLayout, among: set[int]) -> set[tuple[int, ...]]:
+    cores = (core for node in of.numa_nodes for core in of.cores(node))
+    return {tuple(cpu for cpu in core if cpu in among) for core in cores} - {()}
+
+
+def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Finding]:
+    isolated = listed(cpu.isolated)
+    exposed = [each for each in planned if each not in isolated]
+    arguments = f"isolcpus={ranges(planned)} nohz_full={ranges(planned)} rcu_nocbs={ranges(planned)}"
+    mend = (
+        f"boot with {arguments} (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub); "
+        "./csit prepare TOPOLOGY --dry-run prints the line"
+    )
+    if exposed:
+        text = f"{len(exposed)} of {len(planned)} CPUs that plans use are not isolated: {ranges(exposed)}"
+        yield wish(place, "isolation", f"{text}; other work gets on them", mend)
+        return
+    yield ok(place, "isolation", f"all {len(planned)} CPUs that plans use are isolated")
+    ticking = [each for each in planned if each not in listed(cpu.nohz_full)]
+    if ticking:
+        text = f"the kernel's tick interrupts {len(ticking)} of {len(planned)} CPUs that plans use: {ranges(ticking)}"
+        yield wish(place, "tick", text, mend)
+
+
+def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
+    slow = {governor: cpus for governor, cpus in cpu.governors.items() if governor != "performance"}
+    if slow:
+        text = ", ".join(f"{governor} on CPUs {ranges(cpus)}" for governor, cpus in slow.items())
+        yield wish(
+            place, "governor", f"{text}: frequency follows load, figures too",
+            "./csit prepare TOPOLOGY, or cpupower frequency-set -g performance, or: echo performance | "
+            "tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )  # fmt: skip
+    elif cpu.governors:
+        yield ok(place, "governor", f"performance on all {sum(map(len, cpu.governors.values()))} CPUs")
+    else:
+        yield ok(place, "governor", "the kernel does not set frequencies here")
+    if cpu.boost:
+        mend = (
+            "./csit prepare TOPOLOGY, or: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, "
+            "or: echo 0 > /sys/devices/system/cpu/cpufreq/boost"
+        )
+        yield wish(place, "boost", "is on: the frequency depends on how many cores are busy, and how warm it is", mend)
+    elif cpu.boost is False:
+        yield ok(place, "boost", "is off")
+
+
+def _smt(place: str, cpu: Cpu, there: CpuLayout) -> Finding:
+    if there.smt:
+        return ok(place, "SMT", "is on: half a core (0.5c) can be planned")
+    if cpu.smt in ("off", "forceoff"):
+        mend = "echo on > /sys/devices/system/cpu/smt/control, or in the firmware"
+        return wish(place, "SMT", "is off: cells with NFs of 0.5c are left out", mend)
+    return ok(place, "SMT", "the processor has none: cells with NFs of 0.5c are left out")
+
+
+def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[Finding]:
+    cores = there.cores(numa_node)
+    most = max(map(len, cores), default=0)
+    if fewer := [cpu for core in cores if len(core) < most for cpu in core]:
+        text = f"cores have unequal numbers of threads: fewer than {most} on those of CPUs {ranges(fewer)}"
+        mend = "echo 1 > /sys/devices/system/cpu/cpuN/online where a sibling is offline; nothing for P and E cores"
+        yield wish(place, "cores", f"{text}; data threads get the others first", mend)
+
+
+def _mitigations(place: str, facts: Facts) -> Finding:
+    """On or off is a choice; it has to be known, as it is worth a third of the throughput of kernel paths."""
+    weak = facts.machine.cpu.vulnerabilities
+    active = [name for name, text in weak.items() if text.startswith("Mitigation")]
+    bare = [name for name, text in weak.items() if text.startswith("Vulnerable")]
+    words = (facts.machine.command_line or "").split()
+    switch = next((word for word in words if word.startswith("mitigations=")), "mitigations by default")
+    return ok(place, "mitigations", f"{switch}: {len(active)} active, {len(bare)} vulnerabilities left open")

@@ -1,0 +1,113 @@
+"""Programs that the testbed names, and what virtual machines and containers need."""
+
+from collections.abc import Iterator
+
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.testbed.node.checks.finding import Finding, Level, ok, problem, wish
+from resources.libraries.python.testbed.node.fact_collection import needs_vpp
+from resources.libraries.python.testbed.node.facts import Facts, Program
+
+_REMEDIES = {
+    "podman": "apt-get install --no-install-recommends podman runc",
+    "docker": "systemctl start docker",
+}
+
+
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about a node's programs.
+
+    In the local world both nodes are on one machine, and what is missing there is known to the drivers, which try.
+    """
+    lab = topology.world is World.LAB
+    for each, node in {name: topology.nodes[name]}.items() if lab else topology.nodes.items():
+        found = (
+            _generator(f"nodes.{each}", node, facts)
+            if isinstance(node, TgNode)
+            else _system_under_test(f"nodes.{each}", node, facts, topology.world)
+        )
+        yield from (finding for finding in found if lab or finding.level is not Level.PROBLEM)
+
+
+def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[Finding]:
+    trex = facts.programs.trex
+    if node.generator.driver != "trex" or trex is None:
+        return
+    if not trex.there:
+        text = f"{trex.directory} has no TRex that can be run"
+        mend = "unpack a release there (https://trex-tgn.cisco.com/trex/release), or say trex.directory"
+        yield problem(f"{place}.trex.directory", "TRex", text, mend)
+    elif not trex.client:
+        text = f"{trex.directory} has a TRex without its client library (automation/trex_control_plane/interactive)"
+        yield problem(f"{place}.trex.directory", "TRex", text, "unpack the whole release")
+    else:
+        yield ok(
+            place, "TRex", f"{trex.version or 'of an unknown version'} in {trex.directory}, with its client library"
+        )
+
+
+def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) -> Iterator[Finding]:
+    vpp = facts.programs.vpp
+    if needs_vpp(node) and vpp is not None:
+        yield _installed(
+            f"{place}.vpp.prefix", "VPP", vpp, f"{node.vpp.prefix}/bin/vpp",
+            "install it (https://fd.io/docs/vpp), or say vpp.prefix",
+        )  # fmt: skip
+    if node.vswitch == "ovs":
+        yield _installed(
+            place, "Open vSwitch", facts.programs.ovs, "ovs-vswitchd", "apt-get install openvswitch-switch"
+        )
+    if node.container.engine != "none":
+        yield _engine(f"{place}.container.engine", node, facts)
+    by_nft = (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.LINUX_GATEWAY)
+    filtering = [kind for kind in node.containers if kind in by_nft]
+    if filtering and world is World.LAB:
+        found = _installed(place, "nftables", facts.programs.nft, "nft", "apt-get install nftables")
+        # Runs go on without NFs that are there on request only.
+        on_request = found.level is Level.PROBLEM and node.containers[0] not in filtering
+        yield found.model_copy(update={"level": Level.WISH}) if on_request else found
+    if node.vms is not None and world is World.LAB:
+        yield _installed(place, "QEMU", facts.programs.qemu, "qemu-system-x86_64", "apt-get install qemu-system-x86")
+        yield _kvm(place, node, facts)
+
+
+def _installed(place: str, what: str, program: Program, where: str, mend: str) -> Finding:
+    if not program.there:
+        return problem(place, what, f"{where} is not there", mend)
+    if program.problem:
+        return problem(place, what, f"{where} does not run: {program.problem}", mend)
+    return ok(place, what, program.version or "of an unknown version")
+
+
+def _engine(place: str, node: DutNode, facts: Facts) -> Finding:
+    """Containers of NFs: the engine that is asked for, or whether there is one. That it works is tried by a run."""
+    engines = {"podman": facts.programs.podman, "docker": facts.programs.docker}
+    wanted = node.container.engine
+    if wanted in engines and not engines[wanted].version:
+        each = engines[wanted]
+        why = each.problem if each.there and each.problem else "it is not installed" if not each.there else "no answer"
+        remedy = f"{_REMEDIES[wanted]}, or say engine: auto"
+        return problem(place, "containers", f"{wanted} does not answer: {why}", remedy)
+    if wanted != "docker" and engines["podman"].version and not facts.programs.runc.there:
+        text = "podman without runc: its other runtime, crun, refuses control groups of versions 1 and 2 side by side"
+        return wish(place, "containers", text, "apt-get install runc")
+    answering = [f"{name} {each.version}" for name, each in engines.items() if each.version]
+    if answering:
+        return ok(place, "containers", ", ".join(answering))
+    text = "neither Podman nor Docker answers: NFs are in network namespaces without containers"
+    return wish(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")
+
+
+def _kvm(place: str, node: DutNode, facts: Facts) -> Finding:
+    kvm = facts.programs.kvm
+    missing = "" if kvm.usable else kvm.problem or "it is of no use" if kvm.there else "/dev/kvm is not there"
+    mend = "switch virtualization on in the firmware, then: modprobe kvm_intel (or kvm_amd)"
+    if missing and node.vm.accelerator == "kvm":
+        return problem(f"{place}.vm.accelerator", "KVM", missing, f"{mend}, or say accelerator: auto")
+    if missing:
+        return wish(place, "KVM", f"{missing}: virtual machines are emulated, 20 times slower", mend)
+    if kvm.paravirtual:
+        text = "is a paravirtual one, on which an ordinary guest may hang: a run tries, and emulates where it does"
+        return wish(place, "KVM", text, "measure virtual machines on bare metal")
+    return ok(place, "KVM", "/dev/kvm answers")

@@ -1,0 +1,132 @@
+"""Python, rights, disks, load, clocks, and what earlier runs have left."""
+
+from collections.abc import Iterator, Mapping
+
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.facts import Facts
+
+OLDEST_PYTHON = (3, 11)
+RUNTIMES = "/var/tmp"  # noqa: S108 - only its free space is looked at
+NEEDED_MB = {"/tmp": 100, RUNTIMES: 20, "/run": 20, "/dev/shm": 64}  # noqa: S108
+"""For cores of programs, what they write, records and sockets, shared memory."""
+RUNTIME_MB = 120
+"""What an agent runs on takes 80 MB, and half as much again while it is unpacked."""
+CLOCK_S = 1.0
+"""Records of nodes are put side by side by time; a second is what a person reads."""
+STALE_DAYS = 30.0
+
+
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about a node's system."""
+    place, machine = f"nodes.{name}", facts.machine
+    yield ok(place, "system", f"{machine.distribution or 'unknown'}, kernel {machine.kernel}, up {_days(machine.up_s)}")
+    yield _python(topology, name, facts)
+    if machine.uid == 0:
+        yield ok(place, "rights", "root")
+    else:
+        mend = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit, or access.user: root"
+        if topology.world is not World.LAB:
+            mend = "run as root"
+        yield problem(place, "rights", f"user {machine.uid}, and runs need root's rights", mend)
+    yield from _disks(place, facts)
+    yield _load(place, facts)
+    if machine.memory.swap_used_mb:
+        text = f"{machine.memory.swap_used_mb} of {machine.memory.swap_total_mb} MB of swap are in use"
+        yield wish(place, "swap", f"{text}: memory may be missing in the middle of a trial", "swapoff -a")
+    if machine.irqbalance and topology.world is World.LAB:
+        yield wish(
+            place,
+            "interrupts",
+            "irqbalance moves interrupts to planned CPUs",
+            "./csit prepare TOPOLOGY, or systemctl disable --now irqbalance",
+        )
+    yield from _leftovers(place, facts)
+
+
+def _days(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{seconds / 86400:.1f} days"
+
+
+def _python(topology: Topology, name: str, facts: Facts) -> Finding:
+    version = ".".join(map(str, facts.machine.python))
+    if facts.machine.python >= OLDEST_PYTHON:
+        return ok(f"nodes.{name}", "python", version)
+    access = topology.nodes[name].access
+    return problem(
+        f"nodes.{name}.access.python",
+        "python",
+        f"{access.python if access else 'python3'} is {version}, an agent needs {'.'.join(map(str, OLDEST_PYTHON))}",
+        "install a newer one and say where: access: {python: /usr/bin/python3.11}",
+    )
+
+
+def _disks(place: str, facts: Facts) -> Iterator[Finding]:
+    free = []
+    for path, least_mb in NEEDED_MB.items():
+        disk = facts.machine.disks.get(path)
+        if disk is None:
+            continue
+        needed_mb = least_mb + (RUNTIME_MB if path == RUNTIMES and not facts.leftovers.runtimes else 0)
+        if disk.read_only:
+            yield problem(place, "disk", f"{path} is read-only", f"mount -o remount,rw {path}")
+        elif disk.free_mb < needed_mb:
+            text = f"{path} has {disk.free_mb} of {disk.total_mb} MB free, {needed_mb} MB are needed"
+            yield problem(place, "disk", text, f"make space: du -xh {path} | sort -h | tail")
+        elif disk.free_files is not None and disk.free_files < 1000:
+            text = f"{path} has room for {disk.free_files} files more, an agent has some thousand"
+            yield problem(place, "disk", text, f"remove files: du -x --inodes {path} | sort -n | tail")
+        else:
+            free.append(f"{path} {disk.free_mb} MB")
+    if free:
+        yield ok(place, "disk", f"free: {', '.join(free)}")
+
+
+def _load(place: str, facts: Facts) -> Finding:
+    load = facts.machine.load
+    if load is None:
+        return wish(place, "load", "is not known", "mount /proc")
+    # A run adds a thread or two by itself; one core that is busy with something else shows in figures.
+    busy = load[0] - 1.0
+    text = f"{load[0]:.1f} over the last minute, on {len(facts.machine.cpu.rows)} CPUs"
+    if busy > 0.5 and not facts.leftovers.in_use:
+        return wish(place, "load", f"{text}: something else runs there", "see what: top -b -n 1 | head -20")
+    return ok(place, "load", text)
+
+
+def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
+    left = facts.leftovers
+    if left.problem:
+        yield problem(place, "leftovers", left.problem, "look at it and remove it")
+    if left.in_use:
+        who = f"pid {left.owner.pid} of {left.owner.user} since {left.owner.since}" if left.owner else "somebody"
+        yield wish(place, "in use", f"a run holds the machine: {who}", "wait for its end, or see ./csit status")
+    elif lines := left.lines():
+        shown = ", ".join(lines[:3]) + ", …" * (len(lines) > 3)
+        text = f"{len(lines)} thing{'s' * (len(lines) > 1)} of a run that was killed: {shown}"
+        yield wish(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes, or begin a run, which removes them too")
+    if left.prepared:
+        text = f"{left.prepared.settings} settings by {left.prepared.by} since {left.prepared.since}"
+        yield ok(place, "prepared", f"{text}; ./csit release puts them back, or ./csit cleanup after its end")
+    old = [each for each in left.runtimes if each.unused_days > STALE_DAYS]
+    if old:
+        count = f"{len(old)} runtime{'s' * (len(old) > 1)} of agents"
+        text = f"{count} unused for {STALE_DAYS:.0f} days, {sum(each.mb for each in old)} MB"
+        yield wish(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes")
+
+
+def check_clocks(facts: Mapping[str, Facts]) -> Iterator[Finding]:
+    """Findings about clocks: each node's against ours, and whether somebody keeps it."""
+    for name, each in facts.items():
+        offset_s = each.clock_offset_s
+        wrong_s = max(0.0, abs(offset_s) - each.clock_error_s)
+        clock = each.machine.clock
+        kept = {True: "synchronised", False: "not synchronised", None: "nobody knows whether it is synchronised"}
+        text = f"{offset_s:+.3f} s from the controller's (±{each.clock_error_s:.3f} s), {kept[clock.synchronised]}"
+        if wrong_s > CLOCK_S:
+            mend = "start an NTP client on both: systemctl enable --now chrony"
+            yield wish(f"nodes.{name}", "clock", f"{text}; records of nodes do not fit together", mend)
+        elif clock.synchronised is False and len(facts) > 1:
+            yield wish(f"nodes.{name}", "clock", text, "start an NTP client: systemctl enable --now chrony")
+        else:
+            yield ok(f"nodes.{name}", "clock", text)

@@ -1,0 +1,72 @@
+"""Asks a node for its facts, in one round trip."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.testbed.node.facts import Facts
+from resources.libraries.python.testbed.node.node_query import ask_all
+from resources.libraries.python.testbed.node.sent import leftovers, machine, ports, programs
+from resources.libraries.python.testbed.roles.connection import Connection
+
+DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest
+"""Runtimes of agents and cores of programs, records, sockets and shared memory are there."""
+
+
+def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
+    """What to ask of a node of a topology."""
+    wanted = {
+        name: {"device": port.device, "pci_address": port.pci_address}
+        for name, port in node.interfaces.items()
+        if port.device or port.pci_address
+    }
+    trex = node.trex.directory if isinstance(node, TgNode) and node.generator.driver == "trex" else None
+    vpp = node.vpp.prefix if isinstance(node, DutNode) and needs_vpp(node) else None
+    return {
+        ports: {"ports": wanted},
+        programs: {"trex": trex, "vpp": vpp},
+        leftovers: {},
+        machine: {"disks": DISKS},
+    }
+
+
+def needs_vpp(node: DutNode) -> bool:
+    """Whether anything on it is VPP."""
+    return node.vswitch == "vpp" or NfKind.VPP in node.containers or node.vms is NfKind.QEMU_VPP
+
+
+def gather(
+    connection: Connection, nodes: Iterable[TgNode | DutNode], python: str = "python3", *, root: bool = True
+) -> Facts:
+    """Ask a machine in one round trip for all that may matter.
+
+    Args:
+        connection: The way to it.
+        nodes: What it is in the topology; both nodes where one machine has all of it.
+        python: Its Python.
+        root: Ask with root's rights.
+
+    Raises:
+        CsitError: It cannot be asked, or the answer is not of this version.
+    """
+    asked: dict[Any, dict[str, Any]] = {}
+    for node in nodes:
+        for module, arguments in questions(node).items():
+            known = asked.setdefault(module, {})
+            known.update({key: value for key, value in arguments.items() if value or key not in known})
+    said = ask_all(connection, asked, python=python, within_s=60.0, root=root)
+    try:
+        return Facts.model_validate(
+            {
+                **said.by_program,
+                "clock_offset_s": said.clock_offset_s,
+                "clock_error_s": said.clock_error_s,
+                "round_trip_s": said.round_trip_s,
+            }
+        )
+    except ValidationError as error:
+        raise CsitError(f"{connection.name}: {python} answered with something else: {error}") from error

@@ -1,0 +1,118 @@
+"""Questions to a node: programs of `sent` go there, run, and answer with one JSON document. One round trip."""
+
+import inspect
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.testbed.roles.connection import Connection, Done
+
+MARK = "csit-answer:"
+"""What comes before it is not ours: shells greet, also those that nobody sits at."""
+_FRAME = """\
+import json, sys, time
+began_s = time.time()
+def answer_of(source, asked):
+    space = {{"__name__": "sent"}}
+    exec(compile(source, "sent", "exec"), space)
+    return space["answer"](asked)
+answers = {{name: answer_of(*each) for name, each in json.loads({asked}).items()}}
+said = json.dumps(dict(answers=answers, began_s=began_s, ended_s=time.time()))
+sys.stdout.write({mark!r} + said + "\\n")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a node has said, and what its clock said meanwhile."""
+
+    by_program: Mapping[str, dict[str, Any]]
+    clock_offset_s: float
+    """The node's clock minus ours."""
+    clock_error_s: float
+    """How wrong that may be: half of the time on the way."""
+    round_trip_s: float
+
+
+def program(questions: Mapping[ModuleType, Mapping[str, Any]]) -> bytes:
+    """The text of a program that says what `answer` of each module returns, by the module's name."""
+    asked = {_name(module): (inspect.getsource(module), arguments) for module, arguments in questions.items()}
+    return _FRAME.format(mark=MARK, asked=ascii(json.dumps(asked))).encode()
+
+
+def ask_all(
+    connection: Connection,
+    questions: Mapping[ModuleType, Mapping[str, Any]],
+    *,
+    python: str = "python3",
+    within_s: float = 30.0,
+    root: bool = True,
+) -> Answers:
+    """Run programs of `sent` on a node, one after the other.
+
+    Args:
+        connection: The way to the node.
+        questions: Programs, each with the arguments of its function `answer`. The node's list of processes does not
+            show them.
+        python: The node's Python.
+        within_s: When to give up.
+        root: Run them with root's rights.
+
+    Returns:
+        What the functions returned, by the last part of the module's name.
+
+    Raises:
+        CsitError: It answered with something else.
+        CommandFailed: It did not run to its end.
+        NotReady: It did not end in time.
+        ConnectionFailed: The node cannot be reached.
+    """
+    sent_s, begin = time.time(), time.perf_counter()
+    done = connection.run([python, "-I", "-"], stdin=program(questions), within_s=within_s, root=root)
+    round_trip_s = time.perf_counter() - begin
+    answered = read_answer(connection, python, done)
+    # It began after we asked, and ended before we heard of it.
+    latest_s, earliest_s = answered["began_s"] - sent_s, answered["ended_s"] - (sent_s + round_trip_s)
+    return Answers(answered["answers"], (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
+
+
+def read_answer(connection: Connection, python: str, done: Done) -> dict[str, Any]:
+    """The document that a program has written behind the mark.
+
+    Raises:
+        CsitError: There is none.
+    """
+    _, mark, said = done.stdout.rpartition(MARK)
+    try:
+        answered = json.loads(said) if mark else None
+    except ValueError as error:
+        raise CsitError(f"{connection.name}: {python} gave half an answer: {said[-200:]!r}") from error
+    if not isinstance(answered, dict):
+        text = (done.stdout + done.stderr).strip()[-200:] or "nothing"
+        raise CsitError(f"{connection.name}: {python} did not answer; it said {text!r}")
+    return answered
+
+
+def ask(
+    connection: Connection,
+    module: ModuleType,
+    arguments: Mapping[str, Any],
+    *,
+    python: str = "python3",
+    within_s: float = 30.0,
+    root: bool = True,
+) -> dict[str, Any]:
+    """As `ask_all`, for one program; raises CsitError too where that answers with `failed`."""
+    answers = ask_all(connection, {module: arguments}, python=python, within_s=within_s, root=root)
+    answered = answers.by_program[_name(module)]
+    if "failed" in answered:
+        raise CsitError(f"{connection.name}: {answered['failed']}")
+    return answered
+
+
+def _name(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]

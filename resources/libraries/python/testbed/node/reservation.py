@@ -1,0 +1,202 @@
+"""The reservation of a testbed: all of its nodes with one token, or none."""
+
+import logging
+import os
+import platform
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ConfigDict
+
+from resources.libraries.python.drivers.host.ownership.processes import user
+from resources.libraries.python.errors import CsitError, InUse, NotReady
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.testbed.node.node_query import ask
+from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.roles.connection import Connection
+
+VARIABLE = "CSIT_RESERVATION"
+"""Of the environment: the token of a reservation that runs join."""
+_ASK_AGAIN_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Holder(Frozen):
+    """Who has a node. Times are the node's, UTC, ISO 8601."""
+
+    model_config = ConfigDict(extra="ignore")  # a node may have been reserved by another version of this program
+
+    testbed: str
+    owner: str
+    """user@host"""
+    pid: int
+    reason: str
+    heartbeat: bool
+    """Renewed while its process lives; else it runs for its time."""
+    since: str
+    renewed: str
+    until: str
+    left_s: float
+    """Seconds until it runs out; below zero since when it has."""
+
+    def __str__(self) -> str:
+        what = f"{self.owner} (pid {self.pid}) since {self.since} for {self.reason!r}"
+        if self.left_s <= 0:
+            return f"{what}, which ran out at {self.until}"
+        return f"{what}, until {self.until}{' unless renewed' * self.heartbeat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine that can be reserved."""
+
+    connection: Connection
+    python: str = "python3"
+    directory: str | None = None
+    """Where the record is; None for where all runs look for it."""
+
+    def ask(self, do: str, **asked: object) -> dict[str, object]:
+        """Do one operation of `sent.leases`; raises as `asking.ask`."""
+        arguments = {"do": do, "directory": self.directory, **asked}
+        return ask(self.connection, leases, arguments, python=self.python, within_s=20.0, root=do != "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who wants a testbed, why, and for how long."""
+
+    testbed: str
+    reason: str
+    lease_s: float
+    heartbeat: bool
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    owner: str = field(default_factory=lambda: f"{user()}@{platform.node()}")
+    pid: int = field(default_factory=os.getpid)
+
+    def words(self) -> dict[str, object]:
+        """As `sent.leases` wants it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def acquire(nodes: Mapping[str, Node], claim: Claim) -> tuple[str, ...]:
+    """Reserve all nodes or none.
+
+    Returns:
+        A sentence for each node whose earlier lease had run out, or was that of a run that was killed here.
+
+    Raises:
+        InUse: Somebody has one of them; the text says who, since when and why.
+        CsitError: One cannot be asked.
+    """
+    said = []
+    # Everybody goes in the same order, so of two that want the same nodes one has the first and goes on.
+    names = sorted(nodes)
+    for place, name in enumerate(names):
+        try:
+            answer = nodes[name].ask("acquire", **claim.words())
+            if not answer["won"] and _has_ended(holder := Holder.model_validate(answer["holder"]), claim):
+                ended = [holder.owner, holder.pid, holder.since]
+                answer = nodes[name].ask("acquire", ended=ended, **claim.words())
+            if not answer["won"]:
+                raise InUse(f"{name} is reserved by {Holder.model_validate(answer['holder'])}")
+        except CsitError:
+            # This one as well: its answer may have been lost on the way.
+            for taken in names[: place + 1]:
+                with suppress(CsitError):
+                    nodes[taken].ask("release", token=claim.token, owner=claim.owner)
+            raise
+        if answer["took_over"]:
+            said.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
+    return tuple(said)
+
+
+def _has_ended(holder: Holder, claim: Claim) -> bool:
+    """Whether a lease is that of a run on this machine, by the same user, whose process is gone: it was killed.
+
+    A number that another process has since got counts as alive; then the lease runs out by itself.
+    """
+    return holder.heartbeat and holder.owner == claim.owner and not Path(f"/proc/{holder.pid}").exists()
+
+
+def acquire_within(
+    nodes: Mapping[str, Node], claim: Claim, wait_s: float, tell: Callable[[str], None]
+) -> tuple[str, ...]:
+    """As `acquire`, and wait for others.
+
+    Args:
+        nodes: What to reserve.
+        claim: For whom.
+        wait_s: For how long.
+        tell: Is told whom this waits for, whenever that changes.
+
+    Raises:
+        NotReady: It was not given in time; the text says who has it.
+        InUse: Somebody has it, and `wait_s` is zero.
+    """
+    begin, told = time.monotonic(), ""
+    while True:
+        try:
+            return acquire(nodes, claim)
+        except InUse as error:
+            waited_s = time.monotonic() - begin
+            if wait_s <= 0:
+                raise
+            if waited_s >= wait_s:
+                raise NotReady(f"testbed {claim.testbed}", waited_s, str(error)) from error
+            if str(error) != told:
+                told = str(error)
+                tell(told)
+            # Of several that wait none should always come right after another.
+            time.sleep(min(wait_s - waited_s, random.uniform(0.5, 1.0) * _ASK_AGAIN_S))  # noqa: S311
+
+
+def renew(node: Node, token: str, lease_s: float) -> tuple[Holder | None, str]:
+    """Renew the lease of a node.
+
+    Returns:
+        The renewed lease; None when it is no longer ours, and then what has become of it.
+    """
+    answer = node.ask("renew", token=token, lease_s=lease_s)
+    return (Holder.model_validate(answer["holder"]), "") if answer["held"] else (None, str(answer["why"]))
+
+
+def release(nodes: Mapping[str, Node], token: str) -> tuple[str, ...]:
+    """Give nodes back.
+
+    Returns:
+        A sentence for each node that was not ours; empty when all were.
+
+    Raises:
+        CsitError: One cannot be asked; the others were given back.
+    """
+    said, failed = [], []
+    for name, node in sorted(nodes.items()):
+        try:
+            answer = node.ask("release", token=token, owner=f"{user()}@{platform.node()}")
+        except CsitError as error:
+            failed.append(f"{name}: {error}")
+            continue
+        if not answer["released"]:
+            said.append(f"{name} is not reserved with this token: {answer['why']}")
+    if failed:
+        raise CsitError("; ".join(failed))
+    return tuple(said)
+
+
+def break_open(nodes: Mapping[str, Node]) -> dict[str, Holder | None]:
+    """Take nodes away from whoever has them; says from whom."""
+    owner = f"{user()}@{platform.node()}"
+    broken = {name: node.ask("break", owner=owner)["broken"] for name, node in sorted(nodes.items())}
+    return {name: Holder.model_validate(holder) if holder else None for name, holder in broken.items()}
+
+
+def holder_of(node: Node, token: str | None = None) -> tuple[Holder | None, bool]:
+    """Who has a node, also when that lease has run out; and whether it is the one with the token."""
+    answer = node.ask("status", token=token)
+    holder = answer["holder"]
+    return (Holder.model_validate(holder) if holder else None), bool(answer["mine"])

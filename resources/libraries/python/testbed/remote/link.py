@@ -1,0 +1,188 @@
+"""The controller's end of a conversation with an agent."""
+
+import itertools
+import logging
+import queue
+import threading
+import time
+from typing import Any, Generic, TypeVar
+
+from resources.libraries.python.dialogue import Lines, error_of, line_of
+from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.testbed.agent.calls import Call, beat_s
+from resources.libraries.python.testbed.roles.connection import Channel
+
+_log = logging.getLogger(__name__)
+_GLANCE_S = 1.0
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class Pending(Generic[R]):
+    """A call whose answer is on its way."""
+
+    def __init__(self, link: "Link", call: Call[Any, R], number: int, within_s: float) -> None:
+        self._link = link
+        self._call = call
+        self._number = number
+        self._within_s = within_s
+        self._answered = threading.Event()
+        self._reply: dict[str, Any] | None = None
+
+    def result(self) -> R:
+        """Wait for the answer.
+
+        Raises:
+            ConnectionFailed: The agent or the way to it is gone.
+            NotReady: It does not answer.
+            CsitError: What the agent's driver raised, with the node's name in front.
+        """
+        try:
+            in_time = self._answered.wait(self._within_s)
+        except BaseException:  # a deadline of the caller, or Ctrl-C: nobody waits any more
+            self._link.cancel(self._number)
+            raise
+        if not in_time:
+            self._link.cancel(self._number)
+            raise NotReady(f"{self._link.name}: the call '{self._call.name}'", self._within_s, self._link.last_words())
+        if self._reply is None:
+            raise ConnectionFailed(self._link.lost or f"{self._link.name}: the agent is gone")
+        if "error" in self._reply:
+            raise error_of(self._reply["error"], self._link.name)
+        return self._call.gives.validate_python(self._reply.get("value"))
+
+    def settle(self, reply: dict[str, Any] | None) -> None:
+        """The answer is there; None: it will never come."""
+        self._reply = reply
+        self._answered.set()
+
+
+class Link:
+    """One agent. Calls are done in the order in which they are made.
+
+    Two threads of its own read and write, so that an alarm in the middle of a call breaks no line, and so that both
+    sides hear of each other every few seconds.
+    """
+
+    def __init__(self, name: str, channel: Channel, silence_s: float) -> None:
+        """Begin to listen.
+
+        Args:
+            name: The node's name for a person.
+            channel: The agent's standard input and output.
+            silence_s: After how much silence the agent counts as gone.
+        """
+        self.name = name
+        self.lost = ""
+        """Why there is no agent any more, as a sentence; empty while there is one."""
+        self._channel = channel
+        self._silence_s = silence_s
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Pending[Any]] = {}
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._heard = time.monotonic()
+        self._closing = False
+        self._threads = [threading.Thread(target=work, daemon=True, name=name) for work in (self._read, self._write)]
+        for thread in self._threads:
+            thread.start()
+
+    def begin(self, call: Call[A, R], asked: A, more_s: float = 0.0) -> Pending[R]:
+        """Ask, and let the answer be waited for later.
+
+        Args:
+            call: What to ask for.
+            asked: With what.
+            more_s: How much longer than usual the answer may take.
+
+        Raises:
+            ConnectionFailed: The agent is gone.
+        """
+        number = next(self._numbers)
+        # A node that may be silent for that long is slow: it may take as long for an answer.
+        within_s = max(call.within_s, self._silence_s) + more_s
+        pending = self._waiting[number] = Pending(self, call, number, within_s)
+        self._send({"id": number, "call": call.name, "value": call.asks.dump_python(asked, mode="json")})
+        if self.lost:  # looked at after the entry was made: whoever finds out settles all that are there
+            self._waiting.pop(number, None)
+            raise ConnectionFailed(self.lost)
+        return pending
+
+    def call(self, call: Call[A, R], asked: A, more_s: float = 0.0) -> R:
+        """Ask and wait for the answer; raises as `begin` and `Pending.result`."""
+        return self.begin(call, asked, more_s).result()
+
+    def cancel(self, number: int) -> None:
+        """Nobody waits for an answer any more: what the agent does for it is to end."""
+        self._waiting.pop(number, None)
+        self._send({"cancel": number})
+
+    def last_words(self) -> str:
+        """What is known of an agent that does not answer."""
+        silent_s = time.monotonic() - self._heard
+        said = " ".join(self._channel.stderr_tail().split())[-400:]
+        return f"a sign of life {silent_s:.0f} s ago; it said last: {said or 'nothing'}"
+
+    def close(self) -> None:
+        """Let go of the agent, which then removes everything and ends. Safe to call more than once."""
+        self._closing = True
+        self._outgoing.put(None)
+        self._channel.close()
+        for thread in self._threads:
+            thread.join(2 * _GLANCE_S)
+        self._lose("the agent has been let go of")
+
+    def _send(self, record: dict[str, object]) -> None:
+        self._outgoing.put(line_of(record))
+
+    def _write(self) -> None:
+        try:
+            while not self.lost:
+                try:
+                    line = self._outgoing.get(timeout=beat_s(self._silence_s))
+                except queue.Empty:
+                    line = line_of({"beat": True})
+                if line is None:
+                    return
+                self._channel.send(line)
+        except (CsitError, OSError) as error:
+            self._lose(str(error))
+
+    def _read(self) -> None:
+        lines = Lines()
+        try:
+            while not self.lost:
+                try:
+                    piece = self._channel.receive(_GLANCE_S)
+                except NotReady:
+                    if time.monotonic() - self._heard > self._silence_s:
+                        self._lose(f"nothing heard from the agent for {self._silence_s:.0f} s")
+                    continue
+                if not piece:
+                    return self._lose(self._ended())
+                self._heard = time.monotonic()
+                for record in lines.feed(piece):
+                    pending = self._waiting.pop(record.get("id", 0), None)
+                    if pending is not None:
+                        pending.settle(record)
+        except (CsitError, OSError) as error:
+            self._lose(str(error))
+
+    def _ended(self) -> str:
+        if self._closing:
+            return "the agent has been let go of"
+        deadline = time.monotonic() + _GLANCE_S
+        while (status := self._channel.status()) is None and time.monotonic() < deadline:
+            time.sleep(0.02)  # it comes after the end of the output
+        how = "the connection was cut" if status is None else f"the agent ended with {status}"
+        said = " ".join(self._channel.stderr_tail().split())[-400:]
+        return f"{how}; it said last: {said}" if said else how
+
+    def _lose(self, why: str) -> None:
+        if not self.lost:
+            text = why if why.startswith(f"{self.name}:") else f"{self.name}: {why}"
+            self.lost = text
+            if not self._closing:
+                _log.warning(text)
+        for number in list(self._waiting):
+            if (pending := self._waiting.pop(number, None)) is not None:
+                pending.settle(None)

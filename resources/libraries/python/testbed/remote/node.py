@@ -1,0 +1,183 @@
+"""A node of a lab: the way to it, and the agent on it, which comes back when the node does."""
+
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from resources.libraries.python.drivers.host.ownership.processes import user
+from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import Found, Hello, Place
+from resources.libraries.python.testbed.connection.runtime import Runtimes
+from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.roles.connection import Connection
+
+Connect = Callable[[str, Access], Connection]
+"""Makes the way to a node from its name and how it is reached."""
+RETURN_S = 600.0
+"""A server takes minutes to boot."""
+_REMOVE_S = 70.0
+"""An agent that is cut off finds that out after the silence, and then needs some time to remove everything."""
+_BETWEEN_S = 2.0
+_TELL_S = 30.0
+_log = logging.getLogger(__name__)
+
+
+class Node:
+    """One node, from the first call to `close`."""
+
+    def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
+        """Prepare; nothing is touched.
+
+        Args:
+            topology: The testbed.
+            name: Of the node in it.
+            connect: How nodes are reached.
+            runtimes: What agents run on.
+        """
+        access = topology.nodes[name].access
+        if access is None:
+            raise CsitError(f"nodes.{name}: nobody says how it is reached")
+        self.name = name
+        self._access = access
+        self._place = Place(topology, name)
+        self._connect = connect
+        self._runtimes = runtimes
+        self._link: Link | None = None
+        self._is_open = False
+        self._given_up = ""
+        self._connection: Connection | None = None
+
+    @property
+    def python(self) -> str:
+        """The node's Python, by name or path."""
+        return self._access.python
+
+    @property
+    def connection(self) -> Connection:
+        """The way to it; made when it is first asked for, and one for the node's whole life."""
+        if self._connection is None:
+            self._connection = self._connect(self.name, self._access)
+        return self._connection
+
+    @property
+    def lost(self) -> str:
+        """Why its agent is gone; empty while it is there, or was never called for."""
+        return self._given_up or (self._link.lost if self._link is not None else "")
+
+    @property
+    def link(self) -> Link:
+        """The agent, started when there is none yet. A lost one stays lost until `recover`.
+
+        Raises:
+            ConnectionFailed: The node cannot be reached, or the agent is gone.
+            CsitError: An agent cannot be started there.
+        """
+        if self._given_up:
+            raise ConnectionFailed(self._given_up)
+        if self._link is None:
+            self._link = self._start()
+        if self._link.lost:
+            raise ConnectionFailed(self._link.lost)
+        return self._link
+
+    def look(self) -> Found:
+        """The node as it is."""
+        return self.link.call(calls.LOOK, self._place)
+
+    def open(self, wait_s: float = 0.0) -> tuple[str, ...]:
+        """Take the machine; say what an earlier run had left there.
+
+        Args:
+            wait_s: How long to wait for a machine that is in use.
+
+        Raises:
+            InUse: Somebody else has it.
+            Unsupported: It lacks something.
+        """
+        place = Place(self._place.topology, self.name, wait_s)
+        removed = self.link.call(calls.OPEN, place, wait_s)
+        self._is_open = True
+        return tuple(f"{self.name}: {line}" for line in removed)
+
+    def recover(self, within_s: float = RETURN_S) -> tuple[str, ...]:
+        """Where the agent was lost: wait for the node, start another agent, and let it remove what the first one left.
+
+        Returns:
+            What was removed; nothing where nothing was lost.
+
+        Raises:
+            NotReady: The node does not come back; from then on nobody waits for it again.
+            CsitError: It came back, and cannot be used.
+        """
+        if not self.lost:
+            return ()
+        if self._given_up:
+            raise ConnectionFailed(self._given_up)
+        try:
+            return self._come_back(self.lost, within_s)
+        except CsitError as error:
+            self._given_up = str(error)
+            raise
+
+    def _come_back(self, why: str, within_s: float) -> tuple[str, ...]:
+        begin = time.monotonic()
+        told = begin - _TELL_S
+        while True:
+            self._end_agent()
+            try:
+                self._link = self._start()
+                return self.open(self._access.silence_s + _REMOVE_S) if self._is_open else ()
+            except (ConnectionFailed, NotReady) as error:
+                last = str(error)
+            now = time.monotonic()
+            if now - begin > within_s:
+                raise NotReady(f"{self.name}, which was lost ({why}),", now - begin, last)
+            if now - told >= _TELL_S:
+                _log.warning("%s: waiting for up to %.0f s: %s", self.name, within_s - (now - begin), last)
+                told = now
+            time.sleep(_BETWEEN_S)
+
+    def close(self) -> None:
+        """Give the machine back and end the agent; the way to the node stays until `let_go`.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        with ExitStack() as steps:
+            steps.callback(self._end_agent)
+            if self._is_open and self._link is not None and not self._link.lost:
+                self._link.call(calls.CLOSE, None)
+            self._is_open = False
+
+    def let_go(self) -> None:
+        """Close the way to the node."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _end_agent(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _start(self) -> Link:
+        """Bring what an agent needs, start one."""
+        runtime, program = self._runtimes.install(self.connection, self._access.python)
+        who = f"{user()}@{platform.node()} pid {os.getpid()}"
+        silence_s = self._access.silence_s
+        options = ["--controller", who, "--silence-s", str(silence_s)]
+        channel = self.connection.open([self._access.python, "-I", str(program), *options], root=True)
+        link = Link(self.name, channel, silence_s)
+        try:
+            greeting = link.call(calls.HELLO, Hello(calls.PROTOCOL, runtime.project))
+        except BaseException:
+            link.close()
+            raise
+        _log.info("%s: agent %d on %s, Python %s", self.name, greeting.pid, greeting.hostname, greeting.python)
+        return link

@@ -1,0 +1,72 @@
+"""A service of several components, deployed in one size, and the workload that is offered to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from resources.libraries.python.studies.sizing.model.spec import Size
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceUse:
+    """What an instance has used; what cannot be read is None."""
+
+    cpu_s: float | None
+    """CPU time of all its processes since it began."""
+    memory_bytes: int | None
+    """Now."""
+    network_bytes: int | None
+    """Sent and received since it began, L2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a generator script reported of one load."""
+
+    indicator: float
+    """The performance indicator, in the workload's unit."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """More, by name."""
+    seconds: tuple[float, ...] = ()
+    """The indicator of each second, in order; empty where the script reports the mean only."""
+
+
+class Service(Protocol):
+    """Instances of all components, each limited to its flavor."""
+
+    def start(self) -> None:
+        """Make all instances and run the install script in each.
+
+        Raises:
+            PlanError: The size cannot be had on this machine.
+            CommandFailed: A script failed; its text has the end of what the script said.
+            NotReady: A script did not end in time.
+        """
+
+    def offer(self, load: float) -> Answer:
+        """Run the generator script once at this load; return what it reports.
+
+        Raises:
+            CommandFailed: The script failed.
+            NotReady: It did not end in time.
+            CsitError: It reported no indicator.
+        """
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        """By instance, `<component>-<number>`. Cheap: asked each second."""
+
+    def facts(self) -> Mapping[str, str]:
+        """What it turned out to be, for the record: versions, how instances are limited. After `start`."""
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong now, a sentence each; empty when all is well."""
+
+    def stop(self) -> None:
+        """Remove everything that `start` made. Safe to call after a failure."""
+
+
+class Orchestrator(Protocol):
+    """Deploys a service in any size, one at a time."""
+
+    def service(self, size: Size) -> Service:
+        """A service that is not yet started."""

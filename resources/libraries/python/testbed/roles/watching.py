@@ -1,0 +1,54 @@
+"""Watching a deployed chain while traffic runs: features each second, events of the kernel."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from resources.libraries.python.model.counters import Cost
+from resources.libraries.python.studies.chains.model.record import Series, StateGraph
+
+
+class FeatureSampler(Protocol):
+    """Reads features of VNFs, vSwitch and machine each second, all in one loop."""
+
+    def start(self) -> None:
+        """Begin to read."""
+
+    def stop(self) -> tuple[Series, ...]:
+        """End; return a value for each whole second since `start`. Safe to call after a failure."""
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Processor time of the sampler itself from `start` to `stop`, in seconds; None in a simulation."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Which sources there are on this machine, and which are missing."""
+
+
+class Tracer(Protocol):
+    """Follows the threads of VNFs through events of the kernel."""
+
+    def start(self) -> None:
+        """Begin to trace."""
+
+    def stop(self) -> tuple[StateGraph, ...]:
+        """End; return a graph for each VNF that has events. Safe to call after a failure."""
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Processor time of the tracer itself from `start` to `stop`, in seconds; None in a simulation."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Which events are traced, and why no others."""
+
+
+class CostMeter(Protocol):
+    """Adds up what NFs use, exactly from `start` to `stop`: for times that are no whole seconds."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> Mapping[str, Cost]:
+        """End; return the cost by the NF's name in the plan. Safe to call after a failure."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Which sources are missing on this machine. After `start`."""

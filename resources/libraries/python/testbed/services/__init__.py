@@ -1,0 +1,1 @@
+"""Multi-component services on the nodes of a testbed."""

@@ -1,0 +1,126 @@
+"""A node's part in a service that is sized in a lab: its instances, or who offers the load, with the user's files."""
+
+import shutil
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.cgroups import cgroups
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.services import programs
+from resources.libraries.python.drivers.services.instances import Instances
+from resources.libraries.python.drivers.services.load import CabledLoad, Load
+from resources.libraries.python.drivers.services.load_network import LoadNetwork
+from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.plan import Port
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.model.options import needed
+from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.testbed.services.bundle import Brought, as_on_node, write
+
+FOLDER = Path("/var/lib/csit-density/service")
+"""Of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
+
+
+class SizedHere:
+    """Instances or a load; the files come before and go after."""
+
+    def __init__(self, part: Instances | CabledLoad, brought: Brought, machine: MachineLock) -> None:
+        """Prepare; nothing is made before `start`.
+
+        Args:
+            part: Its scripts are those of `specifications`.
+            brought: By the controller.
+            machine: The machine's lock, held.
+        """
+        self._part = part
+        self._brought = brought
+        self._machine = machine
+        self._claimed = False
+
+    def start(self) -> None:
+        """Write the files, bring the part up.
+
+        Raises:
+            CsitError: Files cannot be written, or what the part raises.
+        """
+        self._machine.claim_folder(FOLDER)
+        self._claimed = True
+        write(self._brought, FOLDER)
+        self._part.start()
+
+    def stop(self) -> None:
+        """Remove the part, then the files. Safe to call after a failure.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        try:
+            self._part.stop()
+        finally:
+            self._remove_files()
+
+    def _remove_files(self) -> None:
+        if not self._claimed:
+            return
+        try:
+            if FOLDER.exists():
+                shutil.rmtree(FOLDER)
+        except OSError as error:
+            raise CsitError(f"{FOLDER} cannot be removed: {error.strerror}") from error
+        self._machine.release_folder(FOLDER)
+        self._claimed = False
+
+    @property
+    def instances(self) -> Instances:
+        """Those of the service.
+
+        Raises:
+            CsitError: There are none here.
+        """
+        if not isinstance(self._part, Instances):
+            raise CsitError("this node has no instances")
+        return self._part
+
+    @property
+    def load(self) -> CabledLoad:
+        """Who offers the load.
+
+        Raises:
+            CsitError: Nobody does that here.
+        """
+        if not isinstance(self._part, CabledLoad):
+            raise CsitError("this node offers no load")
+        return self._part
+
+    @property
+    def reporting(self) -> Instances | CabledLoad:
+        """Whichever it is."""
+        return self._part
+
+
+def specifications(brought: Brought) -> Specifications:
+    """What a node was asked for, with the scripts where they will be."""
+    return as_on_node(brought, FOLDER)
+
+
+def instances_here(
+    brought: Brought, size: Size, cable: Port, orchestrator: LocalOrchestrator, machine: MachineLock
+) -> SizedHere:
+    """This node has the instances.
+
+    Raises:
+        PlanError: The machine is too small for them.
+    """
+    return SizedHere(orchestrator.instances(size, cable), brought, machine)
+
+
+def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -> SizedHere:
+    """This node offers the load.
+
+    Raises:
+        Unsupported: Programs of the generator script are missing, or there are no control groups.
+    """
+    asked, controllers = specifications(brought), cgroups.discover()
+    programs.check("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
+    load = Load(asked, size, machine, controllers)
+    return SizedHere(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)

@@ -1,0 +1,1 @@
+"""The three kinds of testbed: local, simulated, lab; and the drivers of one machine."""

@@ -1,0 +1,96 @@
+"""The world of a topology; each is imported where it is chosen, for drivers of others take a second to import."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.model import topology as model
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.planning.machines import Layouts
+from resources.libraries.python.planning.numa import located as complete
+from resources.libraries.python.planning.numa import silent
+from resources.libraries.python.testbed.agent.calls import Found
+from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+
+if TYPE_CHECKING:
+    from resources.libraries.python.testbed.worlds.lab import LabWorld
+
+
+def world_of(topology: model.Topology) -> World:
+    """Make the world of a topology; it is not open yet.
+
+    Raises:
+        Unsupported: There are no drivers for it.
+    """
+    match topology.world:
+        case model.World.SIM:
+            return SimWorld(topology)
+        case model.World.LOCAL:
+            from resources.libraries.python.testbed.worlds.local import LocalWorld  # noqa: PLC0415
+
+            return LocalWorld(topology)
+        case model.World.LAB:
+            return _lab(topology)
+
+
+def _lab(topology: model.Topology) -> "LabWorld":
+    from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
+    from resources.libraries.python.testbed.worlds.lab import LabWorld  # noqa: PLC0415
+
+    return LabWorld(topology, SshConnection)
+
+
+def located(topology: model.Topology) -> model.Topology:
+    """A lab with the NUMA nodes of its ports: where the file does not say them, its nodes are asked.
+
+    Raises:
+        ConfigError: The file and the nodes contradict each other.
+        ConnectionFailed: Nodes cannot be reached.
+    """
+    if not silent(topology):
+        return topology
+    return complete(topology, {name: found.numa_nodes for name, found in _found(topology).items()})
+
+
+def layout_of(topology: model.Topology) -> Layouts:
+    """Logical CPUs of the DUT, or of a lab's nodes by name: from the file, or discovered where they are.
+
+    Raises:
+        ConnectionFailed: They are to be discovered on nodes that cannot be reached.
+    """
+    if topology.world is model.World.LAB:
+        return {
+            name: _found(topology)[name].layout if node.cpus == "discover" else node.layout
+            for name, node in topology.nodes.items()
+        }
+    return discover() if topology.dut.cpus == "discover" else topology.dut.layout
+
+
+def memory_of(topology: model.Topology) -> MemoryLayout | None:
+    """The DUT's memory: from the file, or discovered where it is; None where the file says nothing.
+
+    Raises:
+        ConnectionFailed: It is to be discovered on a node that cannot be reached.
+    """
+    if topology.dut.memory != "discover":
+        return topology.dut.memory
+    if topology.world is model.World.LAB:
+        return _found(topology)[next(iter(topology.duts))].memory
+    return discover_memory()
+
+
+def _found(topology: model.Topology) -> Mapping[str, Found]:
+    """A lab's nodes as they are. They are asked once: the rows of every suite need it."""
+    key = topology.model_dump_json()
+    if key not in _LOOKED_AT:
+        world = _lab(topology)
+        try:
+            _LOOKED_AT[key] = world.look()
+        finally:
+            world.close()
+    return _LOOKED_AT[key]
+
+
+_LOOKED_AT: dict[str, Mapping[str, Found]] = {}

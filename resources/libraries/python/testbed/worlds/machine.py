@@ -1,0 +1,269 @@
+"""The machine that this process runs on, and its share of plans: in the local world all of it, on a node what is there.
+
+Everything is done here, by drivers on this machine. Whoever drives several machines has one of these on each.
+"""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.drivers.host.links import vlans
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.nics.nic_facts import numa_node_of
+from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
+from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem, check
+from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
+from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
+from resources.libraries.python.drivers.probes.sampler.host import HostSampler
+from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
+from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
+from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
+from resources.libraries.python.drivers.services.requirements import missing as missing_for_services
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.core_map import Thread
+from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.edges import has_vlan_devices
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
+from resources.libraries.python.planning.observer_cpus import cpu_without_data
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.studies.sizing.planning.instance_cpus import usable_mb
+from resources.libraries.python.testbed.deployment.parts import Share
+from resources.libraries.python.testbed.services.bundle import Brought
+from resources.libraries.python.testbed.services.node_services import (
+    SizedHere,
+    instances_here,
+    load_here,
+    specifications,
+)
+from resources.libraries.python.testbed.worlds import function_makers, makers
+from resources.libraries.python.testbed.worlds.driver_context import NO_CONTAINERS, Site
+
+_NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
+"""Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
+busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system that has capacity left."""
+
+
+class Machine:
+    """This machine, as a node of a topology."""
+
+    def __init__(self, topology: Topology, node: str | None = None) -> None:
+        """Prepare; nothing is touched before `open`.
+
+        Args:
+            topology: The testbed.
+            node: The node that this machine is; None where all of the testbed is on this machine.
+
+        Raises:
+            ConfigError: The topology has no such node.
+        """
+        if node is not None and node not in topology.nodes:
+            raise ConfigError(
+                f"nodes: no '{node}' in testbed {topology.metadata.name}, only {', '.join(topology.nodes)}"
+            )
+        self._topology = topology
+        self._node = node
+        here = (topology.tg, topology.dut) if node is None else (topology.nodes[node],)
+        self._tg = next((each for each in here if isinstance(each, TgNode)), None)
+        self._dut = next((each for each in here if isinstance(each, DutNode)), None)
+        self._default_node = next(iter(topology.duts))
+        self.layout = discover() if here[-1].cpus == "discover" else here[-1].layout
+        """The machine's logical CPUs: from the file, or discovered here."""
+        memory = self._dut.memory if self._dut is not None else None
+        self.memory: MemoryLayout | None = discover_memory() if memory == "discover" else memory
+        """A DUT's memory: from the file, or discovered here; None where the file says nothing."""
+        self._lock = MachineLock()
+        self._held = ExitStack()
+
+    def problems(self) -> tuple[str, ...]:
+        """What this machine lacks, a sentence each with how to mend it."""
+        found: list[Problem] = list(check())
+        for node in (self._dut, self._tg):
+            # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
+            if node is not None and not (found and node is self._tg):
+                found += makers.missing(node)
+                found += vlans.missing() if has_vlan_devices(self._topology, node) else ()
+        return tuple(map(str, found))
+
+    def numa_nodes(self) -> dict[str, int | None]:
+        """NUMA nodes of its physical ports, by their names in the topology; None where the kernel does not know."""
+        node = self._dut if self._dut is not None else self._tg
+        interfaces = node.interfaces if node is not None and self._node is not None else {}
+        return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
+
+    def wishes(self) -> tuple[str, ...]:
+        """What only virtual machines need, NFs that are there on request, and services of several components."""
+        found = list(function_makers.missing_for_some(self._dut)) if self._dut is not None else []
+        if self._node is None:
+            found += missing_for_services()
+        return tuple(map(str, found))
+
+    def open(self) -> tuple[str, ...]:
+        """Check the machine, take its lock, remove what a killed run left behind; say what was removed.
+
+        Raises:
+            Unsupported: The machine lacks something.
+            CsitError: Another run has it.
+        """
+        problems = self.problems()
+        if problems:
+            raise Unsupported("; ".join(problems))
+        self._held.enter_context(self._lock)
+        removed = tuple(self._lock.remove_leftovers())
+        self._lock.set_for_run(*_NO_REALTIME_LIMIT)
+        self._held.enter_context(kept_awake())
+        return removed
+
+    def share(self, plan: Plan, asked: Asked) -> Share:
+        """Drivers for what this machine has of a cell.
+
+        Raises:
+            Unsupported: There is no driver for a part of it.
+        """
+        every = {port.owner for link in plan.links for port in (link.a, link.b)}
+        plan = on_functions(plan, [owner for owner in every if self._is_here(plan, owner)])
+        nodes = [node for node in (self._tg, self._dut) if node is not None]
+        ports = (port for node in nodes for port in makers.past_the_kernel(node, plan))
+        polled = [port for port in ports if self._is_here(plan, port.owner)]
+        leave = {port.interface for port in polled}
+        fabric = Fabric(plan, self._lock, asked.frame.largest_bytes, node=self._node, leave=leave)
+        nics = [(port.nic, port.mac) for port in polled if port.nic is not None]
+        functions_of_nics = VirtualFunctions(nics, self._lock)
+        handed_over = HandedOver([nic for nic, _ in nics], self._lock)
+        owners = set(fabric.owners)
+        vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
+        container = self._dut.container if self._dut is not None else NO_CONTAINERS
+        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
+        functions = [function for function in plan.functions if function.name in owners]
+        taps = [tap for tap in plan.taps if tap.name in owners]
+        aside = cpu_without_data(self._threads(plan))
+        # A path without NFs has none of them on every DUT.
+        here = bool(functions or taps) or not (plan.functions or plan.taps)
+        return Share(
+            cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
+            switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
+            functions=function_makers.functions(self._dut, site, functions, taps)
+            if self._dut is not None and here
+            else None,
+            generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
+            sampler=HostSampler(
+                {thread.cpu for thread in self._threads(plan)},
+                lambda: self._data_threads(plan, fabric),
+                _Working(plan, fabric).threads,
+            ),
+            generator_counters=lambda: fabric.counters({GENERATOR} & owners),
+            features=LinuxFeatureSampler(plan, fabric, aside)
+            if self._dut is not None and owners - {GENERATOR}
+            else None,
+            costs=LinuxCostMeter(plan, fabric) if functions or taps else None,
+            tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside)
+            if functions or taps
+            else None,
+        )
+
+    def orchestrator(self, asked: Specifications) -> LocalOrchestrator:
+        """Whoever deploys a service of several components on this machine.
+
+        Raises:
+            Unsupported: Instances cannot be limited here.
+        """
+        oversubscribe = self._dut is not None and self._dut.oversubscribe
+        return LocalOrchestrator(asked, self._lock, self.layout, usable_mb(self.memory), oversubscribe=oversubscribe)
+
+    def instances(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+        """The instances of a service in one size, loaded over a cable.
+
+        Raises:
+            PlanError: The machine is too small for them.
+            Unsupported: Instances cannot be limited here, or programs of their scripts are missing.
+        """
+        return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
+
+    def load(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+        """Whoever loads a service over a cable.
+
+        Raises:
+            Unsupported: Programs of the generator script are missing, or there are no control groups.
+        """
+        return load_here(brought, size, cable, self._lock)
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """Claimed things and data threads that are still there, although no cell is deployed.
+
+        Args:
+            plan: The last cell, if there was one.
+        """
+        running = data_threads.running(self._interfaces(plan)) if plan else []
+        return (*self._lock.leftovers(), *(f"data thread of {name}" for name in running))
+
+    def clean(self) -> tuple[str, ...]:
+        """Kill and remove all that is claimed; say what was."""
+        return tuple(self._lock.remove_claimed())
+
+    def close(self) -> None:
+        """Release the machine."""
+        self._held.close()
+
+    def _is_here(self, plan: Plan, owner: str) -> bool:
+        return self._node is None or plan.machines.get(owner) == self._node
+
+    def _interfaces(self, plan: Plan) -> list[str]:
+        """Ports of this machine that are made for a cell. Threads of physical ones may outlive their use."""
+        ports = (port for link in plan.links for port in (link.a, link.b) if port.nic is None)
+        return [port.interface for port in ports if self._is_here(plan, port.owner)]
+
+    def _threads(self, plan: Plan) -> Iterable[Thread]:
+        """Planned threads of this machine."""
+        rows = plan.cores.threads
+        if self._node is None:
+            return rows
+        return [thread for thread in rows if (thread.machine or self._default_node) == self._node]
+
+    def _data_threads(self, plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
+        """Kernel threads that do all the work of their ports.
+
+        Others only receive for a virtual machine or a program in user space, whose own threads do the rest: their time
+        alone would make a busy owner look idle. What is known of those is the time of their planned CPUs.
+        """
+        elsewhere = {function.name for function in plan.functions if not function.kind.is_namespace}
+        elsewhere.update(tap.name for tap in plan.taps)
+        if self._dut is not None and self._dut.vswitch != "linux_bridge":
+            elsewhere.update(filter(is_vswitch, fabric.owners))
+        behind = {port.receiver for name in elsewhere for port in plan.ports(name)}
+        return {interface: row for interface, row in fabric.threads().items() if interface not in behind}
+
+
+def _beside_the_kernel(plan: Plan) -> list[str]:
+    """NFs whose work the data threads of their ports do not do alone."""
+    return [function.name for function in plan.nfs if not function.kind.is_namespace]
+
+
+class _Working:
+    """Threads of NFs beside the kernel. Their processes are found once: that takes a pass over /proc."""
+
+    def __init__(self, plan: Plan, fabric: Fabric) -> None:
+        self._plan = plan
+        self._fabric = fabric
+        self._found: dict[str, Tasks] = {}
+
+    def threads(self) -> dict[str, tuple[int, ...]]:
+        """Ids of their threads now, by owner."""
+        wanted = [name for name in _beside_the_kernel(self._plan) if name in self._fabric.owners]
+        if wanted and not (self._found and all(each.threads() for each in self._found.values())):
+            found = tasks_on(self._plan, self._fabric)
+            self._found = {name: found[name] for name in wanted if found[name].processes}
+        return {name: tasks.threads() for name, tasks in self._found.items()}
+
+
+def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
+    """All threads of each NF, the kernel's that work for it included."""
+    return {owner: tasks.threads() for owner, tasks in tasks_on(plan, fabric).items() if not is_vswitch(owner)}

@@ -1,0 +1,90 @@
+"""The sim world: a simulated system under test with a virtual clock. Nothing in it is measured."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.drivers.functions.sim import SimFunctions
+from resources.libraries.python.drivers.generators.sim import SimGenerator
+from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
+from resources.libraries.python.drivers.probes.sampler.sim_costs import SimCostMeter
+from resources.libraries.python.drivers.probes.sampler.sim_features import SimFeatureSampler
+from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.drivers.vswitches.sim import SimSwitch
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.testbed.deployment.parts import Host, Parts
+from resources.libraries.python.testbed.services.simulated import simulated_sizing
+
+
+class SimWorld:
+    """Fulfils `parts.World` without a machine."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.layout = topology.dut.layout
+        self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
+        self._simulation = simulation_of(topology)
+        self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
+
+    def problems(self) -> tuple[str, ...]:
+        """Nothing can be missing."""
+        return ()
+
+    def wishes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def open(self) -> tuple[str, ...]:
+        """Nothing to check, nothing to clean."""
+        return ()
+
+    def environment(self) -> Environment:
+        """This machine."""
+        return fingerprint()
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        """Drivers for a cell, all on one simulated system with its own clock."""
+        clock = VirtualClock()
+        system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
+        return Parts(
+            cables=(),
+            switch=SimSwitch(system),
+            functions=SimFunctions(system),
+            generator=SimGenerator(system),
+            clock=clock.now,
+            sampler=SimSampler(system),
+            features=SimFeatureSampler(system),
+            tracer=SimTracer(system),
+            costs=SimCostMeter(system),
+        )
+
+    def host(self, asked: Specifications, folder: Path) -> Host:
+        """A simulated service: its parameters lie beside its specification.
+
+        Raises:
+            Unsupported: There are none.
+            ConfigError: They do not fit.
+        """
+        here = simulated_sizing(asked, folder)
+        return Host(here.orchestrator, here.time, here.simulated.model_dump(mode="json"))
+
+    def recover(self) -> None:
+        """This machine is never lost."""
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        """Nothing is ever left."""
+        del plan
+        return ()
+
+    def clean(self) -> tuple[str, ...]:
+        """Nothing to remove."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to give back."""

@@ -1,0 +1,175 @@
+"""Command lines for container engines, and the choice of one. No engine is started here."""
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.containers import container_cleanup, engine, engine_choice
+from resources.libraries.python.drivers.containers.container_cleanup import Contained
+from resources.libraries.python.drivers.containers.engine import Engine, Wanted
+from resources.libraries.python.drivers.containers.engine_choice import choose, missing
+from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.settings import Container
+
+WANTED = Wanted(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
+PODMAN = Engine(name="podman", store=Path("/run/own"), runtime="runc")
+DOCKER = Engine(name="docker", image="vpp:25.06")
+
+
+def words(of: Engine) -> list[str]:
+    return engine.run(of, WANTED, shared=[Path("/run/vpp")], read_only=[Path("/opt")], limits={"nofile": (1024, 4096)})
+
+
+def after(row: Sequence[str], option: str) -> list[str]:
+    """Values of an option."""
+    return [row[index + 1] for index, word in enumerate(row) if word == option]
+
+
+def test_podman_joins_the_namespace_of_the_nf_and_leaves_others_alone() -> None:
+    found = words(PODMAN)
+    assert found[0] == "podman"
+    assert found.index("--root") < found.index("run"), "options of all commands come first"
+    assert after(found, "--root") == ["/run/own/root"]
+    assert after(found, "--runtime") == ["runc"]
+    assert after(found, "--network") == ["ns:/run/netns/csit-nf-1-1"]
+    assert after(found, "--cpuset-cpus") == ["2,5"]
+    assert after(found, "--ulimit") == ["nofile=1024:4096"]
+    assert after(found, "--volume") == ["/run/vpp:/run/vpp", "/opt:/opt:ro"]
+    assert found[-4:] == ["--rootfs", "/:O", "sleep", "infinity"]
+    assert "--detach" in found
+    assert PODMAN.environment == {"CONTAINERS_CONF": "/run/own/containers.conf"}
+
+
+def test_podman_takes_an_image_from_where_the_machine_keeps_its_images() -> None:
+    found = words(Engine(name="podman", image="nf:1", runtime="runc"))
+    assert "--root" not in found
+    assert after(found, "--pull") == ["never"]
+    assert found[-3:] == ["nf:1", "sleep", "infinity"]
+
+
+def test_docker_enters_the_namespace_inside() -> None:
+    found = words(DOCKER)
+    assert after(found, "--network") == ["host"]
+    assert "/run/netns/csit-nf-1-1:/run/netns/csit-nf-1-1" in after(found, "--volume")
+    assert found[-5:] == ["vpp:25.06", "nsenter", "--net=/run/netns/csit-nf-1-1", "sleep", "infinity"]
+    assert words(Engine(name="docker"))[-5] == engine.ROOT_IMAGE
+    assert "--cgroup-parent" not in found, "a parent is of another form where Docker uses systemd"
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Engines that are installed, with what they say when a container is to be started; empty where that works."""
+    answers: dict[str, str] = {}
+
+    def call(_: Engine, argv: Sequence[str], **__: object) -> str:
+        if answers.get(argv[0]):
+            raise CommandFailed(argv, 126, answers[argv[0]])
+        return f"{Path(argv[0]).name} version 4.3.1+ds1\n" if "--version" in argv else "28.2.2 1.1.5"
+
+    monkeypatch.setattr(
+        engine_choice, "path_of", lambda name: name if name in {*answers, *answers.get("also", "").split()} else None
+    )
+    monkeypatch.setattr(engine_choice, "call", call)
+    monkeypatch.setattr(engine_choice, "STORE", tmp_path / "store")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    engine_choice._try.cache_clear()
+    yield answers
+    engine_choice._try.cache_clear()
+
+
+def test_auto_is_the_first_engine_that_starts_a_container_and_says_why(there: dict[str, str]) -> None:
+    auto = Container(engine="auto")
+    assert str(choose(auto)).startswith("none (auto: no engine starts a container: podman")
+    engine_choice._try.cache_clear()
+    there |= {"docker": ""}
+    assert choose(auto).why == (
+        "docker 28.2.2 with runc 1.1.5 (auto: the first that starts a container; podman is not installed)"
+    )
+    engine_choice._try.cache_clear()
+    there |= {"podman": "", "also": "runc"}
+    found = choose(auto)
+    assert found.engine == Engine(name="podman", store=engine_choice.STORE, runtime="runc")
+    assert "podman 4.3.1+ds1 with runc 4.3.1+ds1" in str(found)
+    assert choose(Container()).engine is None
+
+
+@pytest.mark.parametrize(
+    ("installed", "settings", "sentence"),
+    [
+        ({}, {"engine": "podman"}, "podman is not installed; apt-get install --no-install-recommends podman runc"),
+        ({"podman": ""}, {"engine": "podman"}, "podman has no OCI runtime (runc, crun); apt-get install runc"),
+        (
+            {"podman": "crun: unsupported cgroup setup", "also": "crun"},
+            {"engine": "podman"},
+            "podman does not start a container: crun: unsupported cgroup setup; apt-get install runc: crun refuses",
+        ),
+        (
+            {"podman": "setrlimit RLIMIT_NPROC: rlimit type 6: operation not permitted", "also": "runc"},
+            {"engine": "podman"},
+            "operation not permitted; raise the limits of the shell",
+        ),
+        (
+            {"docker": "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."},
+            {"engine": "docker"},
+            "systemctl start docker, or set container.engine to podman",
+        ),
+        (
+            {"podman": "Error: nf:1: image not known", "also": "runc"},
+            {"engine": "podman", "image": "nf:1"},
+            "bring the image: podman pull nf:1",
+        ),
+    ],
+)
+def test_an_engine_asked_for_by_name_that_does_not_work_is_a_problem_with_its_remedy(
+    there: dict[str, str], installed: dict[str, str], settings: dict[str, str], sentence: str
+) -> None:
+    there |= installed
+    wanted = Container.model_validate(settings)
+    (problem,) = missing(wanted)
+    assert sentence in str(problem)
+    with pytest.raises(CsitError) as refused:
+        choose(wanted)
+    assert str(refused.value) == str(problem)
+    assert missing(wanted.model_copy(update={"engine": "auto"})) == ()
+
+
+def test_only_containers_with_our_label_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+
+    def call(_: Engine, argv: Sequence[str], **__: object) -> str:
+        asked.append(argv)
+        return "abc\n" if "ps" in argv and "name=^csit-nf-1-1$" in argv else ""
+
+    monkeypatch.setattr(container_cleanup, "call", call)
+    rows = [Contained(engine=DOCKER, name=name) for name in ("csit-nf-1-1", "csit-nf-1-2")]
+    assert container_cleanup.remove(rows) == ["removed docker container csit-nf-1-1"]
+    assert [row for row in asked if "rm" in row] == [["docker", "rm", "--force", "abc"]]
+    assert all(f"label={engine.LABEL}" in row for row in asked if "ps" in row)
+
+
+def test_further_file_systems_of_the_machine_are_mounted_read_only(tmp_path: Path) -> None:
+    disk = tmp_path / "disk with a blank"
+    disk.mkdir()
+    escaped = str(disk).replace(" ", "\\040")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        f"/dev/vda / ext4 rw 0 0\n/dev/vdb {escaped} xfs rw 0 0\n"
+        "tmpfs /run tmpfs rw 0 0\n/dev/vda /run/netns ext4 rw 0 0\n"
+    )
+    assert engine_choice.folders_of_the_machine(PODMAN, mounts) == (disk,)
+    assert engine_choice.folders_of_the_machine(DOCKER, mounts) == ()
+    of_root = engine_choice.folders_of_the_machine(Engine(name="docker"), mounts)
+    assert Path("/usr") in of_root
+    assert not {Path("/proc"), Path("/sys"), Path("/dev"), Path("/run")} & {*of_root}
+
+
+def test_the_empty_image_has_the_links_of_the_root_folder() -> None:
+    with tarfile.open(fileobj=io.BytesIO(engine_choice._empty_root())) as archive:
+        rows = {row.name: row for row in archive.getmembers()}
+    assert rows["usr"].isdir()
+    for link in (each for each in Path("/").iterdir() if each.is_symlink()):
+        assert rows[link.name].linkname == str(link.readlink())

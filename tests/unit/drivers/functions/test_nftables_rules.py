@@ -1,0 +1,102 @@
+"""Rules of firewalls and NATs from a plan, and a machine without the program for them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
+from resources.libraries.python.drivers.host.programs import installed
+from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.worlds import function_makers, makers
+
+LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+MEND = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
+
+
+def row(kind: NfKind, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
+    """What a plan says of its first NF."""
+    asked = Cell(service_type=ServiceType.CSP, nf_chains=chains, nf_nodes=1, nf_kinds=(kind,), shared_nodes=shared)
+    plan = make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16)))
+    return [function for function in plan.functions if function.name == plan.functions[0].name]
+
+
+def local(tmp_path: Path, *changes: tuple[str, str]) -> Topology:
+    text = LOCAL.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "local.yaml").write_text(text, encoding="utf-8")
+    return load_topology(tmp_path / "local.yaml")
+
+
+@pytest.mark.parametrize("rules", [1, 2, 100, 1000])
+def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rules: int) -> None:
+    text = firewall(rules).text(row(NfKind.LINUX_FIREWALL))
+    senders = re.findall(r"^ip saddr (\S+) counter drop$", text, re.MULTILINE)
+    assert len(set(senders)) == rules - 1
+    assert all(sender.startswith("198.18.") or sender.startswith("198.19.") for sender in senders)
+    assert text.count("accept") == 3  # the counter twice, and the verdict
+    assert text.rstrip().endswith("counter name accepted accept\n}\n}")
+    assert "policy drop" in text
+
+
+@pytest.mark.parametrize("addresses", [1, 500, 65536])
+def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addresses: int) -> None:
+    text = gateway(addresses).text(row(NfKind.LINUX_GATEWAY))
+    (elements,) = re.findall(r"elements = \{ (.*) \}; \}", text)
+    found = elements.split(", ")
+    assert len(found) == len(set(found)) == addresses
+    assert all(each.startswith("198.18.") or each.startswith("198.19.") for each in found)
+    assert [f"ip {end} @refused_addresses counter name refused drop" in text for end in ("saddr", "daddr")] == [
+        True
+    ] * 2
+    assert "policy drop" in text
+    assert text.rstrip().endswith("counter name accepted accept\n}\n}")
+
+
+def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
+    text = nat().text(row(NfKind.LINUX_NAT, chains=2, shared=(1,)))
+    assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
+    assert 'oifname "csn2x1i2" snat prefix to 30.2.0.0/16' in text
+    assert 'iifname { "csn1x1i2", "csn2x1i2" } meta l4proto' in text
+    assert "ip daddr != { 30.1.0.0/16, 30.2.0.0/16 } ct zone set 1" in text
+
+
+def test_the_number_of_rules_is_said_in_the_topology(tmp_path: Path) -> None:
+    assert load_topology(LOCAL).dut.firewall.rules == 100
+    assert local(tmp_path, ("rules: 100", "rules: 20")).dut.firewall.rules == 20
+    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .*greater than or equal to 1"):
+        local(tmp_path, ("rules: 100", "rules: 0"))
+
+
+def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(installed, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    on_request = load_topology(LOCAL).dut
+    assert MEND not in map(str, makers.missing(on_request))
+    assert [str(each) for each in function_makers.missing_for_some(on_request)].count(MEND) == 1
+    by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
+    assert MEND in map(str, makers.missing(by_default))
+    with pytest.raises(Unsupported, match=re.escape(MEND)):
+        program.load("")
+
+
+def test_a_program_that_does_not_end_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "nft"
+    hanging.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    hanging.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(program, "_WITHIN_S", 0.05)
+    with pytest.raises(NotReady, match=r"nft -f - not ready after 0\.1 s; last seen: still running"):
+        program.load("")

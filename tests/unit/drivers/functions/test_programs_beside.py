@@ -1,0 +1,125 @@
+"""Programs in the namespaces of NFs: what they are told, and what they answer."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.monitor.patterns import patterns
+from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.nginx.configuration import configuration
+from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
+from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.traffic import traffic_profile
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.worlds import function_makers, makers
+
+LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+MONITORS = [kind for kind in NfKind if kind.is_monitor]
+
+
+def function(kind: NfKind) -> NfPlan:
+    """The first NF of a plan for two instances."""
+    program = Program(start=("sleep", "9")) if kind is NfKind.PROCESS else None
+    asked = Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=2,
+        nf_nodes=1,
+        nf_kinds=(kind,),
+        programs=(program,) if program else (),
+    )
+    return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
+
+
+def test_every_monitor_has_a_program_that_watches_the_interface_it_is_told() -> None:
+    found = programs(10, 10)
+    assert set(found) == set(MONITORS)
+    for program in found.values():
+        argv = program.argv("csn1x1i1", Path("/run/x"))
+        assert argv[0] == program.name
+        assert sum("csn1x1i1" in word for word in argv) == 1
+
+
+@given(count=st.integers(1, 5000))
+def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
+    found = patterns(count)
+    assert len(set(found)) == count
+    assert all(re.fullmatch("[0-9a-f]{8}", each) for each in found)
+    assert programs(count, 1)[NfKind.NGREP].argv("eth0", Path("/run/x"))[-1] == "|".join(found)
+
+
+@pytest.mark.parametrize("kind", [*MONITORS, NfKind.NGINX_PROXY])
+def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
+    kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.installed._SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    dut = load_topology(LOCAL).dut
+    word = f"{kind}" if kind.is_monitor else "nginx_balancer and nginx_proxy"
+    sentences = [
+        str(each) for each in function_makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)
+    ]
+    assert len(sentences) == 1
+    assert "apt-get install" in sentences[0]
+    assert sentences[0] not in map(str, makers.missing(dut))
+
+
+@pytest.mark.parametrize(("kind", "kept"), [(NfKind.NGINX_BALANCER, True), (NfKind.NGINX_PROXY, False)])
+def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKind, kept: bool) -> None:
+    text = configuration(function(kind), traffic_profile(), workers=2, module="/m.so")
+    assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
+    assert "20.1.0.0/16 forward;" in text
+    for port in (frames.UDP_LOAD_PORT, frames.PROBE_PORT):
+        assert f"listen {port} udp" in text
+        assert len(re.findall(rf"server 20\.1\.\d+\.\d+:{port};", text)) == 4
+        assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
+    assert "load_module /m.so;" in text
+    assert "load_module" not in configuration(function(kind), traffic_profile(), workers=1, module=None)
+
+
+@given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
+def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
+    row = told(argv, names(function_of_process))
+    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
+
+
+function_of_process = function(NfKind.PROCESS)
+
+
+def test_a_program_tells_what_it_has_processed() -> None:
+    assert processed("packets 12\ndropped 3\nother 4\n", "it") == Processed(12, 3)
+    assert processed("packets 12\n", "it") == Processed(12, None)
+    with pytest.raises(CsitError, match="it told no counter `packets <number>`; it said last: packets many"):
+        processed("packets many", "it")
+    with pytest.raises(CsitError, match="said last: nothing"):
+        processed("", "it")
+
+
+def test_functions_that_forward_have_processed_what_they_sent_and_others_tell_themselves() -> None:
+    def counters() -> Mapping[str, InterfaceCounters]:
+        return {
+            "a": InterfaceCounters(9, 5, 0, 0),
+            "b": InterfaceCounters(9, 6, 0, 0),
+            "x": InterfaceCounters(1, 1, 1, 1),
+        }
+
+    routers = cast(Any, SimpleNamespace(counters=counters))
+    monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": Processed(4, 1)}))
+    found = Several([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
+    assert found == {"nf-1-1": Processed(11), "nf-2-1": Processed(4, 1)}
+    assert Processed(9, 4) - Processed(2, 1) == Processed(7, 3)
+    assert Processed(9) - Processed(2, 1) == Processed(7)

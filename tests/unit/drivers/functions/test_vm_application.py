@@ -1,0 +1,311 @@
+"""Applications in guests, as far as it needs none: what a guest is given, told and asked, and what is planned."""
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
+from resources.libraries.python.drivers.functions.vm.guest_software import Router
+from resources.libraries.python.drivers.functions.vm_application import requirements
+from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
+from resources.libraries.python.drivers.functions.vm_application.guest_requests import Questions
+from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
+from resources.libraries.python.drivers.functions.vm_application.image import END, render_init
+from resources.libraries.python.errors import CsitError, NotReady, PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.planning.memory import Need, need
+from resources.libraries.python.planning.plan import drivers_of, make_plan
+
+PROJECT = Path(__file__).parents[4]
+LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
+HOST = layout((cpu, cpu, 0, 0) for cpu in range(16))
+
+
+def cell_of(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Cell:
+    return Cell(service_type=service_type, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
+
+
+def plan_of(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Plan:
+    return make_plan(LOCAL, cell_of(*kinds, service_type=service_type), HOST)
+
+
+@contextmanager
+def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
+    """The other end of a guest's port, with prepared answers; yields the questions."""
+    asked: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(path))
+        there.listen()
+
+        def work() -> None:
+            link, _ = there.accept()
+            with link:
+                for answer in answers:
+                    asked.append(link.recv(100))
+                    for begin in range(0, len(answer), 7):  # as a slow guest does
+                        link.sendall(answer[begin : begin + 7])
+
+        thread = threading.Thread(target=work, daemon=True)  # a failed test leaves it waiting
+        thread.start()
+        yield asked
+        thread.join(5.0)
+
+
+def test_a_vsc_of_them_is_planned_and_named_like_the_same_in_containers() -> None:
+    plan = plan_of(NfKind.QEMU_FIREWALL, NfKind.QEMU_TCPDUMP, NfKind.QEMU)
+    assert plan.suite_id == "eth-l2bd-1ch-6vh-3vm1t-lnxfw+tcpdump+lnxip4"
+    assert drivers_of(LOCAL, plan.cell, {"vms": "qemu"})["vms"] == "qemu_firewall, qemu_tcpdump, qemu"
+
+
+def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
+    (here, there) = (plan_of(*row).functions for row in ((NfKind.QEMU_NAT,), (NfKind.QEMU,)))
+    (container,) = plan_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).functions
+    assert here[0].translates_to == container.translates_to is not None
+    assert there[0].translates_to is None
+
+
+def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
+    plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU)
+    nat, behind = plan.functions
+    words = Router(plan, 128).command_line(behind, 1500)
+    assert nat.translates_to is not None
+    assert f",{behind.left.route.prefix}+{nat.translates_to},{behind.left.route.address}," in words
+    assert f",{behind.right.route.prefix},{behind.right.route.address}," in words
+
+
+def test_they_may_be_among_containers_of_a_chain() -> None:
+    plan = plan_of(NfKind.LINUX_NAT, NfKind.QEMU_FIREWALL, service_type=ServiceType.CSC)
+    assert [function.kind for function in plan.functions] == [NfKind.LINUX_NAT, NfKind.QEMU_FIREWALL]
+
+
+def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
+    with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_firewall, qemu_nat, "):
+        plan_of(NfKind.OPENVPN)
+
+
+@pytest.mark.parametrize("kind", LINUX_GUESTS)
+def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKind) -> None:
+    local_vpp = load_topology(PROJECT / "topologies" / "local-vpp.yaml")
+    dut = local_vpp.dut.model_copy(update={"vms": NfKind.QEMU})
+    topology = local_vpp.model_copy(update={"nodes": {**local_vpp.nodes, "DUT1": dut}})
+    plan = make_plan(topology, cell_of(kind), HOST)
+    assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
+    more_mb = 192 + 8 if kind is NfKind.QEMU_SURICATA else 0
+    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind.QEMU)) + Need(more_mb)
+
+
+def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbers() -> None:
+    def cell(memory_mib: int) -> Cell:
+        asked = cell_of(NfKind.QEMU, NfKind.QEMU_SURICATA)
+        return asked.model_copy(update={"limits": (Limits(memory_mib=64), Limits(memory_mib=memory_mib))})
+
+    sentence = r"an NF of kind qemu_suricata \(node 2\) is limited to 199 MiB of memory, its guest needs 200"
+    with pytest.raises(PlanError, match=sentence):
+        make_plan(LOCAL, cell(199), HOST)
+    assert make_plan(LOCAL, cell(200), HOST).functions[1].limits.memory_mib == 200
+
+
+def test_a_guest_runs_what_a_namespace_does() -> None:
+    (wall, dump, router) = plan_of(NfKind.QEMU_FIREWALL, NfKind.QEMU_TCPDUMP, NfKind.QEMU).functions
+    rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
+    assert rules is not None and watching is not None
+    assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.firewall.rules).text([wall]), "accepted")
+    assert watching.argv == tuple(programs(1, 1)[NfKind.TCPDUMP].argv(dump.left.name, Path("/")))
+    assert application(router, LOCAL.dut) is None
+    assert (rules.carries, watching.carries) == (("nft",), ("tcpdump", "perl"))
+
+
+def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
+    (function,) = plan_of(NfKind.QEMU_SURICATA).functions
+    made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.suricata.rules)[NfKind.SURICATA]
+    assert made is not None
+    assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
+    assert made.files == alone.files(function.left.name, Path("/tmp"))  # noqa: S108 - in the guest
+    assert "[ -S /tmp/control ]" in made.up
+    assert made.then == "sleep 1.2"
+
+
+def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
+    (function,) = plan_of(NfKind.QEMU_NGINX_BALANCER).functions
+    made = application(function, LOCAL.dut, 3)
+    assert made is not None
+    text, rules = made.files["nginx.conf"], made.then.splitlines()
+    assert "worker_processes 3;" in text
+    assert "transparent" in text
+    assert "-ge 3 ]" in made.up
+    assert rules[0].endswith("route add local default dev lo table 100")
+    sides = [side.name for side in (function.left, function.right) for _ in range(2)]
+    assert [words.split()[4] for words in rules[1:]] == sides
+    assert all("ipproto 17 dport" in words and words.endswith("lookup 100") for words in rules[1:])
+    (proxy,) = plan_of(NfKind.QEMU_NGINX_PROXY).functions
+    other = application(proxy, LOCAL.dut)
+    assert other is not None and "transparent" not in other.files["nginx.conf"]
+
+
+def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_looks(tmp_path: Path) -> None:
+    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
+    asked = cell_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).model_copy(update={"taps": (tap,)})
+    plan = make_plan(LOCAL, asked, HOST)
+    (passive,) = plan.taps
+    assert plan.suite_id.endswith("-lnxnat-tap1vmsuricata")
+    assert drivers_of(LOCAL, asked, {"containers": "x", "vms": "qemu"}) == {
+        "containers": "linux_nat",
+        "vms": "qemu_suricata",
+    }
+    without = asked.model_copy(update={"taps": ()})
+    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind.QEMU_SURICATA)) + Need(-2)
+    made = Applications([passive], plan, LOCAL.dut, FewCounters(0))
+    ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
+    assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
+    made.arguments(passive, tmp_path)
+    assert f"--af-packet={passive.interface}" in (tmp_path / "tap-1-1.program").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"qemu_firewall cannot be passive: .*; .*qemu_ngrep"):
+        Tap(position=1, kind=NfKind.QEMU_FIREWALL)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LINUX_GUESTS if kind.in_guest])
+def test_the_programs_of_every_kind_are_known_and_missing_ones_are_named(
+    monkeypatch: pytest.MonkeyPatch, kind: NfKind
+) -> None:
+    (function,) = plan_of(kind).functions
+    made = application(function, LOCAL.dut)
+    assert made is not None and kind.in_guest is not None
+    assert made.carries == needed(kind.in_guest)
+    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    told = [str(each) for each in requirements.missing()]
+    assert all(any(row.startswith(f"{name} missing") and kind in row for row in told) for name in made.carries)
+
+
+def test_the_first_program_is_sound_and_no_packet_ever_passes_without_rules() -> None:
+    files = {"nft": Path("/usr/sbin/nft"), "perl": Path("/usr/bin/perl")}
+    script = render_init(["nf_tables", "nft_ct"], files, [Path("/lib/a.so"), Path("/lib64/ld.so")])
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    order = [
+        "insmod /modules/nf_tables.ko", "LD_LIBRARY_PATH=/lib:/lib64\n", "/usr/sbin/nft -f /tmp/rules",
+        "for word in $(cat /proc/cmdline)", 'until sh /tmp/up "$program"', "CSIT-GUEST-READY",
+    ]  # fmt: skip
+    places = [script.index(word) for word in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
+def test_the_reader_of_packet_counts_is_sound_and_tells_that_a_program_has_ended() -> None:
+    script = PROJECT / "resources" / "templates" / "guest-packet-counts.pl"
+    done = subprocess.run(["perl", str(script), "999999999"], capture_output=True, text=True, check=False)
+    assert (done.returncode != 0, done.stderr) == (True, "the program has ended\n")
+
+
+class FewCounters:
+    """Ports of NFs."""
+
+    def __init__(self, received: int) -> None:
+        self.received = received
+
+    def __call__(self, name: str) -> Mapping[str, InterfaceCounters]:
+        return {f"{name} left": InterfaceCounters(self.received, 0, 0, 0)}
+
+
+def inside(tmp_path: Path, kind: NfKind, received: int = 0) -> tuple[Applications, Sequence[str]]:
+    plan = plan_of(kind)
+    made = Applications(plan.functions, plan, LOCAL.dut, FewCounters(received))
+    return made, made.arguments(plan.functions[0], tmp_path)
+
+
+def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path: Path) -> None:
+    _, words = inside(tmp_path, NfKind.QEMU_FIREWALL)
+    assert f"name=opt/csit/rules,file={tmp_path}/nf-1-1.rules" in words
+    assert (tmp_path / "nf-1-1.rules").read_text(encoding="utf-8").startswith("table ip csit {")
+    assert f"socket,id=questions,path={tmp_path}/nf-1-1.questions,server=on,wait=off" in words
+    _, words = inside(tmp_path, NfKind.QEMU_PKTSTAT)
+    assert f"name=opt/csit/program,file={tmp_path}/nf-1-1.program" in words
+    assert "pktstat -1 -n -w" in (tmp_path / "nf-1-1.program").read_text(encoding="utf-8")
+
+
+def test_packets_of_a_monitor_are_added_up_and_its_end_is_told(tmp_path: Path) -> None:
+    made, _ = inside(tmp_path, NfKind.QEMU_TCPDUMP, received=5000)
+    ends = f"\r\n{END} 0\r\n".encode()
+    told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
+    with guest(tmp_path / "nf-1-1.questions", *told) as asked:
+        assert made.processed()["nf-1-1"] == Processed(990, 10)
+        assert made.processed()["nf-1-1"] == Processed(4970, 30)
+        assert made.problems("nf-1-1") == ()
+        assert made.problems("nf-1-1") == ("the guest of nf-1-1: the program has ended",)
+        made.stop()
+        assert asked == [b"packets\n"] * 4
+
+
+def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sentence(tmp_path: Path) -> None:
+    made, _ = inside(tmp_path, NfKind.QEMU_SURICATA)
+    good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
+    bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
+    end = f"{END} 0\n".encode()
+    with guest(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
+        assert made.processed()["nf-1-1"] == Processed(40 + 480, 30 + 20)
+        assert "no such interface" in made.problems("nf-1-1")[0]
+        made.stop()
+    assert asked[0] == b"packets\n"
+    assert asked[1].split(b"\t")[0] == b'control {"version": "0.2"}'
+    assert b'"iface-stat"' in asked[1]
+
+
+def test_datagrams_of_nginx_are_those_of_the_guest_and_packets_that_passed_it_by_are_told(tmp_path: Path) -> None:
+    made, _ = inside(tmp_path, NfKind.QEMU_NGINX_PROXY, received=5000)
+    snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
+    told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
+    with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{END} 0\n".encode()) as asked:
+        assert made.processed()["nf-1-1"] == Processed(3990, 15)
+        assert made.problems("nf-1-1") == ("5000 packets entered the guest of nf-1-1, and its nginx saw 3005 of them",)
+        assert "did not report counters" in made.problems("nf-1-1")[0]
+        made.stop()
+        assert asked == [b"datagrams\n"] * 3
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
+def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_path: Path) -> None:
+    script = PROJECT / "resources" / "templates" / "guest-control.pl"
+    argv = ["perl", str(script), str(tmp_path / "control"), '{"a": 1}\t{"b": 2}']
+    with guest(tmp_path / "control", b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}') as asked:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.splitlines()
+    assert (first, json.loads(second)["message"]) == ('{"return": "OK"} ', {"pkts": 1, "drop": 0})
+    assert asked == [b'{"a": 1}\n', b'{"b": 2}\n']
+    gone = subprocess.run([*argv[:2], str(tmp_path / "none"), "{}"], capture_output=True, text=True, check=False)
+    assert (gone.returncode != 0, gone.stderr) == (True, f"{tmp_path}/none: No such file or directory\n")
+
+
+def test_packets_that_passed_the_rules_by_are_told(tmp_path: Path) -> None:
+    made, _ = inside(tmp_path, NfKind.QEMU_FIREWALL, received=1_000_000)
+    found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
+    lost = '{"nftables": [{"metainfo": {}}]}'
+    with guest(tmp_path / "nf-1-1.questions", *(f"{text}\n{END} 0\n".encode() for text in (found, lost))) as asked:
+        assert made.problems("nf-1-1") == ("1000000 packets entered the guest of nf-1-1, and its rules saw 7 of them",)
+        assert made.problems("nf-1-1") == ("the guest of nf-1-1 has no counter accepted",)
+        made.stop()
+        assert asked == [b"counters\n"] * 2
+
+
+def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match="the guest of nf-1-1 cannot be asked: No such file"):
+        Questions("nf-1-1", tmp_path / "none").ask("packets")
+    with guest(tmp_path / "early", b"12"), pytest.raises(CsitError, match="ended its answer to 'packets' early"):
+        Questions("nf-1-1", tmp_path / "early").ask("packets")
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(tmp_path / "silent"))
+        there.listen()
+        with pytest.raises(NotReady, match=r"answer of the guest of nf-1-1 to 'packets' not ready after 0\.1 s"):
+            Questions("nf-1-1", tmp_path / "silent", 0.1).ask("packets")

@@ -1,0 +1,154 @@
+"""What D-ITG and the activity reporter leave behind, and the result that is made of it."""
+
+import numpy as np
+import pytest
+
+from resources.libraries.python.drivers.generators.ditg import sar
+from resources.libraries.python.drivers.generators.ditg.logs import (
+    Packets,
+    mean_one_way_ns,
+    nothing,
+    of_flows,
+    one_way_ns,
+    packets,
+)
+from resources.libraries.python.drivers.generators.ditg.programs import Run
+from resources.libraries.python.drivers.generators.ditg.results import trial_result
+from resources.libraries.python.drivers.generators.ditg.watch import Reading
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from tests.unit.drivers.generators.trex.stand_in import plan
+
+B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
+_ENDS = (
+    "Src>                                      10.1.0.1/57782 Dest>                                      20.1.0.1/10002"
+)
+DECODED = f"""Flow>0002 Seq>      1 {_ENDS} txTime>20:03:21.320070 rxTime>20:03:21.321676 Size>  470
+Flow>0001 Seq>      1 {_ENDS} txTime>20:03:21.321674 rxTime>20:03:21.321705 Size>  470
+Flow>0002 Seq>      2 {_ENDS} txTime>23:59:59.999900 rxTime>0:0:0.000100 Size>  470
+"""
+"""As ITGDec 2.8.1 writes it with -l."""
+SAID_BY_SAR = """Linux 6.1.0 (lab) \t2026-11-21 \t_x86_64_\t(2 CPU)
+
+20:03:52        IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+20:03:53           g1      0.00      0.00      0.00      0.00      0.00      0.00      0.00      0.00
+20:03:53           g2      5.00      7.00      0.00      0.00      0.00      0.00      0.00      0.00
+
+20:03:53        IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+20:03:54           g1   1938.00   1939.00    969.00    969.00      0.00      0.00      0.00      0.08
+20:03:54           g2   1938.00   1938.00    969.00    969.00      0.00      0.00      0.00      0.08
+
+Average:        IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+Average:           g1    969.00    969.50    484.50    484.50      0.00      0.00      0.00      0.04
+"""
+
+
+def test_the_decoders_table_is_read_over_midnight_too() -> None:
+    log = packets(DECODED)
+    assert log.delay_s == pytest.approx([0.001606, 0.000031, 0.0002], abs=1e-9)
+    assert one_way_ns(log).tolist() == pytest.approx([15_500, 100_000, 803_000], abs=2)
+
+
+def test_a_table_that_is_cut_is_told() -> None:
+    with pytest.raises(ValueError, match="2 packets in 3 lines"):
+        packets(DECODED.replace("Size>  470", "Size>", 1))
+
+
+def test_flows_are_told_apart() -> None:
+    assert of_flows(packets(DECODED), [2]).sent_s == pytest.approx([72201.32007, 86399.9999])
+    assert len(of_flows(packets(DECODED), [3])) == 0
+
+
+def test_an_empty_log_has_no_packets() -> None:
+    assert len(packets("")) == 0
+    assert mean_one_way_ns(nothing(), [10.0, 11.0]) == (None,)
+
+
+def test_delays_are_averaged_over_the_second_in_which_packets_were_sent() -> None:
+    sent = np.array([86399.5, 86399.6, 0.6])
+    log = Packets(np.ones(3, int), sent, sent + np.array([0.002, 0.004, 0.010]))
+    assert mean_one_way_ns(log, [86399.4, 0.4, 1.4, 2.4]) == (pytest.approx(1.5e6), pytest.approx(5e6), None)
+
+
+def test_sar_says_what_left_the_sending_ports_in_each_second() -> None:
+    assert sar.sent_by_second(SAID_BY_SAR, {"g1"}) == (0.0, 1939.0)
+    assert sar.sent_by_second(SAID_BY_SAR, {"g1", "g2"}) == (7.0, 3877.0)
+    assert sar.sent_by_second("sar: command not found", {"g1"}) == ()
+
+
+def result(
+    trial: Trial, *, sent: int = 2000, received: int = 1990, logged: int = 1990, sar_says: float | None = None
+) -> TrialResult:
+    """Of a run of two seconds, each with half of the packets; the receiver sends back what it gets."""
+    flows = plan("CSP", 1, 1).flows
+    forward = flows[0]
+
+    def counters(share: float) -> dict[str, InterfaceCounters]:
+        back, out = round(received * share), round(sent * share)
+        return {
+            forward.tx_interface: InterfaceCounters(back, out, 0, 0),
+            forward.rx_interface: InterfaceCounters(back, back, 0, 0),
+        }
+
+    start = 1000.0
+    stamps = np.linspace(start, start + 2, logged, endpoint=False)
+    log = Packets(np.ones(logged, int), stamps, stamps + 0.001)
+    return trial_result(
+        trial,
+        flows,
+        [
+            Reading(start - 1, counters(0)),
+            Reading(start, counters(0)),
+            Reading(start + 1, counters(0.5)),
+            Reading(start + 2, counters(1)),
+            Reading(start + 4, counters(1)),
+        ],
+        run=Run(log, log, () if sar_says is None else (sar_says,)),
+        instances=(1,),
+        started_at="2026-11-21T00:00:00+00:00",
+        total_duration_s=4.0,
+    )
+
+
+TRIAL = Trial(load_pps=2000, duration_s=2, frame=B512)
+
+
+def test_counts_are_those_of_the_interfaces_in_both_directions() -> None:
+    made = result(TRIAL)
+    assert [(flow.sent, flow.received) for flow in made.flows] == [(2000, 1990), (1990, 1990)]
+    assert made.interface_sent == 3990
+    assert not made.generator_limited
+
+
+def test_seconds_are_one_way_and_have_a_delay() -> None:
+    first, second = result(TRIAL).intervals
+    assert (first.sent, first.received) == (pytest.approx(997.5), pytest.approx(995))
+    assert second.delay_ns == pytest.approx(500_000)
+
+
+def test_a_generator_that_sends_too_little_says_so() -> None:
+    made = result(TRIAL, sent=577, received=577, logged=577)
+    assert made.generator_limited
+    assert made.note == "D-ITG offered 577.0 of 2000.0 pps"
+
+
+def test_packets_that_the_log_lacks_are_told() -> None:
+    assert result(TRIAL, logged=1500).note == "the log has 1500 of the 1990 packets that arrived: delays are of those"
+
+
+def test_two_sources_that_disagree_are_told() -> None:
+    assert result(TRIAL, sar_says=1995).note is None
+    assert result(TRIAL, sar_says=1000).note == "sar reports 1000 packets sent, the interface counted 2000"
+
+
+def test_icmp_has_no_delay() -> None:
+    made = result(TRIAL.model_copy(update={"protocol": Protocol.ICMP}))
+    assert made.latency == ()
+    assert {each.delay_ns for each in made.intervals} == {None}
+
+
+def test_bursts_are_judged_by_the_time_that_they_are_on() -> None:
+    bursts = TRIAL.model_copy(update={"load_pps": 4000, "on_off_s": (1.0, 1.0)})
+    assert not result(bursts).generator_limited

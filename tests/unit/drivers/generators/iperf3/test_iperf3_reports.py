@@ -1,0 +1,140 @@
+"""Reports that iperf3 3.12 wrote over the loopback, and what a trial makes of them."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.drivers.generators.iperf3 import command, reports
+from resources.libraries.python.drivers.generators.iperf3.results import trial_result
+from resources.libraries.python.drivers.generators.iperf3.run import Reports
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.studies.sweep.model.record import Protocol
+
+HERE = Path(__file__).parent
+NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)
+
+
+def written(name: str) -> dict[str, Any]:
+    return reports.report((HERE / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def flow(direction: Direction = Direction.FORWARD, instance: int = 1) -> Flow:
+    ports = ("one", "two") if direction is Direction.FORWARD else ("two", "one")
+    return Flow(
+        instance=instance,
+        direction=direction,
+        tx_interface=ports[0],
+        rx_interface=ports[1],
+        source_mac="02:00:00:00:01:01",
+        destination_mac="02:00:00:00:01:02",
+        source_ip="10.1.0.1",
+        sources=1,
+        destination_ip="20.1.0.1",
+    )
+
+
+def trial(**changes: Any) -> Trial:
+    asked = Trial(load_pps=2500.0, duration_s=2.0, frame=frame("256B"), protocol=Protocol.UDP, sessions=2)
+    return asked.model_copy(update=changes)
+
+
+def result(asked: Trial, client: dict[str, Any], server: dict[str, Any]) -> TrialResult:
+    return trial_result(
+        asked,
+        [flow(), flow(Direction.REVERSE)],
+        [Reports(flow(), client, server)],
+        before={"one": NOTHING, "two": NOTHING},
+        after={"one": SOME, "two": SOME},
+        started_at="2026-01-01T00:00:00+00:00",
+        total_duration_s=2.5,
+    )
+
+
+def test_udp_has_packets_jitter_and_seconds_of_both_ways() -> None:
+    found = result(trial(), written("udp_client"), written("udp_server"))
+    assert [(each.direction, each.sent, each.received) for each in found.flows] == [
+        (Direction.FORWARD, 2500, 2500),
+        (Direction.REVERSE, 2502, 2502),
+    ]
+    assert [round(each.goodput_bps, -5) for each in found.sessions] == [2_000_000.0] * 2
+    assert all(each.jitter_ns and 1e3 < each.jitter_ns < 1e6 for each in found.sessions)
+    assert [(each.sent, each.received) for each in found.intervals] == [(1250, 1251), (1250, 1250)]
+    assert not found.generator_limited
+
+
+def test_lost_datagrams_are_not_received() -> None:
+    server = written("udp_server")
+    server["end"]["sum_received"] |= {"packets": 2400, "lost_packets": 400}
+    server["intervals"][0]["sum"]["lost_packets"] = 400
+    found = result(trial(), written("udp_client"), server)
+    assert found.flows[0].received == 2000
+    assert found.intervals[0].received == (1252 - 400 + 1250) / 2
+
+
+def test_tcp_has_goodput_and_retransmits_of_the_way_forward_and_packets_of_the_ports() -> None:
+    client, server = written("tcp_client"), written("tcp_server")
+    client["end"]["sum_sent"]["retransmits"] = 3
+    found = result(trial(protocol=Protocol.TCP), client, server)
+    (forward,) = found.sessions
+    assert forward.direction is Direction.FORWARD
+    assert forward.goodput_bps == pytest.approx(2_096_784, rel=1e-3)
+    assert (forward.retransmits, forward.jitter_ns, forward.sessions) == (3, None, 2)
+    assert [(each.sent, each.received) for each in found.flows] == [(90, 70), (90, 70)]
+    payload = 256 - 18 - 20 - 32
+    assert [each.sent for each in found.intervals] == [262144 / payload] * 2
+
+
+def test_a_load_that_was_not_offered_is_the_generators_fault() -> None:
+    found = result(trial(load_pps=20000.0), written("udp_client"), written("udp_server"))
+    assert found.generator_limited
+    assert found.note == "iperf3 offered 2501 of 20000 pps"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (json.dumps({"start": {}, "error": "unable to connect to server: Connection refused"}), "unable to connect"),
+        ("iperf3: parameter error", "no report: iperf3: parameter error"),
+        ("", "nothing was written"),
+    ],
+)
+def test_what_is_no_report_says_why(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        reports.report(text)
+
+
+def test_a_client_shares_the_load_between_ways_instances_and_sessions() -> None:
+    words = command.client(flow(instance=2), trial(load_pps=8000.0), instances=2)
+    told = dict(pairwise(words))
+    assert (told["-c"], told["-B"], told["-p"], told["-P"], told["-t"]) == ("20.1.0.1", "10.1.0.1", "5202", "2", "2")
+    payload = 256 - 18 - 28
+    assert (told["-l"], told["-b"]) == (str(payload), str(1000 * payload * 8))
+    assert "--bidir" in words
+    by_tcp = command.client(flow(), trial(protocol=Protocol.TCP, load_pps=1000.0, sessions=None), instances=1)
+    assert "--bidir" not in by_tcp
+    assert dict(pairwise(by_tcp))["-M"] == str(256 - 18 - 40)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"protocol": Protocol.ICMP}, "iperf3 sends UDP, TCP, not ICMP"),
+        ({"frame": frame("IMIX")}, "iperf3 sends frames of one size, and IMIX is a mix"),
+        (
+            {"frame": frame("64B"), "protocol": Protocol.TCP},
+            "iperf3 sends TCP in frames of 146 bytes or more, and 64B has 64",
+        ),
+        ({"sessions": 200}, "at most 128 sessions for a service instance, not 200"),
+        ({"on_off_s": (1.0, 1.0)}, "iperf3 sends no bursts"),
+    ],
+)
+def test_what_it_cannot_send_is_said_in_a_sentence(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        command.client(flow(), trial(**changes), instances=1)

@@ -1,0 +1,37 @@
+"""Where a search begins, and where MRR is measured: unlike loads on a system that collapses."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.generators.overload import highest_loads
+
+
+def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
+    """Forwards all up to a capacity, and of every packet beyond it so much less."""
+    return lambda load_pps: max(0.0, min(load_pps, capacity_pps - per_pps * max(0.0, load_pps - capacity_pps)))
+
+
+def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_lower() -> None:
+    forwards = collapsing(400_000, 0.12)
+    found = highest_loads(3_800_000, forwards(3_800_000), lambda load_pps, _: forwards(load_pps))
+    assert found.offered_pps == 3_800_000
+    assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
+
+
+def test_a_system_that_keeps_up_is_searched_from_the_same_load() -> None:
+    found = highest_loads(1e6, 0.6e6, lambda *_: pytest.fail("half came back: nothing to look for"))
+    assert (found.offered_pps, found.search_pps) == (1e6, 1e6)
+
+
+@given(st.floats(1e4, 1e8), st.floats(0, 2e8), st.floats(0.0, 2.0))
+def test_a_search_begins_above_what_the_system_can_and_not_above_what_is_offered(
+    offered_pps: float, capacity_pps: float, per_pps: float
+) -> None:
+    forwards = collapsing(capacity_pps, per_pps)
+    found = highest_loads(offered_pps, forwards(offered_pps), lambda load_pps, _: forwards(load_pps))
+    assert found.offered_pps == offered_pps
+    assert 0 < found.search_pps <= offered_pps
+    assert found.search_pps >= min(offered_pps, capacity_pps * 0.99) or capacity_pps < 10_000

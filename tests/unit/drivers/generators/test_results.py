@@ -1,0 +1,137 @@
+"""Counters, latencies, reports."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from resources.libraries.python.drivers.generators.builtin import latency, wire
+from resources.libraries.python.drivers.generators.builtin.counters import Lateness, interface_numbers, settle
+from resources.libraries.python.drivers.generators.builtin.results import trial_result
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction, Trial
+
+PROC_NET_DEV = """Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
+    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0
+  tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
+"""
+FLOW = Flow(
+    instance=1,
+    direction=Direction.FORWARD,
+    tx_interface="a",
+    rx_interface="b",
+    source_mac="02:00:00:00:00:01",
+    destination_mac="02:00:00:00:00:02",
+    source_ip="10.0.0.1",
+    sources=254,
+    destination_ip="20.0.0.1",
+)
+FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+
+
+def test_counters_are_read_from_the_kernels_table() -> None:
+    rows = interface_numbers(PROC_NET_DEV)
+    assert {name: (row[1], row[11]) for name, row in rows.items()} == {"lo": ("0", "0"), "tg-1": ("100000", "3")}
+
+
+def test_settling_ends_at_once_when_all_came() -> None:
+    assert settle(lambda: (5, 7), (5, 7)) == ((5, 7), True)
+
+
+def test_settling_waits_for_the_counters_to_stop() -> None:
+    counts = iter([1, 2, 3, 4, *[5] * 1000])
+    assert settle(lambda: (next(counts),), (9,)) == ((5,), True)
+
+
+def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None:
+    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
+    assert settle(lambda: next(late), (9, 9), (0, 0)) == ((9, 4), True)
+    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
+    assert settle(lambda: next(late), (9, 9), (1, 0)) == ((0, 4), True), "that one has moved"
+
+
+def test_settling_waits_as_long_as_it_is_told() -> None:
+    for quiet_s, seen in ((0.01, (4,)), (0.3, (9,))):
+        late = iter([*[(4,)] * 60, *[(9,)] * 1000])
+        assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s) == (seen, True)  # type: ignore[misc]
+
+
+def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
+    lateness = Lateness()
+    first = lateness.quiet_s
+    assert not lateness.begin((0, 0))
+    lateness.end((90, 100), (100, 100), (90, 100))
+    assert not lateness.begin((92, 100)), "a few stray packets are tolerated"
+    assert lateness.quiet_s == first
+    assert lateness.begin((100, 100))
+    assert lateness.quiet_s == 2 * first
+    lateness.end((103, 90), (100, 100), (203, 190))
+    assert lateness.quiet_s == 4 * first
+    for _ in range(9):
+        lateness.end((200, 0), (100, 100), (203, 190))
+    assert lateness.quiet_s == 0.4
+
+
+def test_latency_of_stamped_probes_only() -> None:
+    sent = np.array([1000, 0, 3000, 4000, 5000], dtype=np.int64)
+    received = np.array([1500, 2500, 0, 3999, 5100], dtype=np.int64)
+    assert latency.latencies_ns(sent, received).tolist() == [100, 500]
+
+
+def test_no_sample_no_report() -> None:
+    assert latency.report(np.zeros(0, dtype=np.int64)) is None
+
+
+def test_percentiles_are_samples_and_the_histogram_agrees() -> None:
+    values = np.arange(1, 1001, dtype=np.int64) * 1000
+    report = latency.report(values)
+    assert report is not None
+    assert (report.min_ns, report.max_ns, report.mean_ns) == (1000, 1_000_000, 500_500.0)
+    assert (report.p50_ns, report.p90_ns, report.p99_ns, report.p999_ns) == (500_000, 900_000, 990_000, 999_000)
+    base64.b64decode(report.histogram, validate=True)
+    histogram = HdrHistogram.decode(report.histogram)
+    assert histogram.get_total_count() == 1000
+    assert histogram.get_value_at_percentile(90) == pytest.approx(900_000, rel=0.001)
+
+
+def report(sent: int, planned: int, offered_s: float = 1.0, unstamped: int = 0) -> wire.TrialReport:
+    flow = wire.FlowReport(sent, sent - 1, 1, 10, 9, None, unstamped)
+    return wire.TrialReport(planned, offered_s, 1.0, 0.0, settled=True, flows=(flow,))
+
+
+def test_a_report_survives_the_wire() -> None:
+    values = latency.report(np.array([5], dtype=np.int64))
+    whole = wire.TrialReport(1, 1.0, 1.0, 0.0, True, (wire.FlowReport(1, 1, 0, 1, 1, values, 0),))
+    for before in (whole, report(5, 5)):
+        assert wire.trial_report(json.loads(wire.encode(before))) == before
+
+
+@pytest.mark.parametrize(
+    ("sent", "offered_s", "limited"),
+    [
+        (100_000, 1.0, False),
+        (99_901, 1.0, False),
+        (99_890, 1.0, True),
+        (100_000, 1.0011, False),
+        (100_000, 1.002, True),
+    ],
+)
+def test_what_makes_a_trial_generator_limited(sent: int, offered_s: float, limited: bool) -> None:
+    trial = Trial(load_pps=100_000, duration_s=1.0, frame=FRAME)
+    one = report(sent, 100_000, offered_s)
+    result = trial_result(trial, [one], [(FLOW, one.flows[0])], "now", 1.0)
+    assert result.generator_limited is limited
+    assert ("generator" in (result.note or "").replace("generator's ports", "")) is limited
+
+
+def test_probes_without_stamps_are_said_not_counted() -> None:
+    trial = Trial(load_pps=0, duration_s=1.0, frame=FRAME, probe_pps=10)
+    one = report(0, 0, unstamped=4)
+    result = trial_result(trial, [one], [(FLOW, one.flows[0])], "now", 1.0)
+    assert not result.generator_limited
+    assert "4 received probes have no usable time stamps" in (result.note or "")
+    assert (result.latency[0].sent, result.latency[0].received, result.latency[0].p50_ns) == (10, 9, None)

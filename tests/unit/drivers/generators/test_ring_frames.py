@@ -1,0 +1,130 @@
+"""Frames as bytes."""
+
+import ipaddress
+import struct
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+from resources.libraries.python.drivers.generators.ring.tx_ring import slot_bytes, slot_count
+
+ADDRESS = st.integers(0, 2**32 - 1 - 1000).map(lambda number: str(ipaddress.IPv4Address(number)))
+MAC = st.binary(min_size=6, max_size=6).map(lambda octets: octets.hex(":"))
+SIZES = st.lists(st.integers(64, 9018), min_size=1, max_size=12)
+
+
+@st.composite
+def flows(draw: Any) -> FlowSpec:
+    """Any flow."""
+    return FlowSpec("tx", "rx", draw(MAC), draw(MAC), draw(ADDRESS), draw(st.integers(1, 254)), draw(ADDRESS))
+
+
+def ones_complement_sum(data: bytes) -> int:
+    """RFC 1071, written differently from the code under test."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    return total % 0xFFFF if total % 0xFFFF else (0xFFFF if total else 0)
+
+
+def check_headers(frame: bytes, flow: FlowSpec, protocol: int, index: int) -> None:
+    """Addresses, lengths and checksum of one frame."""
+    assert frame[:6].hex(":") == flow.destination_mac
+    assert frame[6:12].hex(":") == flow.source_mac
+    assert frame[12:14] == b"\x08\x00"
+    header = frame[14:34]
+    assert ones_complement_sum(header) == 0xFFFF
+    _, length, _, _, ttl_protocol, _, source, destination = struct.unpack("!HHHHHHII", header)
+    assert length == len(frame) - 14
+    assert ttl_protocol & 0xFF == protocol
+    assert source == int(ipaddress.IPv4Address(flow.source_ip)) + index % flow.sources
+    assert destination == int(ipaddress.IPv4Address(flow.destination_ip))
+
+
+@given(flow=flows(), sizes=SIZES, slots=st.integers(1, 600))
+@settings(max_examples=60, deadline=None)
+def test_load_frames_are_right_in_every_slot(flow: FlowSpec, sizes: list[int], slots: int) -> None:
+    area = np.zeros((slots, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(flow, sizes, area)
+    for slot in range(0, slots, 7):
+        assert lengths[slot] == sizes[slot % len(sizes)] - frames.FCS_BYTES
+        check_headers(area[slot, : lengths[slot]].tobytes(), flow, frames.LOAD_PROTOCOL, slot)
+
+
+@given(flow=flows(), sizes=SIZES, slots=st.integers(1, 600))
+@settings(max_examples=60, deadline=None)
+def test_load_frames_as_datagrams_have_a_port_for_each_source_address(
+    flow: FlowSpec, sizes: list[int], slots: int
+) -> None:
+    area = np.zeros((slots, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(flow, sizes, area, udp=True)
+    ports: dict[bytes, int] = {}
+    for slot in range(slots):
+        frame = area[slot, : lengths[slot]].tobytes()
+        check_headers(frame, flow, frames.UDP, slot)
+        source, destination, length, checksum = struct.unpack_from("!HHHH", frame, 34)
+        assert (destination, length, checksum) == (frames.UDP_LOAD_PORT, len(frame) - 34, 0)
+        assert source >= frames.FIRST_PORT
+        assert ports.setdefault(frame[26:30], source) == source
+    assert len(set(ports.values())) == len(ports) == min(slots, flow.sources)
+
+
+@given(flow=flows(), sizes=SIZES, number=st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_probe_frames_carry_their_number(flow: FlowSpec, sizes: list[int], number: int) -> None:
+    frame = bytes(frames.ProbeFrames(flow, sizes).frame(number))
+    assert len(frame) == sizes[number % len(sizes)] - frames.FCS_BYTES
+    check_headers(frame, flow, frames.PROBE_PROTOCOL, number)
+    ports_and_length = struct.unpack_from("!HHHH", frame, 34)
+    assert ports_and_length == (frames.PROBE_PORT, frames.PROBE_PORT, len(frame) - 34, 0)
+    assert struct.unpack_from("!I", frame, frames.NUMBER_OFFSET) == (number,)
+
+
+@given(
+    parts=st.lists(
+        st.tuples(st.integers(64, 9018), st.integers(1, 60)), min_size=1, max_size=5, unique_by=lambda p: p[0]
+    )
+)
+def test_a_pattern_holds_the_mix_exactly(parts: list[tuple[int, int]]) -> None:
+    pattern = frames.size_pattern(parts)
+    counts = Counter(pattern)
+    total = sum(weight for _, weight in parts)
+    for size, weight in parts:
+        assert counts[size] * total == weight * len(pattern)
+
+
+def test_a_pattern_is_spread() -> None:
+    assert frames.size_pattern([(64, 28), (570, 16), (1518, 4)]) == (
+        64,
+        570,
+        64,
+        64,
+        570,
+        64,
+        1518,
+        64,
+        570,
+        64,
+        570,
+        64,
+    )
+    assert frames.size_pattern([(64, 10)]) == (64,)
+
+
+@given(largest=st.integers(64, 9018), sources=st.integers(1, 254), mix=st.integers(1, 60))
+def test_a_ring_ends_with_every_cycle(largest: int, sources: int, mix: int) -> None:
+    slot = slot_bytes(largest)
+    assert slot >= 42 + largest - 4
+    slots = slot_count(slot, sources, mix)
+    assert slots >= (2000 if slot <= 4096 else 600)
+    assert slots % sources == slots % mix == 0
+    assert slots * slot % 4096 == 0
+
+
+@pytest.mark.parametrize(("largest", "slot"), [(64, 512), (512, 1024), (1518, 2048), (4000, 4096), (9018, 12288)])
+def test_slots_are_parts_of_pages_or_whole_pages(largest: int, slot: int) -> None:
+    assert slot_bytes(largest) == slot

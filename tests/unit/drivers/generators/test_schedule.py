@@ -1,0 +1,88 @@
+"""When packets are due."""
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.generators.builtin.schedule import Schedule
+from resources.libraries.python.drivers.generators.ring.pacer import Pacer
+
+RATES = st.floats(1.0, 5e6)
+FLOWS = st.integers(1, 40)
+
+
+@given(rate_pps=RATES, flows=FLOWS, duration_s=st.floats(0.01, 30.0), elapsed_s=st.floats(-1.0, 40.0))
+def test_due_packets_are_within_the_plan_and_shared(
+    rate_pps: float, flows: int, duration_s: float, elapsed_s: float
+) -> None:
+    schedule = Schedule.of(rate_pps, flows, duration_s)
+    due = schedule.due(elapsed_s)
+    assert 0 <= due <= schedule.total
+    shares = [schedule.share(flow, due) for flow in range(flows)]
+    assert sum(shares) == due
+    assert max(shares) - min(shares) <= 1
+
+
+@given(rate_pps=RATES, flows=FLOWS, duration_s=st.floats(0.01, 30.0))
+def test_all_is_due_at_the_end_and_rates_are_met(rate_pps: float, flows: int, duration_s: float) -> None:
+    schedule = Schedule.of(rate_pps, flows, duration_s)
+    assume(schedule.total)
+    assert schedule.due(schedule.length_s * (1 + 1e-9)) == schedule.total
+    assert abs(schedule.total / schedule.length_s / rate_pps - 1) < 1e-9
+    assert abs(schedule.per_flow - rate_pps / flows * duration_s) <= 0.5000001
+
+
+def test_a_load_of_zero_has_no_packets() -> None:
+    schedule = Schedule.of(0.0, 2, 1.0)
+    assert (schedule.total, schedule.length_s, schedule.due(0.5)) == (0, 0.0, 0)
+    assert Pacer(schedule).allowed(0.5, 0) == 0
+
+
+@given(rate_pps=st.floats(1e3, 2e6), steps=st.lists(st.floats(1e-6, 2e-4), min_size=1, max_size=60))
+def test_a_sender_on_time_follows_the_schedule(rate_pps: float, steps: list[float]) -> None:
+    schedule = Schedule.of(rate_pps, 2, 10.0)
+    pacer = Pacer(schedule)
+    elapsed_s, sent = 0.0, 1
+    for step in steps:
+        elapsed_s += step
+        sent = pacer.allowed(elapsed_s, sent)
+        assert sent == schedule.due(elapsed_s)
+    assert pacer.worst_lag_s <= 2.1e-4 + 1 / rate_pps
+
+
+def run(pacer: Pacer, start_s: float, end_s: float, sent: int) -> list[tuple[float, int]]:
+    """A sender that looks at the clock every 10 us and sends all it may."""
+    seen = []
+    steps = round((end_s - start_s) / 10e-6)
+    for step in range(steps):
+        elapsed_s = start_s + step * 10e-6
+        sent = max(sent, pacer.allowed(elapsed_s, sent))
+        seen.append((elapsed_s, sent))
+    return seen
+
+
+def test_after_a_stall_it_catches_up_gently() -> None:
+    schedule = Schedule.of(200_000, 2, 1.0)
+    pacer = Pacer(schedule)
+    sent = run(pacer, 0.0, 0.3, 0)[-1][1]
+    seen = run(pacer, 0.31, 1.0001, sent)  # 10 ms are missing: 2000 packets
+    assert seen[0][1] - sent == 64  # two flows, 32 each, at once
+    later = next(count for elapsed_s, count in seen if elapsed_s >= 0.33)
+    assert later - seen[0][1] <= 0.02 * 200_000 * 1.1 + 2
+    caught = next(elapsed_s for elapsed_s, count in seen if count == schedule.due(elapsed_s))
+    assert 0.31 + 0.08 < caught < 0.31 + 0.12
+    assert seen[-1][1] == schedule.total
+    assert 0.0099 < pacer.worst_lag_s < 0.0101
+
+
+def test_a_stall_near_the_end_is_made_up_for_in_time_if_possible() -> None:
+    schedule = Schedule.of(200_000, 2, 1.0)
+    pacer = Pacer(schedule)
+    sent = run(pacer, 0.0, 0.97, 0)[-1][1]
+    assert run(pacer, 0.98, 1.0002, sent)[-1][1] == schedule.total
+
+
+def test_a_stall_up_to_the_end_stays_short() -> None:
+    schedule = Schedule.of(200_000, 2, 1.0)
+    pacer = Pacer(schedule)
+    sent = run(pacer, 0.0, 0.9, 0)[-1][1]
+    assert run(pacer, 0.99, 1.0008, sent)[-1][1] < schedule.total * 0.95

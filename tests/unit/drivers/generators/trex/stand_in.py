@@ -1,0 +1,65 @@
+"""What the tests of TRex share: a plan, and a client that runs for real against a stand-in for TRex's library."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.drivers.generators.trex.client import Client
+from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
+from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.plan import make_plan
+
+PROJECT = Path(__file__).parents[5]
+B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+IMIX = Frame(
+    name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in ((64, 7), (570, 4), (1518, 1)))
+)
+
+
+def plan(service_type: str = "CSC", rows: int = 1, columns: int = 1, *, cpus: int = 64) -> Plan:
+    """A cell of the local testbed with TRex, on a machine of so many CPUs."""
+    cell = Cell(
+        service_type=ServiceType(service_type),
+        nf_chains=rows,
+        nf_nodes=columns,
+        nf_kinds=() if service_type == "VSC" else (NfKind.LINUX_ROUTER,),
+    )
+    topology = load_topology(PROJECT / "topologies" / "local-trex.yaml")
+    return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
+
+
+class StandIn:
+    """A folder that looks like TRex's."""
+
+    def __init__(self, folder: Path, **scenario: Any) -> None:
+        self.directory = folder
+        self._api = folder.joinpath(*LIBRARY, "trex", "stl")
+        self._api.mkdir(parents=True)
+        for package in (self._api, self._api.parent):
+            (package / "__init__.py").write_text("")
+        shutil.copy(Path(__file__).with_name("stand_in_api.py"), self._api / "api.py")
+        (self._api / "scenario.json").write_text(json.dumps(scenario))
+
+    def calls(self) -> list[dict[str, Any]]:
+        """What the library was asked."""
+        file = self._api / "calls.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@contextmanager
+def running(folder: Path, python: str = sys.executable, server_problem: str = "") -> Iterator[Client]:
+    """A client's process."""
+    client = Client(python, folder / "client.log", None, lambda: server_problem)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()

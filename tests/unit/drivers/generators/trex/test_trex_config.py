@@ -1,0 +1,240 @@
+"""The server's configuration: ports in pairs, threads on planned CPUs, a file that an old parser reads."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resources.libraries.python.drivers.generators.trex import config, cores
+from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
+from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
+from resources.libraries.python.drivers.generators.trex.ports import table_of
+from resources.libraries.python.drivers.generators.trex.requirements import missing
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import NotReady, Unsupported
+from resources.libraries.python.model.attachment import Attachment
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.plan import Nic, Plan
+from resources.libraries.python.model.settings import Trex
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.drivers.generators.trex.stand_in import B64, StandIn, plan
+from tests.unit.planning.labs import lab
+
+
+def configuration(asked: Plan, *, largest: int = 1518, settings: Trex | None = None) -> dict[str, object]:
+    table = table_of(asked, settings or Trex())
+    placement = cores.place(asked, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
+    text = config.yaml_of(table, placement, 0, largest_frame_bytes=largest, memory_mb=(settings or Trex()).memory_mb)
+    # One line for each value: what the server's old parser surely reads.
+    assert all(line[:2] in ("- ", "  ") and ": " in line for line in text.splitlines())
+    (entry,) = yaml.safe_load(text)
+    return dict(entry)
+
+
+def with_threads(asked: Plan, *cpus: int, main: tuple[int, ...] = ()) -> Plan:
+    others = [thread for thread in asked.cores.threads if thread.owner != GENERATOR]
+    mine = [Thread(owner=GENERATOR, role=ThreadRole.DATA, index=i, cpu=cpu) for i, cpu in enumerate(cpus)]
+    control = [Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=i, cpu=cpu) for i, cpu in enumerate(main)]
+    return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine, *control)})})
+
+
+def on_nics(
+    asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK, queues: int | None = None
+) -> Plan:
+    """The plan with a NIC at each of the generator's ports; where it is shared all instances have the same two."""
+
+    def nic(index: int) -> Nic:
+        slot = index % 2 if shared else index
+        address = f"0000:18:00.{slot}"
+        return Nic(port=f"port{slot + 1}", pci_address=address, numa_node=0, attachment=attachment, rx_queues=queues)
+
+    links, index = [], 0
+    for link in asked.links:
+        if link.a.owner == GENERATOR:
+            link = link.model_copy(update={"a": link.a.model_copy(update={"nic": nic(index)})})  # noqa: PLW2901
+            index += 1
+        links.append(link)
+    flows = tuple(flow.model_copy(update={"vlan": 100 + flow.instance if shared else None}) for flow in asked.flows)
+    return asked.model_copy(update={"links": tuple(links), "flows": flows})
+
+
+def test_software_mode_with_one_cpu_takes_turns() -> None:
+    entry = configuration(plan(rows=2))
+    assert entry["low_end"] is True
+    assert entry["port_limit"] == 4
+    interfaces = entry["interfaces"]
+    assert isinstance(interfaces, list)
+    devices = [dict(word.partition("=")[::2] for word in row.split(","))["iface"] for row in interfaces]
+    assert devices == ["csg1p1", "csg1p2", "csg2p1", "csg2p2"]
+    # The server's own rings have 256 slots, and lose packets.
+    assert all("framesz=2048,framecnt=16384" in row for row in interfaces)
+    macs = entry["port_info"]
+    assert isinstance(macs, list)
+    assert [row["src_mac"] for row in macs] == [f"02:00:00:00:0{i}:0{p}" for i in (1, 2) for p in (1, 2)]
+    assert len({row["dest_mac"] for row in macs}) == 4
+    assert "platform" not in entry
+
+
+@pytest.mark.parametrize(
+    ("largest", "ring"), [(9000, "blocksz=593920,framesz=9280,framecnt=4096"), (1518, "framesz=2048")]
+)
+def test_rings_hold_the_largest_frame(largest: int, ring: str) -> None:
+    interfaces = configuration(plan(), largest=largest)["interfaces"]
+    assert isinstance(interfaces, list)
+    assert all(ring in row for row in interfaces)
+    block, slot = 593_920, 9280
+    assert block % slot == 0
+    assert block % 4096 == 0
+
+
+def test_many_ports_have_shorter_rings() -> None:
+    interfaces = configuration(plan(rows=5))["interfaces"]
+    assert isinstance(interfaces, list)
+    assert all("framecnt=4096" in row for row in interfaces)
+
+
+def test_threads_have_a_cpu_each_where_there_are_enough() -> None:
+    entry = configuration(with_threads(plan(rows=2), 8, 9, 10, main=(7,)))
+    assert entry["platform"] == {
+        "master_thread_id": 7,
+        "latency_thread_id": 8,
+        "dual_if": [{"socket": 0, "threads": [9]}, {"socket": 0, "threads": [10]}],
+    }
+    assert "low_end" not in entry
+
+
+@pytest.mark.parametrize(
+    ("rows", "queues", "cpus", "threads"),
+    [
+        (1, 64, 7, [[3, 4, 5, 6, 7]]),
+        (2, 64, 7, [[3, 4], [5, 6]]),  # the same number for both: one CPU is left
+        (1, 2, 7, [[3, 4]]),
+        (1, None, 7, [[3]]),
+        (2, 64, 4, [[3], [4]]),
+    ],
+)
+def test_sending_threads_are_as_many_for_each_pair_as_cpus_and_queues_allow(
+    rows: int, queues: int | None, cpus: int, threads: list[list[int]]
+) -> None:
+    entry = configuration(with_threads(on_nics(plan(rows=rows), queues=queues), *range(1, cpus + 1)))
+    assert entry["c"] == len(threads[0])
+    assert entry["platform"] == {
+        "master_thread_id": 1,
+        "latency_thread_id": 2,
+        "dual_if": [{"socket": 0, "threads": row} for row in threads],
+    }
+
+
+def test_software_mode_sends_from_one_cpu_for_each_pair() -> None:
+    """An AF_PACKET port of TRex has one queue."""
+    entry = configuration(with_threads(plan(), 1, 2, 3, 4, 5))
+    assert (entry["c"], entry["platform"]["dual_if"]) == (1, [{"socket": 0, "threads": [3]}])  # type: ignore[index]
+
+
+def test_as_many_cores_send_as_the_topology_says() -> None:
+    """Control and receiving have cores beside them where the machine has any left."""
+    topology = lab(discriminator="mac", tg_cores=16)
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"cores": 4})})
+    asked = make_plan(
+        topology.model_copy(update={"nodes": {**topology.nodes, "TG": tg}}),
+        Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1),
+        {},
+    )
+    entry = configuration(asked)
+    assert entry["c"] == 4
+    assert entry["platform"] == {
+        "master_thread_id": 5,
+        "latency_thread_id": 6,
+        "dual_if": [{"socket": 0, "threads": [1, 2, 3, 4]}],
+    }
+
+
+def test_dpdk_by_pci_address_and_memory() -> None:
+    settings = Trex(memory_mb=2048)
+    entry = configuration(with_threads(on_nics(plan()), 1, 2, 3), settings=settings)
+    assert entry["interfaces"] == ["0000:18:00.0", "0000:18:00.1"]
+    assert entry["limit_memory"] == "2048"
+
+
+def test_vlans_share_ports() -> None:
+    asked = on_nics(plan(rows=4), shared=True)
+    table = table_of(asked, Trex())
+    assert len(table.ports) == 2
+    assert {table.number[flow.tx_interface] for flow in asked.flows} == {0, 1}
+    assert all(table.number[flow.tx_interface] + table.number[flow.rx_interface] == 1 for flow in asked.flows)
+
+
+def test_software_mode_on_a_nic_when_asked() -> None:
+    table = table_of(on_nics(plan(), attachment=Attachment.KERNEL), Trex(ports="af_packet"))
+    assert not table.dpdk
+    assert [port.device for port in table.ports] == ["csg1p1", "csg1p2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "why"),
+    [
+        (plan(rows=17), Trex(), "34 ports for the generator, TRex takes 32"),
+        (plan(), Trex(ports="dpdk"), "by DPDK or none, and csg1p1 is a port of the kernel"),
+    ],
+)
+def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        table_of(asked, settings)
+
+
+def test_polled_ports_need_cpus_of_their_own() -> None:
+    with pytest.raises(Unsupported, match=r"needs 3 CPUs for 1 pair of ports .*, the plan has 1 for the generator"):
+        cores.place(on_nics(plan()), 1, dpdk=True)
+
+
+@pytest.mark.parametrize(("word", "wire_bytes", "sharing"), [("link", 84, 1), ("vlan", 88, 2), ("mac", 84, 2)])
+def test_the_first_load_asked_for_fills_the_cables(
+    word: str, wire_bytes: int, sharing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = lab(1, 2, discriminator=word, trex={"ports": "af_packet"})  # type: ignore[arg-type]
+    asked = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1), {})
+    lock = MachineLock()
+    generator = TrexGenerator(asked, Fabric(asked, lock, node="TG"), lock, Trex(ports="af_packet"))
+    loads: list[float | None] = []
+
+    def run(trial: Trial) -> TrialResult:
+        loads.append(trial.load_pps)
+        raise NotReady("traffic", 0.0, "nothing is sent here")
+
+    monkeypatch.setattr(generator, "run", run)
+    with pytest.raises(NotReady):
+        generator.highest_loads(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
+    # two instances, both directions, 10 Gb/s
+    assert loads == [pytest.approx(4 / sharing * 10e9 / 8 / wire_bytes)]
+
+
+def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
+    row = config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=True)
+    assert row[0] == str(tmp_path / "_t-rex-64")
+    assert {"--hdrh", "--no-scapy-server", "--no-key", "--mlx5-so"} <= set(row)
+    assert row[row.index("--iom") + 1] == "0"
+    assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
+
+
+def test_what_is_missing_is_said_with_how_to_mend_it(tmp_path: Path) -> None:
+    settings = Trex(directory=str(tmp_path))
+    (problem,) = missing(settings)
+    assert f"TRex is not at trex.directory {tmp_path}" in str(problem)
+    assert "trex.directory" in problem.mend
+    StandIn(tmp_path)
+    (tmp_path / config.PROGRAM).touch()
+    assert list(missing(settings)) == []
+    (problem,) = missing(settings.model_copy(update={"python": str(tmp_path / "none")}))
+    assert "no Python for TRex's client library" in str(problem)
+
+
+def test_the_python_is_the_asked_one_or_one_that_can(tmp_path: Path) -> None:
+    assert interpreter("auto") is not None
+    unable = tmp_path / "python3"
+    unable.write_text("#!/bin/sh\nexit 1\n")
+    unable.chmod(0o755)
+    assert interpreter(str(unable)) is None

@@ -1,0 +1,323 @@
+"""The exchange with TRex's client: our script runs for real, as a process, against a stand-in for TRex's library.
+
+This proves what our script asks of the library, in which order and with which values, and that its answers and all
+that can go wrong with them arrive as records or as one clear error. It does not prove that a real TRex does what the
+stand-in does: that is for the integration test, which needs one.
+"""
+
+import ast
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.drivers.generators.trex import client_process
+from resources.libraries.python.drivers.generators.trex.client import Client
+from resources.libraries.python.drivers.generators.trex.packets import checksum_of
+from resources.libraries.python.drivers.generators.trex.profile import streams
+from resources.libraries.python.drivers.generators.trex.results import trial_result
+from resources.libraries.python.drivers.generators.trex.wire import Open, Opened, Order, Report
+from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.traffic import traffic_profile
+from resources.libraries.python.model.trial import Trial, TrialResult
+from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
+
+PLAN = plan()
+PORTS = {"csg1p1": 0, "csg1p2": 1}
+
+
+def open_order(folder: Path, within_s: float = 5.0, ports: int = 2) -> Open:
+    return Open(directory=str(folder), ports=ports, within_s=within_s)
+
+
+def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> Order:
+    return Order(
+        streams=tuple(streams(PLAN.flows, PORTS, trial, traffic_profile())),
+        duration_s=trial.duration_s,
+        most_s=most_s,
+        most_lost=most_lost,
+    )
+
+
+def opened(client: Client, folder: Path) -> Opened:
+    return client.ask(open_order(folder), Opened, "the server's answer", 20.0)
+
+
+def run(
+    folder: Path, trial: Trial, *, most_s: float = 5.0, most_lost: int | None = None, **scenario: Any
+) -> TrialResult:
+    """One trial in a scenario, from the order to the result."""
+    StandIn(folder, **scenario)
+    with running(folder) as client:
+        opened(client, folder)
+        report = client.ask(order(trial, most_s, most_lost), Report, "a trial's report", 20.0)
+    return trial_result(trial, report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.0)
+
+
+def trial(load_pps: float = 20_000.0, duration_s: float = 0.2, probe_pps: float = 0.0, frame: Frame = B64) -> Trial:
+    return Trial(load_pps=load_pps, duration_s=duration_s, frame=frame, probe_pps=probe_pps)
+
+
+def test_the_script_keeps_to_what_the_oldest_python_knows() -> None:
+    tree = ast.parse(Path(client_process.__file__).read_text(encoding="utf-8"), feature_version=(3, 6))
+    names = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert names <= {"importlib", "json", "os", "platform", "signal", "sys", "time", "typing"}
+    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg) and node.annotation]
+    # Generic built-in types and unions are evaluated where they are not quoted, which old versions cannot do.
+    assert not [
+        text for each in annotations if "[" in (text := ast.unparse(each)) and not isinstance(each, ast.Constant)
+    ]
+
+
+def test_it_says_what_the_server_is(tmp_path: Path) -> None:
+    library = StandIn(tmp_path, refusals=2)
+    with running(tmp_path) as client:
+        answer = opened(client, tmp_path)
+        assert client.problem() == ""
+    assert (answer.version, answer.drivers, answer.counters) == ("v3.08", ("net_af_packet",), 1023)
+    assert answer.python == ".".join(map(str, sys.version_info[:3]))
+    asked = library.calls()
+    assert [call["call"] for call in asked] == ["STLClient", "connect", "reset", "set_global_cfg", "set_port_attr"]
+    # In seconds: the library's documentation says otherwise.
+    assert asked[3]["sched_max_stretch"] == 0.05
+    assert asked[4] == {"call": "set_port_attr", "ports": [0, 1], "promiscuous": True}
+
+
+def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:
+    library = StandIn(tmp_path)
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+        client.ask(order(trial(load_pps=24_000, probe_pps=100, frame=IMIX)), Report, "a report", 20.0)
+    calls = [call for call in library.calls() if call["call"] not in ("get_pgid_stats", "get_stats")][5:]
+    names = [call["call"] for call in calls]
+    assert names == ["remove_all_streams", "add_streams", "add_streams", "clear_stats", "start", "stop"]
+    # No multiplier at all: rates are in the streams, and none is rounded.
+    assert calls[4] == {"call": "start", "ports": [0, 1], "duration": 0.2, "force": True}
+    for call in calls[1:3]:
+        made = call["streams"]
+        load, probes = made[:3], made[3:]
+        assert [each["mode"]["pps"] for each in load] == pytest.approx([7000, 4000, 1000])
+        assert [each["mode"]["pps"] for each in probes] == pytest.approx([700 / 12, 400 / 12, 100 / 12])
+        assert {each["flow_stats"]["kind"] for each in load} == {"STLFlowStats"}
+        assert {each["flow_stats"]["kind"] for each in probes} == {"STLFlowLatencyStats"}
+        assert len({each["flow_stats"]["pg_id"] for each in load}) == 1
+        assert len({each["flow_stats"]["pg_id"] for each in made}) == 4
+        # Addresses are those of the packets: the port has one pair for all flows that leave there.
+        assert all((each["mac_src_override_by_pkt"], each["mac_dst_override_mode"]) == (True, 1) for each in made)
+        packets = [bytes.fromhex(each["packet"]["pkt_buffer"]) for each in made]
+        assert [len(packet) + 4 for packet in packets] == [64, 570, 1518] * 2
+        assert all(checksum_of(packet[14:34]) == 0 for packet in packets)
+        program = load[0]["packet"]["vm"]
+        variable, write, mend = program["of"][0]
+        assert (variable["max_value"] - variable["min_value"] + 1, variable["op"], program["cache_size"]) == (
+            254,
+            "inc",
+            254,
+        )
+        assert (write["pkt_offset"], mend["offset"]) == (26, 14)
+        assert probes[0]["packet"]["vm"]["cache_size"] is None
+    assert {packet["call"] for packet in library.calls()} & {"set_service_mode", "set_l2_mode", "set_l3_mode"} == set()
+
+
+def test_every_packet_is_counted_and_none_is_negative(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), one_more=1)
+    assert [(flow.sent, flow.received) for flow in result.flows] == [(2001, 2001), (2001, 2001)]
+    assert (result.generator_limited, result.note, result.offered_duration_s) == (False, None, 0.2)
+
+
+def test_loss_is_the_systems(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), forwarded=0.75)
+    assert result.loss_ratio == pytest.approx(0.25)
+    assert not result.generator_limited
+
+
+def test_probes_alone(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(load_pps=0, duration_s=0.5, probe_pps=100), histogram={"500": 40, "10": 10})
+    assert (result.sent, result.loss_ratio) == (0, None)
+    assert [row.sent for row in result.latency] == [50, 49]
+    assert result.latency[0].p50_ns == 600_000
+    assert not result.generator_limited
+
+
+def test_no_load_and_no_probes_is_nothing(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(load_pps=0))
+    assert (result.sent, result.received, result.generator_limited) == (0, 0, False)
+
+
+def test_stretched_sending_is_the_generators_fault(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), stretch=10.0, cpu=48.0)
+    assert result.generator_limited
+    assert result.sent == 4000
+    # The last look at which packets were missing: on a busy machine some time before the end, after 2 s.
+    assert 1.0 < result.offered_duration_s <= 2.0
+    assert result.offered_pps <= 4000
+    assert result.note is not None
+    assert "longer than 0.2 s to send the load, at 48 % of its core" in result.note
+
+
+def test_sending_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    began = time.monotonic()
+    result = run(tmp_path, trial(), most_s=0.4, stretch=100.0)
+    assert time.monotonic() - began < 10
+    assert result.generator_limited
+    assert "of 4000 packets" in (result.note or "")
+    assert result.offered_pps < 1000
+
+
+def test_unsent_packets_are_no_loss(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), unsent=20)
+    assert result.loss_ratio == 0
+    assert result.generator_limited
+    assert result.note == "the generator offered 3960 of 4000 packets, 1.00% short"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"queue_full": 7}, "sending queues were full 7 times"),
+        ({"ierrors": 3}, "itself dropped 6 packets that had come back"),
+    ],
+)
+def test_the_generators_own_losses_are_not_the_systems(tmp_path: Path, wrong: dict[str, int], says: str) -> None:
+    result = run(tmp_path, trial(), forwarded=0.99, **wrong)
+    assert result.generator_limited
+    assert says in (result.note or "")
+
+
+def test_probes_out_of_turn_are_a_remark_and_no_more(tmp_path: Path) -> None:
+    errors = {"out_of_order": 2, "dup": 1, "seq_too_high": 3, "seq_too_low": 4}
+    result = run(tmp_path, trial(probe_pps=100), errors=errors, histogram={"100": 20})
+    assert not result.generator_limited
+    assert result.note is not None
+    assert "4 out of order, 2 duplicated, 6 came with a number too high, 8 came with a number too low" in result.note
+
+
+def test_more_packets_than_were_sent_are_said_to_be(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), surplus=5)
+    assert (result.loss_ratio, result.note) == (0, "10 packets more came back than were sent")
+
+
+def test_a_lost_trial_ends_early(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(duration_s=2.0), most_lost=100, forwarded=0.5)
+    assert result.aborted
+    assert not result.generator_limited
+    assert 0.15 < result.offered_duration_s < 1.0
+    assert result.loss_ratio == pytest.approx(0.5, abs=0.01)
+    assert 0 < result.offered_pps <= 20_001
+
+
+def test_a_trial_without_loss_runs_to_its_end_although_it_is_watched(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(duration_s=0.5), most_lost=0)
+    assert (result.aborted, result.sent) == (False, 10_000)
+
+
+def test_what_the_library_refuses_is_said(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="refuse")
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+        with pytest.raises(CsitError, match=r"^TRex: TRexError: Port 0 : \*\*\* attempting to exceed the line rate$"):
+            client.ask(order(trial()), Report, "a report", 10.0)
+        # It goes on after that.
+        opened(client, tmp_path)
+
+
+def test_a_server_that_died_is_named_as_the_reason(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="interrupt")
+    problem = "TRex was killed by SIGKILL; it said last: nothing"
+    with (
+        running(tmp_path, server_problem=problem) as client,
+        pytest.raises(CsitError, match="TRex was killed by SIGKILL"),
+    ):
+        opened_and_run(client, tmp_path)
+
+
+def test_a_lost_connection_is_said(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="interrupt")
+    with running(tmp_path) as client, pytest.raises(CsitError, match="connection to the server is lost"):
+        opened_and_run(client, tmp_path)
+
+
+def opened_and_run(client: Client, folder: Path) -> None:
+    opened(client, folder)
+    client.ask(order(trial()), Report, "a report", 10.0)
+
+
+def test_a_client_that_died_is_said_with_its_end(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="die")
+    with running(tmp_path) as client:
+        with pytest.raises(
+            CsitError, match=r"TRex's client was killed by SIGTERM; it said last: the library may print"
+        ):
+            opened_and_run(client, tmp_path)
+        assert "was killed by SIGTERM" in client.problem()
+
+
+def test_silence_ends_with_what_was_seen(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="hang")
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+        with pytest.raises(NotReady, match=r"TRex: a report not ready after 0.5 s; last seen: nothing from client \d+"):
+            client.ask(order(trial()), Report, "a report", 0.5)
+
+
+def test_no_server_is_said_after_the_deadline(tmp_path: Path) -> None:
+    StandIn(tmp_path, refusals=1000)
+    with running(tmp_path) as client, pytest.raises(CsitError, match="failed to get response"):
+        client.ask(open_order(tmp_path, within_s=0.3), Opened, "the server", 20.0)
+
+
+def test_another_number_of_ports_is_refused(tmp_path: Path) -> None:
+    StandIn(tmp_path, ports=4)
+    with running(tmp_path) as client, pytest.raises(CsitError, match="the server has 4 ports instead of 2"):
+        opened(client, tmp_path)
+
+
+def test_a_folder_without_the_library_is_said(tmp_path: Path) -> None:
+    with running(tmp_path) as client, pytest.raises(CsitError, match="No module named 'trex'"):
+        opened(client, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("says", "complaint"),
+    [
+        ("Segmentation fault", "no JSON: Segmentation fault"),
+        ("[1, 2]", "no JSON object"),
+        ('{"version": "v3.08"}', "TRex's client gave no Opened: python: Field required"),
+        (
+            '{"version": "v3.08", "python": "3", "drivers": [], "counters": -1}',
+            "TRex's client gave no Opened: counters: Input should be greater than or equal to 0",
+        ),
+    ],
+)
+def test_nonsense_is_told_as_such(tmp_path: Path, says: str, complaint: str) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nread line\necho '{says}'\nread line\n")
+    program.chmod(0o755)
+    with running(tmp_path, python=str(program)) as client, pytest.raises(CsitError, match=complaint):
+        opened(client, tmp_path)
+
+
+def test_nothing_of_a_client_is_left(tmp_path: Path) -> None:
+    StandIn(tmp_path, at_start="hang")
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+        pid = client._running.pid
+        with pytest.raises(NotReady):
+            client.ask(order(trial()), Report, "a report", 0.1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)

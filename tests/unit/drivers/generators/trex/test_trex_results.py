@@ -1,0 +1,219 @@
+"""From reports to results: what the generator did wrong is no loss of the system, latency is what histograms hold."""
+
+from collections.abc import Callable
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.generators.trex import calibration, latency
+from resources.libraries.python.drivers.generators.trex.results import trial_result
+from resources.libraries.python.drivers.generators.trex.wire import (
+    GroupCount,
+    PortCount,
+    ProbeErrors,
+    ProbeLatency,
+    Report,
+)
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
+
+PLAN = plan()
+NO_ERRORS = ProbeErrors(out_of_order=0, dup=0, seq_too_high=0, seq_too_low=0)
+counts = st.integers(0, 10**7)
+
+
+def report(sent: int = 5000, received: int = 5000, sending_s: float = 1.0, **changes: object) -> Report:
+    whole = Report(
+        sending_s=sending_s,
+        finished=True,
+        aborted=False,
+        settled=True,
+        groups=tuple(GroupCount(group=group, sent=sent, received=received) for group in (1, 2)),
+        ports=tuple(PortCount(send_errors=0, receive_errors=0) for _ in range(2)),
+        latency=(),
+        queue_full=0,
+        cpu_percent=30.0,
+    )
+    return whole.model_copy(update=changes)
+
+
+def result(
+    given_report: Report, load_pps: float = 10_000, probe_pps: float = 0.0, duration_s: float = 1.0
+) -> TrialResult:
+    trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64, probe_pps=probe_pps)
+    return trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
+
+
+def encoded(*values_us: int) -> str:
+    histogram = HdrHistogram(1, 10_000_000, 3)
+    for value in values_us:
+        histogram.record_value(value)
+    return str(histogram.encode().decode())
+
+
+@settings(deadline=None)  # a busy machine is no error
+@given(st.tuples(counts, counts, counts), st.floats(0.01, 100), st.booleans(), st.floats(0, 100))
+def test_whatever_is_reported_the_result_is_sound(
+    packets: tuple[int, int, int], sending_s: float, aborted: bool, cpu: float
+) -> None:
+    sent, received, dropped = packets
+    ports = (PortCount(send_errors=0, receive_errors=dropped),)
+    found = result(report(sent, received, sending_s, aborted=aborted, ports=ports, cpu_percent=cpu))
+    assert found.offered_duration_s > 0
+    assert found.loss_ratio is None or 0 <= found.loss_ratio <= 1
+    # A trial that is the generator's fault says why, and a trial that was not offered in full is always one.
+    assert found.generator_limited <= bool(found.note)
+    if not aborted and (sent < 4990 or sending_s > 1.011):
+        assert found.generator_limited
+    # What the generator lost is at most a tenth of what counts as the system's loss.
+    if not found.generator_limited:
+        assert dropped <= 0.1 * 2 * max(0, sent - received)
+    if aborted:
+        assert found.offered_pps <= 10_000 * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("sending_s", "duration_s", "limited"), [(1.009, 1.0, False), (1.02, 1.0, True), (0.209, 0.2, False)]
+)
+def test_sending_is_stretched_from_1_percent_or_10_ms_on(sending_s: float, duration_s: float, limited: bool) -> None:
+    found = result(report(sending_s=sending_s), load_pps=10_000 / duration_s, duration_s=duration_s)
+    assert found.generator_limited is limited
+    assert found.offered_duration_s == (sending_s if limited else duration_s)
+
+
+@pytest.mark.parametrize(
+    ("lost", "dropped", "turned_away", "limited"),
+    [(0, 0, 0, False), (3, 3, 0, True), (3, 0, 3, True), (100, 5, 5, False), (100, 8, 8, True), (0, 1, 0, True)],
+)
+def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: int, limited: bool) -> None:
+    groups = (GroupCount(group=1, sent=5000, received=5000 - lost), GroupCount(group=2, sent=5000, received=5000))
+    given_report = report(groups=groups, ports=(PortCount(send_errors=0, receive_errors=dropped),))
+    trial = Trial(load_pps=10_000, duration_s=1.0, frame=B64)
+    found = trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1, turned_away=turned_away)
+    assert found.generator_limited is limited
+    own = dropped + turned_away
+    note = f"the generator itself dropped {own} packets that had come back to its ports"
+    assert found.note == (note if own else None)
+
+
+def test_a_busy_core_counts_where_the_trial_was_long_enough_to_tell() -> None:
+    assert not result(report(cpu_percent=100.0)).generator_limited
+    long = result(report(sent=20_000, received=20_000, sending_s=4.0, cpu_percent=100.0), duration_s=4.0)
+    assert long.generator_limited
+    assert long.note == "the generator's sending threads used 100 % of their cores"
+
+
+def test_a_load_without_packets_is_no_load() -> None:
+    found = result(report(sent=0, received=0), load_pps=0.5)
+    assert found.generator_limited
+    assert found.note == "no packet of 0.5 pps falls into 1 s"
+
+
+@settings(deadline=None, max_examples=30)  # a busy machine is no error; decoding takes its time
+@given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=60), st.integers(1, 3))
+def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
+    groups = [
+        ProbeLatency(group=index, histogram=encoded(*values_us[index::parts]), buckets={}, errors=NO_ERRORS)
+        for index in range(parts)
+    ]
+    values = latency.merge(groups)
+    assert values is not None
+    assert values.count == len(values_us)
+    ordered = sorted(values_us)
+    assert values.min_ns == pytest.approx(ordered[0] * 1000 + 500, rel=0.003, abs=1)
+    assert values.max_ns == pytest.approx(ordered[-1] * 1000 + 500, rel=0.003, abs=1)
+    assert values.mean_ns == pytest.approx(sum(ordered) / len(ordered) * 1000 + 500, rel=0.003, abs=2)
+    assert HdrHistogram.decode(values.histogram).get_total_count() == len(values_us)
+    row = [values.min_ns, *values.percentiles_ns, values.max_ns]
+    assert row == sorted(each for each in row if each is not None)
+
+
+def test_buckets_tell_percentiles_where_they_can_and_nothing_else() -> None:
+    group = ProbeLatency(group=1, histogram=None, buckets={0: 50, 10: 30, 90: 10, 300: 9, 2000: 1}, errors=NO_ERRORS)
+    values = latency.merge([group])
+    assert values is not None
+    # Half of them are below 10 us, by how much is not known.
+    assert values.percentiles_ns == (None, 100_000, 400_000, 3_000_000)
+    assert (values.min_ns, values.mean_ns, values.max_ns) == (None, None, None)
+
+
+def test_no_probe_came_back() -> None:
+    assert latency.merge([ProbeLatency(group=1, histogram=encoded(), buckets={}, errors=NO_ERRORS)]) is None
+    assert latency.merge([ProbeLatency(group=1, histogram=None, buckets={}, errors=NO_ERRORS)]) is None
+
+
+def test_a_histogram_that_cannot_be_read_is_said() -> None:
+    with pytest.raises(CsitError, match="cannot be read: nonsense"):
+        latency.merge([ProbeLatency(group=1, histogram="nonsense", buckets={}, errors=NO_ERRORS)])
+
+
+def test_probes_of_all_sizes_are_one_flows_latency() -> None:
+    first = range(10_000, 10_003)
+    given_report = report().model_copy(
+        update={
+            "groups": (
+                *report().groups,
+                *(GroupCount(group=each, sent=10, received=9) for each in range(10_000, 10_006)),
+            ),
+            "latency": tuple(
+                ProbeLatency(
+                    group=each, histogram=encoded(*[100 if each in first else 900] * 9), buckets={}, errors=NO_ERRORS
+                )
+                for each in range(10_000, 10_006)
+            ),
+        }
+    )
+    trial = Trial(load_pps=10_000, duration_s=1.0, frame=IMIX, probe_pps=30)
+    found = trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
+    assert [(row.sent, row.received) for row in found.latency] == [(30, 27), (30, 27)]
+    assert [row.p50_ns for row in found.latency] == pytest.approx([100_500, 900_500], rel=0.002)
+    assert found.note is None
+
+
+def fake(capacity_pps: float, offers_pps: float) -> tuple[list[float], Callable[[float, float], TrialResult]]:
+    """A generator with a limit in front of a system with a limit that collapses beyond twice its capacity."""
+    asked: list[float] = []
+
+    def run(load_pps: float, duration_s: float) -> TrialResult:
+        asked.append(load_pps)
+        offered_pps = min(load_pps, offers_pps)
+        forwarded_pps = capacity_pps / 20 if offered_pps > 2 * capacity_pps else min(capacity_pps, offered_pps)
+        trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64)
+        return TrialResult(
+            trial=trial,
+            started_at="",
+            offered_duration_s=duration_s,
+            total_duration_s=duration_s,
+            flows=(
+                FlowCount(
+                    instance=1,
+                    direction=PLAN.flows[0].direction,
+                    sent=round(offered_pps * duration_s),
+                    received=round(forwarded_pps * duration_s),
+                ),
+            ),
+            generator_limited=offered_pps < load_pps,
+        )
+
+    return asked, run
+
+
+@pytest.mark.parametrize(
+    ("capacity_pps", "offers_pps", "line_pps", "least_pps", "most_pps"),
+    [
+        (1e9, 600_000, None, 0.85 * 600_000, 600_000),  # a cable: what the generator can, a little less
+        (1e9, 1e9, 14.88e6, 14.88e6, 14.88e6),  # a cable of known rate that can be filled
+        (100_000, 600_000, None, 200_000, 400_000),  # a system that collapses: not more than four times what it can
+    ],
+)
+def test_the_highest_load_that_makes_sense(
+    capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
+) -> None:
+    asked, run = fake(capacity_pps, offers_pps)
+    found = calibration.highest_loads(run, line_pps)
+    assert least_pps <= found.search_pps <= most_pps
+    assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
+    assert len(asked) < 12

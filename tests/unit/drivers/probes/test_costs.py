@@ -1,0 +1,107 @@
+"""Hardware counters count the threads that they are told of, and what NFs use is added up from start to stop."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.probes.sampler import costs
+from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
+from resources.libraries.python.drivers.probes.sampler.perf import TASK_CLOCK, Event, ThreadCounters
+from resources.libraries.python.drivers.probes.sampler.tasks import Tasks
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.plan import Plan
+
+IMPOSSIBLE = Event("wishes", 0, 1 << 20)
+
+
+def can_count() -> bool:
+    try:
+        ThreadCounters({"me": [threading.get_native_id()]}, TASK_CLOCK).close()
+    except Unsupported:
+        return False
+    return True
+
+
+needs_perf = pytest.mark.skipif(not can_count(), reason="this process may not count perf events")
+
+
+def spin(seconds: float) -> int:
+    """Use that much CPU time of this thread; return the nanoseconds that were used."""
+    begin = time.thread_time_ns()
+    while time.thread_time_ns() - begin < seconds * 1e9:
+        pass
+    return time.thread_time_ns() - begin
+
+
+@needs_perf
+def test_a_thread_that_works_is_counted_and_one_that_waits_is_not() -> None:
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    counters = ThreadCounters({"busy": [threading.get_native_id()], "idle": [other.native_id or 0]}, TASK_CLOCK)
+    before = counters.read()
+    used_ns = spin(0.02)
+    after = counters.read()
+    over.set()
+    other.join()
+    counters.close()
+    counters.close()
+    assert used_ns <= after["busy"] - before["busy"] < 3 * used_ns
+    assert after["idle"] - before["idle"] < 0.1 * used_ns
+
+
+@needs_perf
+def test_threads_that_have_ended_are_left_out() -> None:
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    counters = ThreadCounters({"a": [ended.native_id or 0]}, TASK_CLOCK)
+    assert counters.read() == {"a": 0}
+    counters.close()
+
+
+def test_what_a_machine_does_not_count_is_said() -> None:
+    with pytest.raises(Unsupported, match=r"^this machine does not count wishes: "):
+        ThreadCounters({"a": [threading.get_native_id()]}, IMPOSSIBLE)
+
+
+@pytest.fixture
+def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Event], LinuxCostMeter]:
+    """A meter whose only NF beside the vSwitch is the present thread, as a data thread of the kernel's would be."""
+    found: Mapping[str, Tasks] = {
+        "nf-1-1": Tasks(helpers=(threading.get_native_id(),)), "nf-2-1": Tasks(), "vswitch": Tasks(processes=(1,)),
+    }  # fmt: skip
+    monkeypatch.setattr(costs, "tasks_on", lambda *_: found)
+    return lambda event: LinuxCostMeter(cast(Plan, None), cast(Fabric, SimpleNamespace()), event)
+
+
+@needs_perf
+def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[Event], LinuxCostMeter]) -> None:
+    meter = meter_of(TASK_CLOCK)
+    meter.start()
+    used_ns = spin(0.03)
+    found = meter.stop()
+    assert found.keys() == {"nf-1-1", "nf-2-1"}
+    cost = found["nf-1-1"]
+    assert cost.cpu_s is not None
+    assert cost.cache_misses is not None
+    assert 0.8 * used_ns <= cost.cpu_s * 1e9 < 3 * used_ns, "a running thread's account may be a tick old"
+    assert used_ns <= cost.cache_misses < 3 * used_ns
+    assert cost.memory_bytes is None, "a data thread of the kernel has no memory of its own"
+    assert (found["nf-2-1"].cpu_s, found["nf-2-1"].cache_misses) == (None, None), "nobody works for it"
+    assert meter.facts() == {}
+    assert meter.stop() == {}
+
+
+def test_without_counters_all_else_is_told(meter_of: Callable[[Event], LinuxCostMeter]) -> None:
+    meter = meter_of(IMPOSSIBLE)
+    meter.start()
+    found = meter.stop()
+    assert found["nf-1-1"].cpu_s is not None
+    assert found["nf-1-1"].cache_misses is None
+    assert meter.facts()["cache misses"].startswith("this machine does not count wishes")

@@ -1,0 +1,98 @@
+"""What scripts of users are told, and what is understood of what they say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.services import scripts
+from resources.libraries.python.drivers.services.scripts import answer, environment
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.testbed.roles.service import Answer
+
+SCRIPT = Path("/specs/load.py")
+
+
+@given(number=st.floats(min_value=0, allow_nan=False, allow_infinity=False), before=st.text(max_size=40))
+def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, before: str) -> None:
+    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT) == Answer(number)
+    last = json.dumps({"indicator": number, "failed": 3, "who": "me", "sure": True, "ratio": float("nan")})
+    assert answer(f"{before}\n{last}", SCRIPT) == Answer(number, {"failed": 3.0})
+
+
+@pytest.mark.parametrize("said", ["", "\n \n"])
+def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
+    with pytest.raises(CsitError, match=r"generator script /specs/load.py reported nothing; the last line has to be"):
+        answer(said, SCRIPT)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "done",
+        "indicator",
+        "indicator fast",
+        "indicator nan",
+        "indicator inf",
+        "indicator -1",
+        "indicator 1 2",
+        "indicator 12\ngood bye",
+        '{"indicator": "12"}',
+        '{"indicator": true}',
+        '{"indicator": null}',
+        '{"rate": 12}',
+        '{"indicator": 12',
+    ],
+)
+def test_rubbish_is_quoted(said: str) -> None:
+    with pytest.raises(CsitError, match=r"reported no indicator: '.+'; the last line has to be") as caught:
+        answer(said, SCRIPT)
+    assert said.splitlines()[-1] in str(caught.value)
+
+
+@given(seconds=st.lists(st.floats(min_value=0, allow_nan=False, allow_infinity=False), max_size=5))
+def test_each_second_may_be_reported_as_a_line_or_in_a_list(seconds: list[float]) -> None:
+    lines = "".join(f"second {value!r}\n" for value in seconds)
+    assert answer(f"begin\nsecond attempt\n{lines}indicator 7", SCRIPT).seconds == tuple(seconds)
+    text = json.dumps({"indicator": 7, "seconds": seconds})
+    assert answer(f"second 5\n{text}", SCRIPT).seconds == tuple(seconds)
+
+
+@pytest.mark.parametrize("seconds", ["[1, -1]", "[true]", "[[1]]", "7", "{}"])
+def test_a_list_of_seconds_with_something_else_in_it_is_refused(seconds: str) -> None:
+    with pytest.raises(CsitError, match=r'/specs/load.py: "seconds" has to be a list'):
+        answer(f'{{"indicator": 7, "seconds": {seconds}}}', SCRIPT)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_an_indicator_or_one_sentence(said: str) -> None:
+    try:
+        assert answer(said, SCRIPT).indicator >= 0
+    except CsitError as error:
+        assert str(SCRIPT) in str(error)
+
+
+def test_facts_are_lines_that_say_so() -> None:
+    lines = ["starting", "fact proxy HAProxy 2.6", "fact short", " fact origin nginx  1.22 ", "facts are none"]
+    said = "\n".join([*lines, f"fact long {'x' * 900}"])
+    assert scripts.facts(said) == {"proxy": "HAProxy 2.6", "origin": "nginx  1.22", "long": "x" * 200}
+
+
+def test_scripts_see_nothing_of_the_environment_but_where_programs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI_TOKEN", "secret")
+    monkeypatch.setenv("PATH", "/opt/bin")
+    seen = environment({"CSIT_LOAD": "5"})
+    assert set(seen) <= {"PATH", "LANG", "LC_ALL", "TZ", "CSIT_LOAD"}
+    assert seen["PATH"].split(":")[0] == "/opt/bin"
+    assert "/usr/sbin" in seen["PATH"].split(":"), "services are there, and not on everybody's path"
+
+
+def test_the_end_of_what_was_said_is_one_line(tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    out.write_text("".join(f"step {number}\n" for number in range(50)))
+    err.write_text("no such port\n")
+    text = scripts._tail(out, err)
+    assert text.endswith("step 48 | step 49 | no such port")
+    assert "step 10" not in text

@@ -1,0 +1,72 @@
+"""MAC addresses behind the ports of segments, from plans of labs."""
+
+from pathlib import Path
+
+import yaml
+
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.vswitches.stations import stations
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.plan import make_plan
+
+
+def plan_of(tmp_path: Path, duts: int, nodes: int) -> Plan:
+    """Two instances that share cables by MAC, over one DUT or two."""
+    cpus = [{"cpus": "0-31", "cores": "0-31"}]
+    names = ["TG", *(f"DUT{number}" for number in range(1, duts + 1))]
+    dut = {"type": "DUT", "cpus": cpus, "vswitch": "linux_bridge", "containers": "linux_router"}
+    found = {name: {**dut, "access": {"host": name}} for name in names}
+    found["TG"] = {
+        "type": "TG",
+        "access": {"host": "TG"},
+        "cpus": cpus,
+        "generator": {"driver": "trex"},
+        "trex": {"ports": "af_packet"},
+    }
+    for number, name in enumerate(names):
+        ends = (number, (number - 1) % len(names))
+        found[name]["interfaces"] = {f"port{end}": {"link": f"cable{end}", "device": f"eth{end}"} for end in ends}
+    whole = {"metadata": {"version": 1, "name": "shared"}, "world": "lab", "discriminator": "mac", "nodes": found}
+    path = tmp_path / "shared.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=nodes)
+    return make_plan(load_topology(path), cell, {})
+
+
+def test_each_instance_is_behind_its_own_port(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, 1, 1)
+    first, last = (segment for segment in plan.segments if segment.instance == 0)
+    sources = {flow.source_mac for flow in plan.flows if flow.tx_interface == "csg0p1"}
+    found = stations(plan, first)
+    assert {name: set(macs) for name, macs in found.items()} == {
+        "csv0p1": sources,
+        "csv1x1i1": {plan.function("nf-1-1").left.mac},
+        "csv2x1i1": {plan.function("nf-2-1").left.mac},
+    }
+    # Every frame that crosses a segment has an address that is known there.
+    known = {mac for macs in (*found.values(), *stations(plan, last).values()) for mac in macs}
+    assert {flow.destination_mac for flow in plan.flows} <= known
+    assert {hop.mac for nf in plan.functions for hop in (nf.left.route, nf.right.route)} <= known
+
+
+def test_behind_a_cable_to_another_vswitch_are_its_stations(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, 2, 1)
+    between = next(segment for segment in plan.segments if segment.instance == 0 and "csv0p2" in segment.members)
+    found = stations(plan, between)
+    assert set(found["csv0p2"]) == {plan.function(name).left.mac for name in ("nf-1-2", "nf-2-2")}
+    assert found["csv1x1i2"] == (plan.function("nf-1-1").right.mac,)
+
+
+def test_cpus_of_another_machine_do_not_disturb_the_generator(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, 1, 1)
+    plan = plan.model_copy(update={"flows": ()})
+    numbers = set(plan.cores.cpus("generator")) & {each.cpu for each in plan.cores.on(None)}
+    assert numbers, "both machines must have a thread on a CPU of the same number"
+    assert BuiltInGenerator(plan)._alone
+    cpu = plan.cores.cpus("generator")[0]
+    beside = Thread(owner="vswitch", role=ThreadRole.DATA, index=9, cpu=cpu, machine="TG")
+    cores = plan.cores.model_copy(update={"threads": (*plan.cores.threads, beside)})
+    assert not BuiltInGenerator(plan.model_copy(update={"cores": cores}))._alone

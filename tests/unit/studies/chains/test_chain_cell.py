@@ -1,0 +1,130 @@
+"""A chain becomes the cell that it is: inline VNFs are nodes, passive ones get copies between them."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.planning.plan import make_plan, no_such_kind
+from resources.libraries.python.studies.chains.model.spec import (
+    Chain,
+    ChainStudySpec,
+    Fault,
+    Member,
+    Mode,
+    VnfSpec,
+    Workload,
+)
+from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+
+VNFS = (
+    VnfSpec(name="router", kind=NfKind.LINUX_ROUTER),
+    VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
+    VnfSpec(name="dump", kind=NfKind.TCPDUMP, mode=Mode.PASSIVE),
+)
+
+
+def spec(*faults: Fault, vnfs: tuple[VnfSpec, ...] = VNFS) -> ChainStudySpec:
+    workload = Workload(volume_bps=1e6, frame=frame("64B"))
+    return ChainStudySpec(name="s", vnfs=vnfs, workloads=(workload,), faults=faults)
+
+
+def chain(*names: str, memory_mib: int | None = None) -> Chain:
+    return Chain(members=tuple(Member(name=name, size=NfSize.ONE, memory_mib=memory_mib) for name in names))
+
+
+def test_inline_ones_are_nodes_and_passive_ones_lie_between_them() -> None:
+    cell = cell_of(chain("router", "dump", "nat"), spec())
+    assert (cell.nf_nodes, cell.nf_kinds) == (2, (NfKind.LINUX_ROUTER, NfKind.LINUX_NAT))
+    assert [(tap.kind, tap.position) for tap in cell.taps] == [(NfKind.TCPDUMP, 2)]
+
+
+@pytest.mark.parametrize(("order", "position"), [(("dump", "nat"), 1), (("nat", "dump"), 2)])
+def test_a_passive_one_at_an_end_is_before_the_first_or_behind_the_last_node(
+    order: tuple[str, ...], position: int
+) -> None:
+    assert [tap.position for tap in cell_of(chain(*order), spec()).taps] == [position]
+
+
+def test_a_chain_of_passive_ones_is_the_path_alone_with_copies() -> None:
+    cell = cell_of(chain("dump"), spec())
+    assert (cell.nf_nodes, len(cell.taps)) == (0, 1)
+
+
+def test_without_limits_a_cell_has_none() -> None:
+    assert cell_of(chain("router", "nat"), spec()).limits == ()
+
+
+def test_memory_of_a_range_is_a_limit() -> None:
+    cell = cell_of(chain("router", "nat", memory_mib=64), spec())
+    assert cell.limits == (Limits(memory_mib=64), Limits(memory_mib=64))
+
+
+FAULT = Fault(chain=("nat", "router"), vnf="nat", limits=Limits(cpu=0.1))
+
+
+def test_a_fault_is_planted_in_its_chain_only() -> None:
+    cell = cell_of(chain("nat", "router"), spec(FAULT))
+    assert cell.limits == (Limits(cpu=0.1), Limits())
+    assert planted(chain("nat", "router"), spec(FAULT)) == "nat is limited to 0.1 CPUs"
+    assert cell_of(chain("router", "nat"), spec(FAULT)).limits == ()
+    assert planted(chain("router", "nat"), spec(FAULT)) is None
+
+
+def test_a_fault_and_a_range_are_both_kept_to() -> None:
+    fault = FAULT.model_copy(update={"limits": Limits(cpu=0.1, memory_mib=128)})
+    assert cell_of(chain("nat", "router", memory_mib=64), spec(fault)).limits[0] == Limits(cpu=0.1, memory_mib=64)
+
+
+def test_a_fault_of_a_passive_one_is_in_its_copy() -> None:
+    fault = Fault(chain=("dump", "nat"), vnf="dump", limits=Limits(cpu=0.1))
+    assert cell_of(chain("dump", "nat"), spec(fault)).taps[0].limits == Limits(cpu=0.1)
+
+
+def test_names_of_the_plan_lead_to_vnfs() -> None:
+    assert owners(chain("nat", "dump", "router"), spec()) == {"nf-1-1": "nat", "tap-1-1": "dump", "nf-1-2": "router"}
+
+
+def test_a_program_goes_to_its_node() -> None:
+    program = Program(start=("sleep", "9"))
+    vnfs = (VNFS[0], VnfSpec(name="own", kind=NfKind.PROCESS, program=program))
+    assert cell_of(chain("router", "own"), spec(vnfs=vnfs)).programs == (None, program)
+
+
+def test_what_forwards_packets_cannot_be_passive() -> None:
+    vnfs = (VnfSpec(name="nat", kind=NfKind.LINUX_NAT, mode=Mode.PASSIVE),)
+    with pytest.raises(PlanError, match=r"nat: an NF of kind linux_nat cannot be passive"):
+        cell_of(chain("nat"), spec(vnfs=vnfs))
+
+
+MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind.QEMU), *VNFS))
+
+
+@pytest.mark.parametrize(
+    ("order", "name"),
+    [
+        ("vm", "eth-l2bd-1ch-2vh-1vm1t-lnxip4"),
+        ("dump vm", "eth-l2bd-1ch-2vh-1vm1t-lnxip4-tap1tcpdump"),
+        ("nat", "eth-l2bd-1ch-2veth-1dcr1t-lnxnat"),
+        ("vm nat", "eth-l2bd-1ch-4veth-1dcr1t+1vm-lnxip4+lnxnat"),
+    ],
+)
+def test_virtual_machines_are_chained_with_each_other_and_with_containers(order: str, name: str) -> None:
+    cell = cell_of(chain(*order.split()), MACHINES)
+    layout = load_topology(TOPOLOGIES / "available" / "lab-2n-kernel.yaml").dut.layout
+    plan = make_plan(load_topology(TOPOLOGIES / "local.yaml"), cell, layout)
+    assert plan.suite_id == name
+    assert [function.kind for function in plan.functions] == list(cell.nf_kinds)
+
+
+def test_a_service_of_virtual_machines_only_is_no_chain_of_containers() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.QEMU,))
+    assert "no NFs of kind qemu for a CSC" in str(no_such_kind(load_topology(TOPOLOGIES / "local.yaml"), cell))

@@ -1,0 +1,61 @@
+"""What a study of chains says before, while and after it is measured."""
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.progress import lasting, preview_in_words, suspects_in_words
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.shared.specifications import found
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from tests.integration.robot_runs import PROJECT
+
+SPEC = load_chains(found("chains/four-vnfs.yaml"))
+SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
+
+
+@pytest.fixture(scope="module")
+def study() -> StudyOfChains:
+    world = SimWorld(SIM)
+    return StudyOfChains(SIM, world, lasting(SPEC, "1"), world.environment())
+
+
+@pytest.fixture(scope="module")
+def measured(study: StudyOfChains) -> ChainStudy:
+    return study.run()
+
+
+def test_the_preview_counts_chains_names_policies_and_planted_faults(study: StudyOfChains) -> None:
+    first, *policies, fault = preview_in_words(study, simulated=False)
+    assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
+    assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
+    assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
+
+
+def test_a_simulated_study_takes_no_time_of_a_person(study: StudyOfChains) -> None:
+    assert "about" not in preview_in_words(study, simulated=True)[0]
+
+
+def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
+    first, reason, *_ = suspects_in_words(measured)
+    assert first.startswith("suspect 1 by mean distance and outlier: nat > gateway, mean Cook's distance ")
+    assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
+    assert reason.startswith("    ")
+
+
+def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
+    run = measured.runs[0].model_copy(update={"failed": "no traffic"})
+    lines = list(suspects_in_words(measured.model_copy(update={"runs": (run,), "suspects": ()})))
+    assert lines == ["no chain stands out", "not measured: gateway: no traffic"]
+
+
+@pytest.mark.parametrize("text", ["0", "3601", "1.5", "long"])
+def test_a_duration_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"CHAIN_DURATION: '{text}' is no whole number of seconds from 1 to 3600"):
+        lasting(SPEC, text)
+
+
+def test_without_another_duration_it_is_that_of_the_file() -> None:
+    assert lasting(SPEC, None) is SPEC

@@ -1,0 +1,162 @@
+"""Reasons in plain sentences, each with its evidence, the strongest first."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.studies.chains.analysis.classes import portions
+from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
+from resources.libraries.python.studies.chains.model.record import Deviation, StateGraph
+from resources.libraries.python.studies.chains.model.spec import Member
+from tests.unit.studies.chains.chain_runs import graph, workload
+
+NAT = Member(name="nat", size=NfSize.ONE)
+SLEEP, ENTRY, PAUSE = ("sched_switch:out:S", "x"), ("kvm_entry", "kvm_exit:HLT"), ("kvm_exit:PAUSE_INSTRUCTION", "x")
+
+
+def said(
+    here: Mapping[str, float] | None = None,
+    alone: Mapping[str, float] | None = None,
+    graphs: tuple[StateGraph, StateGraph] | None = None,
+    cpus: float | None = 1.0,
+) -> list[str]:
+    one, other = graphs or (None, None)
+    classes = portions(one, other) if one else ()
+    here, alone = here or {}, alone or {}
+    changed = {name for name in here if name in alone and here[name] != alone[name]}
+    evidence = Evidence(NAT, here, alone, changed, cpus, classes, one, other)
+    return [reason.sentence for reason in reasons([evidence])]
+
+
+def test_a_vnf_whose_cpu_quota_is_used_up_is_throttled_and_that_comes_first() -> None:
+    found = said({"throttled_percent": 67, "waiting_percent": 90}, {"throttled_percent": 0, "waiting_percent": 2})
+    assert found == [
+        "nat is throttled: its CPU quota is used up 67 % of the time, 0 % alone",
+        "nat waits for a CPU that others have: 90 % of the time, 2 % alone",
+    ]
+
+
+def test_what_it_does_alone_as_well_is_no_reason() -> None:
+    same = {"throttled_percent": 67.0, "waiting_percent": 40.0, "tx_dropped_pps": 500.0, "rx_pps": 9e3}
+    assert not said(same, same)
+
+
+def test_a_share_of_time_is_a_reason_from_a_twentieth_on() -> None:
+    for name in ("throttled_percent", "waiting_percent"):
+        assert not said({name: 4.9}, {name: 0})
+        assert len(said({name: 5.1}, {name: 0})) == 1
+
+
+def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many_on() -> None:
+    def between(here: float, alone: float, passed_pps: float) -> int:
+        return len(reasons([], [], [Dropped("the vSwitch", here, alone, passed_pps)]))
+
+    assert (between(49, 0, 1000), between(51, 0, 1000)) == (0, 1)
+    assert (between(996, 0, 2e5), between(1010, 0, 2e5)) == (0, 1)
+    assert (between(1000, 505, 1000), between(1000, 495, 1000)) == (0, 1)
+
+
+def test_packets_dropped_at_a_queue_are_named_with_the_queue() -> None:
+    assert said({"rx_dropped_pps": 3000, "rx_pps": 7000}, {"rx_dropped_pps": 0}) == [
+        "the queue into nat overflows: 3000 packets a second are dropped, 30.0 % more than alone"
+    ]
+    assert said({"tx_dropped_pps": 1000, "tx_pps": 9000}, {"tx_dropped_pps": 0}) == [
+        "the queue behind nat overflows: 1000 packets a second are dropped, 10.0 % more than alone"
+    ]
+
+
+@pytest.mark.parametrize("cpus", [0.5, 1.0, 2.0])
+def test_a_vnf_that_uses_all_of_its_cpus_is_compute_bound_however_many_it_has(cpus: float) -> None:
+    assert said({"cpu_percent": 99 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus) == [
+        f"nat is compute-bound: it uses {0.99 * cpus:.2f} of {cpus:g} CPUs, {0.4 * cpus:.2f} alone"
+    ]
+    assert not said({"cpu_percent": 89 * cpus}, {"cpu_percent": 40 * cpus}, cpus=cpus)
+    assert not said({"cpu_percent": 99 * cpus}, {"cpu_percent": 91 * cpus}, cpus=cpus)
+    assert said({"cpu_percent": 91 * cpus}, {"cpu_percent": 89 * cpus}, cpus=cpus)
+
+
+def test_whether_an_unknown_number_of_cpus_is_used_up_is_not_said() -> None:
+    assert not said({"cpu_percent": 201}, {"cpu_percent": 40}, cpus=None)
+
+
+def test_pages_that_are_read_again_are_told_as_missing_memory() -> None:
+    assert said({"read_bytes_per_s": 5e7}, {"read_bytes_per_s": 2e3}) == [
+        "nat reads 50 MB/s from storage, 2 kB/s alone: memory does not hold what it works with"
+    ]
+
+
+def test_without_ground_truth_no_reason_is_given() -> None:
+    assert not said({"throttled_percent": 67, "waiting_percent": 90, "rx_dropped_pps": 3000, "rx_pps": 7000})
+    assert not said({"cpu_percent": 99}) + said({"read_bytes_per_s": 5e7})
+    assert not reasons([], [], [Dropped("the vSwitch", 2000, None, 8000)])
+
+
+def test_computation_close_to_the_time_given_is_compute_bound_however_little_was_given() -> None:
+    here = graph("nat", (*ENTRY, 10, 0.19), ("sched_switch:out:R", "x", 10, 0.8), ("kvm_msr", "x", 1, 0.01), kvm=True)
+    alone = graph("nat", (*ENTRY, 10, 0.1), ("kvm_exit:HLT", "x", 10, 0.9), kvm=True)
+    assert "nat is compute-bound: it computes 95 % of the time that it is given, 10 % of all time alone" in said(
+        graphs=(here, alone)
+    )
+
+
+def test_pause_exits_are_lock_contention() -> None:
+    here, alone = graph("nat", (*PAUSE, 5000, 0.01), kvm=True), graph("nat", (*PAUSE, 12, 0.0), kvm=True)
+    assert said(graphs=(here, alone)) == [
+        "nat has lock contention: 5000 VM exits a second by PAUSE instructions, 12 alone"
+    ]
+    assert not said(graphs=(alone, here))
+
+
+def test_hard_switches_of_the_papers_nat_are_told() -> None:
+    """18.6 times in the good order, 785.9 in the bad one."""
+    tenth = [("kvm_userspace_exit:IO", "kvm_fpu:unload", count, 0.01) for count in (7859, 186)]
+    here, alone = (graph("nat", edge, traced_s=10.0, kvm=True) for edge in tenth)
+    assert said(graphs=(here, alone)) == ["hard switches of nat went up to 785.9 a second, 18.6 alone"]
+
+
+@pytest.mark.parametrize(
+    ("before", "alone", "change", "sentence"),
+    [
+        (("kvm_entry", "x"), 0.5, -0.61, "nat computes less: 20 % of the time, 50 % alone (-61 %)"),
+        (("kvm_entry", "x"), 0.5, -0.281, "nat computes less: 36 % of the time, 50 % alone (-28 %)"),
+        (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat is idle, with nothing to do: 70 % of the time, 30 % alone (+134 %)"),
+    ],
+)
+def test_portions_of_the_papers_three_vnf_chain_are_told(
+    before: tuple[str, str], alone: float, change: float, sentence: str
+) -> None:
+    """Computation -61 % and -28.1 %, idleness of the NAT +134 % when Tcpdump comes into the chain."""
+    one, other = (graph("nat", (*before, 9, seconds), kvm=True) for seconds in (alone * (1 + change), alone))
+    found = said(graphs=(one, other))
+    assert sentence in found
+
+
+def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
+    row = Dropped("the vSwitch, on the way out,", 2000, 10, 8000)
+    assert [reason.sentence for reason in reasons([], [], [row])] == [
+        "the vSwitch, on the way out, drops 2000 packets a second, 10 at most with its VNFs alone"
+    ]
+    assert not reasons([], [], [replace(row, alone=1500.0), replace(row, here=40.0), replace(row, passed_pps=1e6)])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
+        (999, "pps", "999 pps"), (4000, "1/s", "4,000 1/s"), (12.345, "%", "12.3 %"), (3, "", "3"),
+    ],
+)  # fmt: skip
+def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
+    assert amount(value, unit) == text
+
+
+def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
+    deviation = Deviation(
+        owner="nat", workload=workload(1e8), feature="memory_bytes", alone=3e7, alone_stdev=1e5, here=9e7
+    )
+    found = reasons([Evidence(NAT, {}, {})], [deviation])
+    assert [reason.sentence for reason in found] == [
+        "memory_bytes of nat (resident memory of its processes) is 90 MB, 30 MB alone"
+    ]

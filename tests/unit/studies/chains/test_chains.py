@@ -1,0 +1,146 @@
+"""Chains of a study: which there are, how many, and which policy drops the others."""
+
+from itertools import permutations
+from math import perm
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
+from resources.libraries.python.studies.chains.planning.chain_generation import generate, why_not
+
+WORKLOAD = Workload(volume_bps=1e8, frame=Frame(name="512B", parts=(FramePart(frame_bytes=512),)))
+SEVEN = ("firewall", "netsniff", "snort", "suricata", "suricata-ips", "tcpdump", "nat")
+"""The VNFs of Probius, and the facts of the policies that its authors published with their code: one IDS or IPS, one
+traffic analyzer, the firewall before what looks into packets."""
+PUBLISHED = (
+    "snort | suricata | suricata-ips",
+    "netsniff | tcpdump",
+    "firewall > snort",
+    "firewall > suricata",
+    "firewall > suricata-ips",
+)
+
+
+def study(names: tuple[str, ...], *policies: str, lengths: tuple[int, ...] = (), **more: object) -> ChainStudySpec:
+    vnfs = tuple(VnfSpec(name=name, kind=NfKind.LINUX_ROUTER) for name in names)
+    data = {"name": "study", "vnfs": vnfs, "policies": policies, "lengths": lengths, "workloads": (WORKLOAD,), **more}
+    return ChainStudySpec.model_validate(data)
+
+
+def said(spec: ChainStudySpec) -> str:
+    with pytest.raises(ConfigError) as caught:
+        generate(spec)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("vnfs", "longer"), [(2, 2), (3, 12), (4, 60), (5, 320), (7, 13_692)])
+def test_without_policies_there_are_all_orders_and_not_rotations_only(vnfs: int, longer: int) -> None:
+    found = generate(study(tuple(f"v{number}" for number in range(vnfs))))
+    assert sum(number for length, number in found.orders.items() if length > 1) == longer
+    assert found.orders == {length: perm(vnfs, length) for length in range(1, vnfs + 1)}
+    if vnfs < 7:
+        orders = list(found.each_order())
+        assert len(orders) == len(set(orders)) == longer + vnfs
+
+
+def test_the_published_policies_give_the_published_vnfs_178_chains() -> None:
+    found = generate(study(SEVEN, *PUBLISHED))
+    assert {length: number for length, number in found.orders.items() if number} == {1: 7, 2: 31, 3: 75, 4: 72}
+    assert len(list(found)) == found.count == 185
+
+
+def test_counting_sixteen_vnfs_makes_no_chain() -> None:
+    found = generate(study(tuple(f"v{number}" for number in range(16)), "v0 > v1", lengths=(4,)))
+    assert found.orders[4] == perm(16, 4) - perm(14, 2) * 6  # of 12 places for v0 and v1 half are forbidden
+
+
+NAMES = ("a", "b", "c", "d")
+POLICIES = st.lists(
+    st.builds("{0[0]} {1} {0[1]}".format, st.permutations(NAMES).map(lambda row: row[:2]), st.sampled_from(">&|"))
+    | st.builds("{0[0]} & ({0[1]} > {0[2]})".format, st.permutations(NAMES))
+    | st.builds("({0[0]} | {0[1]}) > {0[2]}".format, st.permutations(NAMES)),
+    max_size=4,
+)
+
+
+@settings(max_examples=60)
+@given(POLICIES, st.sets(st.integers(1, 4)))
+def test_counts_and_blame_are_those_of_trying_every_order(policies: list[str], lengths: set[int]) -> None:
+    spec = study(NAMES, *policies, lengths=tuple(lengths))
+    try:
+        found = generate(spec)
+    except ConfigError as error:
+        assert "they leave no chain" in str(error)
+        return
+    every = [order for length in found.lengths for order in permutations(NAMES, length)]
+    blamed = [[judge.text for judge in found.policies if len(order) > 1 and not judge.obeys(order)] for order in every]
+    allowed = [order for order, why in zip(every, blamed, strict=True) if not why]
+    assert sorted(found.each_order()) == sorted(allowed)
+    assert sum(found.orders.values()) == found.count == len(allowed)
+    for index, row in enumerate(found.dropped):
+        mine = [
+            order
+            for order, why in zip(every, blamed, strict=True)
+            if why and found.policies[index].text in why and not any(p.text in why for p in found.policies[:index])
+        ]
+        assert row.count == len(mine)
+        assert set(row.examples) <= set(mine)
+        assert bool(row.examples) == bool(mine)
+    for order, why in zip(every, blamed, strict=True):
+        assert list(why_not(found, order)) == why
+
+
+def test_resources_multiply_chains_and_each_chain_is_another_one() -> None:
+    sizes = {"sizes": (NfSize.HALF, NfSize.ONE)}
+    vnfs = (
+        VnfSpec(name="a", kind=NfKind.LINUX_ROUTER, memory_mib=(64, 128, 256), **sizes),
+        VnfSpec(name="b", kind=NfKind.LINUX_NAT, **sizes),
+    )
+    found = generate(study(("a",), vnfs=vnfs))
+    assert found.count == 6 + 2 + 2 * 12
+    assert len(set(found)) == found.count
+    assert found.orders == {1: 2, 2: 2}
+
+
+def test_chains_are_made_one_by_one() -> None:
+    found = iter(generate(study(tuple(f"v{number}" for number in range(9)))))
+    assert [next(found).name for _ in range(10)][-2:] == ["v8", "v0 > v1"]
+
+
+def test_vnfs_alone_are_there_whatever_is_asked_for() -> None:
+    found = generate(study(("a", "b", "c"), "a & b", lengths=(3,)))
+    assert found.orders == {1: 3, 3: 6}
+
+
+def test_policies_that_leave_no_chain_are_told_with_who_forbids_how_many() -> None:
+    assert said(study(("a", "b"), "a > b", "b > a")) == (
+        "study: policies: they leave no chain of 2 VNFs; forbidden are: 'a > b' 1, 'b > a' 1"
+    )
+    assert "they leave no chain of 2 or 3 VNFs" in said(study(("a", "b", "c"), "a | b | c"))
+
+
+def test_a_chain_longer_than_the_vnfs_and_too_many_vnfs_are_refused() -> None:
+    assert said(study(("a", "b"), lengths=(2, 3))) == "study: lengths.1: a chain of 3 VNFs, and there are 2"
+    assert "more than anybody can measure" in said(study(tuple(f"v{number}" for number in range(30))))
+
+
+@pytest.mark.parametrize(
+    ("chain", "why"),
+    [
+        (("b", "a"), "'a > b' forbids it"),
+        (("a", "b", "c"), "asked for are chains of 1 or 2 VNFs"),
+        (("a", "a"), "it has a VNF twice"),
+    ],
+)
+def test_a_fault_in_a_chain_that_is_not_measured_is_refused(chain: tuple[str, ...], why: str) -> None:
+    fault = Fault(chain=chain, vnf="a", limits=Limits(cpu=0.1))
+    spec = study(("a", "b", "c"), "a > b", lengths=(2,), faults=(fault,))
+    assert said(spec) == f"study: faults.0: no chain {' > '.join(chain)}: {why}"

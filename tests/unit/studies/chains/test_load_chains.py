@@ -1,0 +1,142 @@
+"""Files of what is asked: a study of chains and one of interference. Each mistake is one sentence with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.model.spec import Mode
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.interference.model.load import load_interference
+
+SPECS = Path(__file__).parents[3] / "characterization" / "specs"
+CHAINS = """\
+name: three
+resources: {sizes: [1c, 0.5c]}
+vnfs:
+  - {name: firewall, kind: linux_firewall, sizes: [1c]}
+  - {name: nat, kind: linux_nat}
+  - {name: monitor, kind: tcpdump, mode: passive, memory_mib: [64, 128]}
+policies: [firewall > nat]
+workloads: {protocols: [UDP, TCP], volumes_mbps: [20, 40], sessions: [1, 10], frames: [512B]}
+faults: [{chain: [firewall, nat], vnf: nat, limits: {cpu: 0.2}}]
+"""
+INTERFERENCE = """\
+name: pairs
+frame: 512B
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: monitor, type: II, kind: pktstat}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "spec.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def said(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_chains(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).removeprefix(f"{path}:")
+
+
+def test_the_range_of_resources_holds_for_vnfs_without_their_own(tmp_path: Path) -> None:
+    spec = load_chains(written(tmp_path, CHAINS))
+    assert [vnf.sizes for vnf in spec.vnfs] == [(NfSize.ONE,), (NfSize.ONE, NfSize.HALF), (NfSize.ONE, NfSize.HALF)]
+    assert spec.vnf("monitor").memory_mib == (64, 128)
+    assert spec.vnf("monitor").mode is Mode.PASSIVE
+
+
+def test_the_share_that_has_to_be_measured_is_in_both_files(tmp_path: Path) -> None:
+    for load, text in ((load_chains, CHAINS), (load_interference, INTERFERENCE)):
+        assert load(written(tmp_path, text)).least_measured == 1
+        assert load(written(tmp_path, f"{text}least_measured: 0.9\n")).least_measured == 0.9
+
+
+def test_workloads_are_all_combinations(tmp_path: Path) -> None:
+    workloads = load_chains(written(tmp_path, CHAINS)).workloads
+    assert len(set(workloads)) == 2 * 2 * 2
+    assert {row.volume_bps for row in workloads} == {2e7, 4e7}
+    assert workloads[0].frame.largest_bytes == 512
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("kind: linux_nat", "kind: linux_nta", "5: vnfs.1.kind: unknown word 'linux_nta'; did you mean 'linux_nat'?"),
+        ("[512B]", "[9B]", "8: workloads.frames.0: no frame size '9B'"),
+        ("[20, 40]", "[20, -1]", "8: workloads.volumes_mbps.1: Input should be greater than 0"),
+        ("[20, 40]", "[]", "8: workloads.volumes_mbps: Tuple should have at least 1 item"),
+        ("sizes: [1c]}", "sizs: [1c]}", "4: vnfs.0.sizs: unknown key; did you mean 'sizes'?"),
+        ("kind: linux_nat", "kind: process", "5: vnfs.1: nat: an NF of kind process needs a program"),
+        ("name: nat", "name: firewall", "5: vnfs.1.name: firewall is there twice"),
+        ("vnf: nat", "vnf: gnat", "9: faults.0: there is no VNF gnat"),
+        ("[firewall, nat], vnf", "[firewall], vnf", "9: faults.0.vnf: nat is not in the chain of the fault"),
+        ("{cpu: 0.2}", "{cpu: 0}", "9: faults.0.limits.cpu: Input should be greater than 0"),
+        ("name: monitor", "name: vswitch", "1: no VNF may be named vswitch"),
+        ("[64, 128]", "[1]", "6: vnfs.2.memory_mib.0: Input should be greater than or equal to 16"),
+    ],
+)
+def test_each_mistake_has_its_place(tmp_path: Path, right: str, wrong: str, message: str) -> None:
+    assert right in CHAINS
+    assert said(written(tmp_path, CHAINS.replace(right, wrong))).startswith(message)
+
+
+@pytest.mark.parametrize(("text", "kind"), [("- a\n- b\n", "a list"), ("words\n", "a string"), ("3\n", "a number")])
+def test_a_file_that_is_no_mapping_is_told_by_what_it_is(tmp_path: Path, text: str, kind: str) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"study\.yaml:1: a mapping \(`key: value`\) is expected here, not {kind}$"):
+        load_chains(path)
+
+
+def test_a_key_that_is_known_elsewhere_is_no_hint_of_itself(tmp_path: Path) -> None:
+    text = said(written(tmp_path, CHAINS.replace("sizes: [1c]}", "faults: []}")))
+    assert text.startswith("4: vnfs.0.faults: unknown key")
+    assert "did you mean 'faults'" not in text
+
+
+def test_no_object_is_made_of_a_tag_in_the_file(tmp_path: Path) -> None:
+    assert "no valid YAML" in said(written(tmp_path, "name: !!python/object/apply:os.getcwd []"))
+
+
+def test_a_study_of_interference_names_its_frame(tmp_path: Path) -> None:
+    spec = load_interference(written(tmp_path, INTERFERENCE))
+    assert type(spec).__name__ == "InterferenceSpec"
+    assert (spec.frame.largest_bytes, len(spec.contenders), spec.repetitions) == (512, 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("512B", "12B", "frame: no frame size '12B'"),
+        ("name: monitor", "name: gateway", "network functions named gateway more than once"),
+        ("type: II", "type: IX", "contenders.1.type: unknown word 'IX'"),
+    ],
+)
+def test_so_have_mistakes_in_a_study_of_interference(tmp_path: Path, right: str, wrong: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=r"spec\.yaml:[0-9]+: ") as caught:
+        load_interference(written(tmp_path, INTERFERENCE.replace(right, wrong)))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted((SPECS / "chains").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_study_of_chains_has_chains(path: Path) -> None:
+    assert generate(load_chains(path)).count > 1
+
+
+@pytest.mark.parametrize("path", sorted((SPECS / "interference").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_study_of_interference_loads(path: Path) -> None:
+    assert len(load_interference(path).contenders) > 1
+
+
+def test_the_example_of_the_how_to_has_chains(tmp_path: Path) -> None:
+    page = (SPECS.parents[2] / "docs" / "how-to" / "write-chain-policies.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    found = generate(load_chains(written(tmp_path, example)))
+    assert (found.orders, found.count) == ({1: 4, 2: 9, 3: 6}, 31)

@@ -1,0 +1,85 @@
+"""Statistics in a record: grouped by run there, one by one everywhere else."""
+
+import json
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.records import parse_characterization
+from resources.libraries.python.recording.schema import characterization_schema
+from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.statistic import Statistic
+from tests.unit.csit_utils.studied import chain_studied
+from tests.unit.studies.chains.chain_runs import chain, spec_of, workload
+
+SPEC = spec_of(["nat", "ids"])
+RECORD = chain_studied()
+
+
+def statistic(order: list[str], volume_bps: float, owner: str, feature: str, mean: float) -> Statistic:
+    return Statistic(
+        chain=chain(*order),
+        workload=workload(volume_bps),
+        owner=owner,
+        feature=feature,
+        mean=mean,
+        stdev=mean / 8,
+        samples=5,
+        filtered=1,
+    )
+
+
+STATISTICS = st.builds(
+    statistic,
+    st.sampled_from([["nat"], ["nat", "ids"], ["ids", "nat"]]),
+    st.sampled_from([1e6, 2e6]),
+    st.sampled_from(["nat", "host"]),
+    st.sampled_from(["cpu_percent", "rx_pps"]),
+    st.floats(0, 1e9),
+)
+
+
+@given(st.lists(STATISTICS, max_size=12))
+def test_statistics_come_back_from_a_record_in_their_order(statistics: list[Statistic]) -> None:
+    study = ChainStudy(spec=SPEC, chains=3, statistics=tuple(statistics))
+    assert ChainStudy.model_validate_json(study.model_dump_json()).statistics == tuple(statistics)
+    assert ChainStudy.model_validate(study.model_dump()).statistics == tuple(statistics)
+
+
+def test_a_record_says_chain_and_workload_once_for_each_run() -> None:
+    study = RECORD.chain_study
+    assert study is not None
+    said = json.loads(RECORD.model_dump_json())["chain_study"]["statistics"]
+    assert len(said) == sum(run.failed is None for run in study.runs)
+    assert sum(len(run["features"]) for run in said) == len(study.statistics) > 4 * len(said)
+    assert all(
+        row.keys() == {"owner", "feature", "mean", "stdev", "samples", "filtered"} for row in said[0]["features"]
+    )
+
+
+def test_a_record_of_version_1_is_read_as_before() -> None:
+    study = RECORD.chain_study
+    assert study is not None
+    older = json.loads(RECORD.model_dump_json()) | {"schema_version": "1.0"}
+    older["chain_study"]["statistics"] = [each.model_dump(mode="json") for each in study.statistics]
+    jsonschema.Draft202012Validator(characterization_schema()).validate(older)
+    assert parse_characterization(json.dumps(older), "x").chain_study == study
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ({"chain": {"members": []}}, r"statistics: Value error, 0\.chain\.members: Tuple should have at least 1 item"),
+        ({"colour": "red"}, r"statistics: Value error, 0\.colour: Extra inputs are not permitted"),
+        ({"features": [{"owner": "nat"}]}, r"statistics\.0\.feature: Field required"),
+        ({"features": 3}, r"statistics: Value error, 0\.features: Input should be a valid tuple"),
+    ],
+)
+def test_what_is_wrong_in_a_group_is_told_with_its_place(damage: dict[str, object], told: str) -> None:
+    data = json.loads(RECORD.model_dump_json())
+    data["chain_study"]["statistics"][0] |= damage
+    with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{told}"):
+        parse_characterization(json.dumps(data), "x")

@@ -1,0 +1,223 @@
+"""Studies that are cut short go on where they stopped, with the results of studies that were not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.chains.journal import ChainJournal
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.interference.journal import InterferenceJournal
+from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+
+SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+CHAINS = ChainStudySpec(
+    name="chains",
+    vnfs=(
+        VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
+        VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
+    ),
+    workloads=tuple(
+        Workload(volume_bps=volume, sessions=sessions, frame=frame("64B"))
+        for sessions in (1, 4)
+        for volume in (2e6, 4e6)
+    ),
+    duration_s=2,
+    faults=(Fault(chain=("nat", "gateway"), vnf="nat", limits=Limits(cpu=0.02)),),
+)
+PAIRS = InterferenceSpec(
+    name="pairs",
+    contenders=(
+        Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind.LINUX_GATEWAY),
+        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.SURICATA, stand_in=NfKind.NGREP),
+        Contender(name="monitor", type=NfType.MONITOR, kind=NfKind.PKTSTAT),
+    ),
+    frame=frame("512B"),
+    duration_s=0.4,
+    repetitions=2,
+    guarantee=True,
+)
+"""The intrusion detection system and the monitor do not start in `World`: one has a stand-in, one is left out."""
+
+
+class Killed(BaseException):
+    """In the place of a signal that nothing can catch."""
+
+
+class World(SimWorld):
+    """Counts deployments, may be killed before one, and lacks two programs."""
+
+    def __init__(self, killed_before: int | None = None, topology: Topology = SIM) -> None:
+        super().__init__(topology)
+        self._killed_before = killed_before
+        self.deployed = 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        if self.deployed == self._killed_before:
+            raise Killed
+        self.deployed += 1
+        for kind in (NfKind.SURICATA, NfKind.PKTSTAT):
+            if kind in {function.kind for function in plan.functions}:
+                raise Unsupported(f"{kind} missing")
+        return super().parts(plan, asked)
+
+
+def chains(world: World, path: Path, spec: ChainStudySpec = CHAINS, topology: Topology = SIM) -> StudyOfChains:
+    """As a test of the suite does it."""
+    study = StudyOfChains(topology, world, spec, world.environment())
+    with ChainJournal(path, study.digest()) as journal:
+        study.go_on(journal)
+        study.run()
+    return study
+
+
+def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: Topology = SIM) -> InterferenceStudy:
+    """As a test of the suite does it."""
+    study = InterferenceStudy(topology, world, spec, world.environment())
+    with InterferenceJournal(path, study.digest()) as journal:
+        study.go_on(journal)
+        study.plan()
+        study.measure(study.loads_pps())
+    return study
+
+
+AnyStudy = Callable[..., StudyOfChains | InterferenceStudy]
+EACH = pytest.mark.parametrize("study", [chains, pairs])
+STUDIES = pytest.mark.parametrize(("study", "deployments"), [(chains, 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)])
+"""Two chains of one and two of two, each with two numbers of sessions; three NFs and a stand-in alone, then two of
+them alone and in each of two companies, with and without a guarantee, twice."""
+
+
+def record(study: StudyOfChains | InterferenceStudy) -> str:
+    """What becomes of a study, but for when."""
+    draft = study.draft
+    draft.started_at = ""
+    made = draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+    return made.model_copy(update={"finished_at": ""}).model_dump_json()
+
+
+@STUDIES
+def test_a_study_that_is_killed_again_and_again_ends_as_one_that_was_not(
+    tmp_path: Path, study: AnyStudy, deployments: int
+) -> None:
+    whole = World()
+    expected = record(study(whole, tmp_path / "whole.jsonl"))
+    assert whole.deployed == deployments
+    path, made = tmp_path / "journal.jsonl", 0
+    for steps in range(1, deployments + 1):
+        world = World(killed_before=steps if made else 5)  # the first one finds the load
+        try:
+            found = study(world, path)
+        except Killed:
+            made += world.deployed
+        else:
+            made += world.deployed
+            break
+    # Each deployment but those that were killed: nothing is measured twice.
+    assert made == deployments
+    assert record(found) == expected
+    again = World()
+    assert record(study(again, path)) == expected
+    assert again.deployed == 0
+
+
+@EACH
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+def test_wherever_a_journal_is_torn_the_study_goes_on(tmp_path: Path, study: AnyStudy, share: float) -> None:
+    path = tmp_path / "journal.jsonl"
+    expected = record(study(World(), path))
+    data = path.read_bytes()
+    left = data[: int(share * len(data))]
+    path.write_bytes(left)
+    world = World()
+    assert record(study(world, path)) == expected
+    before = 2 if study is pairs else 1  # lines before the first measurement
+    lost = data.count(b"\n") - max(before, left.count(b"\n"))
+    assert world.deployed in {lost, lost - 1}, "a line is there when its last byte is, the end of the line or not"
+
+
+@STUDIES
+def test_another_testbed_or_specification_begins_anew(tmp_path: Path, study: AnyStudy, deployments: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    study(World(), path)
+    other = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": 2}})
+    world = World(topology=other)
+    study(world, path, topology=other)
+    assert world.deployed == deployments
+    world, spec = World(), PAIRS if study is pairs else CHAINS
+    study(world, path, spec=spec.model_copy(update={"duration_s": 1}))
+    assert world.deployed == deployments
+
+
+@EACH
+def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
+    tmp_path: Path, study: AnyStudy, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    expected = record(study(World(), path))
+    lines = path.read_text("utf-8").splitlines()
+    at = next(number for number, line in enumerate(lines) if '"plan":"' in line)
+    begin = lines[at].index('"plan":"') + len('"plan":"')
+    lines[at] = lines[at][:begin] + "0" * 64 + lines[at][begin + 64 :]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    world = World()
+    assert record(study(world, path)) == expected
+    assert world.deployed == 1
+    assert [row.message for row in caplog.records if "is measured again: its plan differs" in row.message]
+
+
+def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(Killed):
+        pairs(World(killed_before=7), path)
+    text = path.read_text("utf-8")
+    load_pps = float(text.split('"loads_pps":[')[1].split("]")[0])
+    text = text.replace(f'"loads_pps":[{load_pps}]', '"loads_pps":[12345.0]')
+    path.write_text(text.replace(f'"load_pps":{load_pps}', '"load_pps":12345.0'), "utf-8")
+    found = pairs(World(), path).result()
+    assert {meeting.load_pps for meeting in found.meetings} == {12345.0}
+    assert [one.kind for one in found.spec.contenders] == [NfKind.LINUX_GATEWAY, NfKind.NGREP, NfKind.PKTSTAT]
+
+
+def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
+    vnfs = (*CHAINS.vnfs, VnfSpec(name="ids", kind=NfKind.SURICATA))
+    spec = CHAINS.model_copy(update={"vnfs": vnfs, "lengths": (1,)})
+    spec = spec.model_copy(update={"faults": ()})
+    path = tmp_path / "journal.jsonl"
+    first = chains(World(), path, spec)
+    assert first.draft.chain_study is not None
+    assert sum(run.failed is not None for run in first.draft.chain_study.runs) == 4
+    world = World()
+    assert record(chains(world, path, spec)) == record(first)
+    assert world.deployed == 2, "once for each number of sessions"
+
+
+def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> None:
+    """Else a study that goes on would have other results than one that was not cut short."""
+    world = World()
+    whole = StudyOfChains(SIM, world, CHAINS, world.environment()).run()
+    turned = CHAINS.model_copy(update={"vnfs": CHAINS.vnfs[::-1], "workloads": CHAINS.workloads[2:]})
+    less = StudyOfChains(SIM, world, turned, world.environment()).run()
+    assert [run.chain.name for run in less.runs] != [run.chain.name for run in whole.runs[: len(less.runs)]]
+    assert len(less.runs) == 8
+    assert all(run in whole.runs for run in less.runs)
+
+
+def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
+    spec = CHAINS.model_copy(update={"vnfs": (VnfSpec(name="ids", kind=NfKind.SURICATA),), "faults": ()})
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(CsitError, match="no chain could be measured: suricata missing"):
+        chains(World(), path, spec)
+    assert path.read_bytes().count(b"\n") == 1, "the heading"

@@ -1,0 +1,84 @@
+"""What a preview counts is what the run does: deployments and measurements of studies on the simulated testbed."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning.cost import cost as chain_cost
+from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.planning.cost import cost as interference_cost
+from resources.libraries.python.studies.interference.run import Done, InterferenceStudy
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+
+SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+KINDS = (NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.LINUX_ROUTER)
+
+
+class World(SimWorld):
+    """Counts deployments."""
+
+    def __init__(self) -> None:
+        super().__init__(SIM)
+        self.deployed = 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        self.deployed += 1
+        return super().parts(plan, asked)
+
+
+@pytest.mark.parametrize(
+    ("names", "together", "repetitions", "guarantee", "frames"),
+    [(1, 2, 1, False, 1), (3, 2, 2, True, 1), (2, 3, 2, False, 1), (2, 2, 1, True, 2)],
+)
+def test_a_study_of_interference_does_what_its_preview_counts(
+    names: int, together: int, repetitions: int, guarantee: bool, frames: int
+) -> None:
+    spec = InterferenceSpec(
+        name="s",
+        contenders=tuple(Contender(name=kind.value, type=NfType.NAT, kind=kind) for kind in KINDS[:names]),
+        frame=frame("512B"),
+        frames=tuple(map(frame, ("512B", "64B")[:frames])) if frames > 1 else (),
+        together=together,
+        repetitions=repetitions,
+        guarantee=guarantee,
+        duration_s=0.3,
+    )
+    world, seen = World(), list[Done]()
+    study = InterferenceStudy(SIM, world, spec, world.environment(), seen.append)
+    assert study.plan() == study.cost.measurements
+    study.measure(study.loads_pps())
+    previewed = interference_cost(spec)
+    assert previewed == study.cost
+    assert world.deployed == previewed.deployments
+    assert len(study.result().meetings) == len(seen) == previewed.measurements
+    assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.companies
+
+
+@pytest.mark.parametrize("sessions", [(1,), (1, 8)])
+def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None:
+    spec = ChainStudySpec(
+        name="s",
+        vnfs=tuple(VnfSpec(name=kind.value, kind=kind, memory_mib=(64, 128)) for kind in KINDS[:2]),
+        workloads=tuple(
+            Workload(volume_bps=volume, sessions=count, frame=frame("64B"))
+            for count in sessions
+            for volume in (2e6, 3e6)
+        ),
+        duration_s=1,
+    )
+    world = World()
+    study = StudyOfChains(SIM, world, spec, world.environment())
+    found, previewed = study.run(), chain_cost(generate(spec))
+    assert previewed == study.cost
+    assert world.deployed == previewed.deployments
+    assert len(found.runs) == previewed.measurements
+    assert len({run.chain for run in found.runs}) == previewed.chains

@@ -1,0 +1,80 @@
+"""The whole matrix: fast, and with a reason for every cell that does not run."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.reasons import Limit
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+SIM = load_topology(TOPOLOGIES / "sim.yaml")
+LOCAL = load_topology(TOPOLOGIES / "local.yaml")
+LOCAL_WITHOUT_VMS = LOCAL.model_copy(
+    update={"nodes": {**LOCAL.nodes, "DUT1": LOCAL.dut.model_copy(update={"vms": None})}}
+)
+TWO_CORES = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
+
+
+def test_every_cell_of_10_by_10_fits_or_says_why() -> None:
+    everything = parse_selection(cells="1-10x1-10", nf_sizes="0.5c,1c,2c", vswitch="1,2,4")
+    rows = list(candidates(SIM, SIM.dut.layout, everything))
+    assert len(rows) == 100 * 3 * 3 * 3
+    assert all((row.cores is not None) == row.fits == (row.reason is None) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "reason", "runs"),
+    [
+        ("CSC", "1c", "needs 6 cores on NUMA 0, 2 there", True),
+        (
+            "CSC",
+            "0.5c",
+            "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off; "
+            "needs 6 cores on NUMA 0, 2 there",
+            False,
+        ),
+        ("VSC", "1c", "testbed local has no driver for VMs; needs 6 cores on NUMA 0, 2 there", False),
+    ],
+)
+def test_two_cores_run_what_is_only_a_matter_of_their_number(kind: str, size: str, reason: str, runs: bool) -> None:
+    asked = parse_selection(service_types=kind, cells="1x1", nf_sizes=size)
+    (row,) = candidates(LOCAL_WITHOUT_VMS, TWO_CORES, asked)
+    assert (row.reason, row.runs, row.oversubscribed, row.fits) == (reason, runs, runs, False)
+
+
+def test_more_instances_than_addresses() -> None:
+    asked = parse_selection(service_types="CSC", cells="300x1", nf_sizes="1c")
+    (row,) = candidates(LOCAL, TWO_CORES, asked)
+    assert [reason.text for reason in row.reasons] == [
+        "needs addresses for 300 instances and 300 NFs, there are 254 and 65535",
+        "needs 454 cores on NUMA 0, 2 there",
+    ]
+    assert not row.runs, "addresses cannot be shared, whatever is true of cores"
+
+
+def test_all_reasons_are_told_at_once_with_their_numbers() -> None:
+    (row,) = candidates(SIM, SIM.dut.layout, parse_selection(service_types="VSC", cells="10x10", nf_sizes="1c"))
+    assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
+        (Limit.CORES, 1 + 2 + 50 + 100, 28),
+        (Limit.HUGEPAGES, 1024 + 100 * 4096, 131072),
+    ]
+    assert row.reason == ("needs 153 cores on NUMA 0, 28 there; needs 410624 MB of huge pages on NUMA 0, 131072 there")
+
+
+@pytest.mark.parametrize(("size", "cells"), [("1c", 19), ("0.5c", 23)])
+def test_memory_of_the_simulated_testbed_takes_no_cell_of_the_published_ones(size: str, cells: int) -> None:
+    for kind in ("VSC", "CSC", "CSP"):
+        rows = candidates(SIM, SIM.dut.layout, parse_selection(service_types=kind, nf_sizes=size))
+        assert sum(row.fits for row in rows) == cells
+
+
+def test_service_types_share_a_core_map_that_is_the_planners_own() -> None:
+    everything = parse_selection(cells="1-4x1-4", nf_sizes="0.5c,1c+1c,2c", vswitch="1,4")
+    for row in candidates(SIM, SIM.dut.layout, everything):
+        if row.cores is not None:
+            assert row.cores == make_plan(SIM, row.cell, SIM.dut.layout).cores

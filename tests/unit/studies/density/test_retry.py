@@ -1,0 +1,158 @@
+"""What is tried once more and what is not: the decision alone, on a cell that breaks as told."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from robot.errors import ExecutionFailed
+
+from resources.libraries.python.errors import (
+    CommandFailed,
+    CsitError,
+    NoTraffic,
+    NotReady,
+    PlanError,
+    RunStopped,
+    SystemBroken,
+)
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.journal_run import Command, Run
+from resources.libraries.python.studies.density.retry import measure_with_care
+from tests.unit.csit_utils import builders
+from tests.unit.recording.test_journal import CHOICES
+
+ASKED = builders.result(ServiceType.CSC, 1, 1, histograms=False).asked
+
+
+class Cell:
+    """Stands for an experiment."""
+
+    def __init__(self, problems: tuple[str, ...] = (), moved: tuple[str, ...] = ()) -> None:
+        self.draft: Any = SimpleNamespace(asked=ASKED, broken=(), quarantined=None)
+        self.is_deployed = True
+        self.problems = lambda: problems
+        self.moved = lambda: moved
+        self.removed = 0
+
+    def remove(self) -> None:
+        self.removed += 1
+
+
+def fails_by(error: Exception, **how: bool) -> Callable[[], None]:
+    """Fails as Robot's keywords do: the error is in the chain."""
+
+    def phases() -> None:
+        try:
+            raise error
+        except Exception:  # a step boundary, as in Robot
+            raise ExecutionFailed(str(error), **how)  # noqa: B904 - so does Robot
+
+    return phases
+
+
+def fine() -> None:
+    """All phases pass."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run.begin(tmp_path, CHOICES, builders.ENVIRONMENT, Command(), "boot-1")
+
+
+def measure(run: Run, attempts: list[tuple[Cell, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
+    """Let the attempts happen one after the other."""
+    cells = iter(attempts)
+    now: dict[str, Callable[[], None]] = {}
+
+    def again() -> Any:
+        cell, now["phases"] = next(cells)
+        return cell
+
+    def phases() -> None:
+        now["phases"]()
+
+    progress: Any = SimpleNamespace(broken=lambda *_, **__: None)
+    try:
+        measure_with_care(run, again(), again, phases, check=check, progress=progress)
+    finally:
+        run.close()
+
+
+def events(run: Run) -> list[str]:
+    text = run.past.path.read_text(encoding="utf-8")
+    return [line.split('"event":"')[1].split('"')[0] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CommandFailed(["worker"], -9, ""),
+        NotReady("the report", 10.0, "nothing"),
+        CsitError("the kernel refused"),
+        OSError("broken pipe"),
+        SystemBroken("the bridge is gone"),
+    ],
+)
+def test_what_breaks_the_system_is_tried_once_more(run: Run, error: Exception) -> None:
+    first, second = Cell(), Cell()
+    measure(run, [(first, fails_by(error)), (second, fine)])
+    assert first.removed == 1
+    assert len(second.draft.broken) == 1
+    assert second.draft.quarantined is None
+    assert events(run) == ["run", "started", "broken", "started", "ended"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")],
+)
+def test_a_result_or_a_defect_is_not_tried_again(run: Run, error: Exception) -> None:
+    cell = Cell()
+    with pytest.raises(ExecutionFailed):
+        measure(run, [(cell, fails_by(error))])
+    assert cell.removed == 0
+    assert events(run) == ["run", "started", "ended"]
+
+
+def test_a_result_of_a_system_with_a_dead_part_is_none(run: Run) -> None:
+    measure(run, [(Cell(("nf-1-1 is gone",)), fails_by(NoTraffic("no traffic"))), (Cell(), fine)])
+    assert run.past.broken == {f"{'CSC 1R1C NF-1c vSwitch-1c'} 64B NDRPDR": ("nf-1-1 is gone",)}
+
+
+def test_numbers_of_a_system_that_died_at_the_end_are_thrown_away(run: Run) -> None:
+    second = Cell()
+    measure(run, [(Cell(("the bridge is gone",)), fine), (second, fine)])
+    assert second.draft.broken == ("the bridge is gone",)
+
+
+def test_twice_is_enough(run: Run) -> None:
+    cells = [Cell(), Cell(("the NF is gone",))]
+    with pytest.raises(SystemBroken, match="quarantined after 2 attempts: the NF is gone"):
+        measure(run, [(cells[0], fails_by(NotReady("a", 1, "b"))), (cells[1], fine)])
+    assert [cell.removed for cell in cells] == [1, 1]
+    assert cells[1].draft.quarantined == "the NF is gone"
+    assert len(cells[1].draft.broken) == 2
+
+
+def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: Run) -> None:
+    cells = [Cell(moved=("it moved",)), Cell(moved=("it moved",))]
+    measure(run, [(cells[0], fine), (cells[1], fine)])
+    assert cells[1].draft.quarantined is None
+
+
+@pytest.mark.parametrize("how", [{"exit": True}, {"skip": True}, {"test_timeout": True}])
+def test_the_end_of_the_run_a_skip_and_a_timeout_go_through(run: Run, how: dict[str, bool]) -> None:
+    with pytest.raises(ExecutionFailed):
+        measure(run, [(Cell(("everything is broken",)), fails_by(NotReady("a", 1, "b"), **how))])
+    assert "broken" not in events(run)
+
+
+def test_nothing_begins_without_space(run: Run) -> None:
+    def check() -> None:
+        raise RunStopped("no space")
+
+    with pytest.raises(RunStopped):
+        measure(run, [(Cell(), fine)], check)
+    assert events(run) == ["run", "ended"]

@@ -1,0 +1,126 @@
+"""A prior comes from the newest result that agrees in all that matters, and from no other."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.goal import Prior
+from resources.libraries.python.model.result import Result
+from resources.libraries.python.recording.writer import write_result
+from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
+from tests.unit.csit_utils import builders
+
+EARLIER = builders.result(ServiceType.CSC, 2, 1)
+
+
+def asked_for(result: Result, folder: Path) -> Prior | None:
+    return PriorBook(folder).prior(
+        result.asked,
+        world=result.world,
+        testbed=result.testbed,
+        drivers=result.drivers,
+        simulation=result.simulation,
+        environment=result.environment,
+    )
+
+
+def changed(result: Result, path: str, value: Any) -> Result:
+    """A copy with a value at a dotted path changed."""
+    first, _, rest = path.partition(".")
+    now = changed(getattr(result, first), rest, value) if rest else value
+    return result.model_copy(update={first: now})
+
+
+def test_both_bounds_of_the_same_cell_are_found(tmp_path: Path) -> None:
+    write_result(EARLIER, tmp_path)
+    found = asked_for(EARLIER, tmp_path)
+    assert found is not None
+    assert EARLIER.ndr is not None
+    assert EARLIER.pdr is not None
+    assert found.lower_pps == {"NDR": EARLIER.ndr.lower_pps, "PDR": EARLIER.pdr.lower_pps}
+    assert (found.test_id, found.started_at) == (EARLIER.test_id, EARLIER.started_at)
+
+
+def test_runs_below_a_folder_are_all_read_and_the_newest_wins(tmp_path: Path) -> None:
+    newer = EARLIER.model_copy(update={"started_at": "2027-01-01T00:00:00.000+00:00", "test_id": "newer"})
+    write_result(newer, tmp_path / "a")
+    write_result(EARLIER, tmp_path / "b")
+    found = asked_for(EARLIER, tmp_path)
+    assert found is not None
+    assert found.test_id == "newer"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("environment.cpu_model", "another"),
+        ("environment.microcode", "0x1"),
+        ("environment.cpus_online", 99),
+        ("environment.kernel", "another"),
+        ("environment.command_line", "isolcpus=1"),
+        ("environment.virtualization", "another"),
+        ("environment.versions", {"vpp": "1"}),
+        ("environment.settings", {"/sys/x": "1"}),
+        ("testbed", "another"),
+        ("drivers", {"vswitch": "another"}),
+        ("simulation", {"seed": 2}),
+        ("asked.cell.vs_dtc", 4),
+        ("asked.cell.nf_chains", 4),
+        ("asked.frame.name", "another"),
+        ("passed", False),
+        ("ndr", None),
+        ("ndr.complete", False),
+        ("ndr.goal.relative_width", 0.02),
+        ("ndr.goal.loss_ratio", 0.001),
+    ],
+)
+def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "one.json").write_text(changed(EARLIER, path, value).model_dump_json(), encoding="utf-8")
+    found = asked_for(EARLIER, tmp_path)
+    assert found is None or "NDR" not in found.lower_pps
+
+
+def test_a_simulated_system_runs_the_same_on_any_machine(tmp_path: Path) -> None:
+    simulated = builders.result(ServiceType.CSC, 2, 1, simulated=True)
+    write_result(changed(simulated, "environment.cpu_model", "another"), tmp_path)
+    assert asked_for(simulated, tmp_path) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("environment.hostname", "another"),
+        ("environment.git_revision", "another"),
+        ("environment.python", "3.99"),
+        ("finished_at", "2027-01-01T00:00:00.000+00:00"),
+    ],
+)
+def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
+    write_result(changed(EARLIER, path, value), tmp_path)
+    assert asked_for(EARLIER, tmp_path) is not None
+
+
+def test_files_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
+    write_result(EARLIER, tmp_path)
+    (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")
+    assert asked_for(EARLIER, tmp_path) is not None
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder with earlier results"):
+        PriorBook(tmp_path / "none")
+
+
+def test_the_newest_run_beside_a_run_has_results(tmp_path: Path) -> None:
+    assert newest_run(tmp_path / "now") is None
+    for index, name in enumerate(("old", "new", "now")):
+        write_result(EARLIER, tmp_path / name)
+        os.utime(tmp_path / name / "results", (index + 1, index + 1))
+    (tmp_path / "empty" / "results").mkdir(parents=True)
+    assert newest_run(tmp_path / "now") == tmp_path / "new"

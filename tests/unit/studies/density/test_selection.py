@@ -1,0 +1,53 @@
+"""Selections read what people write, and refuse the rest in one sentence."""
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.density.model.selection import parse_selection
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("1x1,1x2,2x1", ((1, 1), (1, 2), (2, 1))),
+        ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
+        ("1-3x2", ((1, 2), (2, 2), (3, 2))),
+        ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
+    ],
+)
+def test_cells(text: str, points: tuple[tuple[int, int], ...]) -> None:
+    assert parse_selection(cells=text).points == points
+
+
+def test_the_default_is_the_drafts_grid() -> None:
+    assert len(parse_selection().points) == 36
+
+
+def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
+    cells = parse_selection(service_types="csc", cells="1x1-3", nf_sizes="1C,2c+0.5c,3c").cells()
+    assert [(cell.nf_nodes, cell.size_name) for cell in cells] == [
+        (1, "1c"),
+        (2, "1c"),
+        (3, "1c"),
+        (2, "2c+0.5c"),
+        *((nodes, "3c") for nodes in (1, 2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("cells", "1x", "cannot read the cells at '1x'"),
+        ("cells", "0x1", "count from 1"),
+        ("cells", "3-1x1", "runs backwards"),
+        ("cells", "", "no cells"),
+        ("nf_sizes", "1.5c", "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
+        ("service_types", "CSX", "no service type 'CSX'; there are VSC, CSC, CSP"),
+        ("vswitch", "3", "no vSwitch size '3'"),
+        ("frames", "63B", "no frame size '63B'"),
+        ("frames", " ", "selects nothing"),
+    ],
+)
+def test_what_cannot_be_read_is_told(option: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        parse_selection(**{option: value})

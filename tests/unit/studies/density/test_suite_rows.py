@@ -1,0 +1,105 @@
+"""Rows in the place of placeholders: what --include names is offered, and a run of nothing is a failure."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from robot import running
+from robot.api.parsing import get_model
+from robot.model import TagPatterns
+
+from resources.libraries.python.model.nics import NICS
+from resources.libraries.python.recording.marker import NOTHING_SELECTED
+from resources.libraries.python.studies.density.model.selection import Selection
+from resources.libraries.python.studies.density.planning.rows import Rows
+from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for
+from resources.libraries.python.studies.shared.choices import suite_choice
+
+PROJECT = Path(__file__).parents[4]
+CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": "CSC", "TEST_TYPE": "MRR"}
+
+
+def selection(include: list[str], **variables: str) -> Selection:
+    """What a suite measures, with these options of Robot."""
+    choice = suite_choice({**CHOICE, **variables, "OPTIONS": SimpleNamespace(include=include)}.get)
+    assert choice is not None
+    return choice.selection
+
+
+def made(**variables: str) -> Rows:
+    found = rows_for({**CHOICE, "OPTIONS": SimpleNamespace(include=[]), **variables}.get)
+    assert found is not None
+    return found
+
+
+def placeholders(suites: int) -> running.TestSuite:
+    """A run of so many density suites."""
+    whole = running.TestSuite("Density")
+    for number in range(suites):
+        child = whole.suites.create(f"Suite {number}")
+        child.tests.create("Place Of The Rows").body.create_keyword("Mrr Should Be Measured")
+    return whole
+
+
+def test_frames_sizes_and_cells_that_tags_name_are_offered() -> None:
+    found = selection(["2c AND imix AND 3R5C", "4C AND 64b AND nf_0.5cORNF_12C NOT 9000B"])
+    assert [frame.name for frame in found.frames] == ["IMIX", "64B"]
+    assert found.vs_dtcs == (2, 4)
+    assert found.points == ((3, 5),)
+    assert [sizes[0] for sizes in found.nf_sizes] == ["0.5c", "12c"]
+
+
+@pytest.mark.parametrize("include", [[], ["CSC"], ["*"], ["?C"], ["PERFTEST NOT IMIX"]])
+def test_what_no_tag_names_is_the_default(include: list[str]) -> None:
+    assert selection(include) == selection([])
+
+
+def test_variables_go_before_tags() -> None:
+    assert [frame.name for frame in selection(["IMIX"], FRAMES="1518B").frames] == ["1518B"]
+
+
+def test_the_last_of_all_suites_fails_where_the_run_has_no_test() -> None:
+    whole, rows = placeholders(2), made(CELLS="1x1")
+    put_rows(whole.suites[0], rows, ["2R1C"])
+    assert not whole.suites[0].tests
+    put_rows(whole.suites[1], rows, ["2R1C"], ["64B"])
+    (test,) = whole.suites[1].tests
+    assert (test.name, test.body[0].name) == (NOTHING_SELECTED, "Fail")
+    assert "none of the 2 rows of the last suite passes --include 2R1C --exclude 64B" in test.body[0].args[0]
+
+
+def test_a_run_with_a_test_in_any_suite_has_no_such_failure() -> None:
+    whole, rows = placeholders(2), made(CELLS="1x1")
+    put_rows(whole.suites[0], rows, ["1R1C"])
+    put_rows(whole.suites[1], rows, ["2R1C"])
+    assert whole.test_count == 2
+    assert not whole.suites[1].tests
+
+
+def test_plain_robot_can_include_the_tags_of_the_matrix_and_of_nics() -> None:
+    """Robot filters placeholders before rows are made: a tag that they lack selects nothing."""
+    text = (PROJECT / "tests" / "density" / "__init__.robot").read_text(encoding="utf-8")
+    (tags,) = (
+        statement.values
+        for section in get_model(text).sections
+        for statement in section.body
+        if statement.type == "TEST TAGS"
+    )
+    of_suites = {"CSC", "CHAIN", "MRR"}
+    counted = {tag for row in made().rows for tag in row.tags if tag.startswith("eth-") or "DCR" in tag}
+    assert {tag for row in made().rows for tag in row.tags} - counted - of_suites <= set(tags)
+    real = {name for name in NICS if name.startswith(("Intel", "Mellanox", "Cavium"))}
+    assert {f"NIC_{name}" for name in real} <= set(tags)
+
+
+WORDS = st.sampled_from(["1C", "2c", "64B", "drv_avf", "DRV_AVF", "eth-l2bd-1ch", "CSC", "C S C", "1?", "*F", "other"])
+EXPRESSIONS = st.lists(WORDS, min_size=1, max_size=3).flatmap(
+    lambda words: st.sampled_from([" AND ", " OR ", " NOT "]).map(lambda joint: joint.join(words))
+)
+
+
+@given(st.lists(EXPRESSIONS, max_size=3), st.lists(WORDS.filter(str.isascii), max_size=4))
+def test_patterns_match_as_robots_do(patterns: list[str], tags: list[str]) -> None:
+    assert _Patterns(patterns).match(tags) == bool(TagPatterns(patterns).match(tags))

@@ -1,0 +1,67 @@
+"""Meetings that never took place: network functions with a known truth, for tests of the analysis."""
+
+from collections.abc import Iterable, Mapping
+from random import Random
+
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.studies.interference.model.record import (
+    Contender,
+    InterferenceSpec,
+    Meeting,
+    NfType,
+    Normalized,
+)
+
+FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
+
+Company = tuple[str, tuple[str, ...]]
+"""A target and what is beside it."""
+
+
+def spec_of(*names: str, **more: object) -> InterferenceSpec:
+    contenders = tuple(Contender(name=name, type=NfType.GATEWAY, kind=NfKind.SIM) for name in names)
+    return InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})
+
+
+def meeting(
+    target: str, against: tuple[str, ...], throughput_pps: float, repetition: int = 0, **more: object
+) -> Meeting:
+    data = {
+        "target": target, "against": against, "repetition": repetition, "turn": 0, "load_pps": 1e5, "frame": "512B",
+        "guaranteed": False, "throughput_pps": throughput_pps, "loss_ratio": None, "response_s": None, "cpu": None,
+        "memory_bytes": None, "cache_misses": None, **more,
+    }  # fmt: skip
+    return Meeting.model_validate(data)
+
+
+def measured(
+    alone: Mapping[str, float],
+    beside: Mapping[Company, float],
+    repetitions: int = 5,
+    noise: float = 0.0,
+    seed: int = 1,
+    **more: object,
+) -> list[Meeting]:
+    """All repetitions of targets alone (pps) and in company (normalized)."""
+    draw = Random(seed)
+    truth: dict[Company, float] = {(name, ()): pps for name, pps in alone.items()}
+    truth |= {(target, against): alone[target] * share for (target, against), share in beside.items()}
+    return [
+        meeting(target, against, pps * draw.gauss(1, noise), repetition, **more)
+        for repetition in range(repetitions)
+        for (target, against), pps in truth.items()
+    ]
+
+
+def matrix_of(pairs: Mapping[tuple[str, str], float]) -> tuple[Normalized, ...]:
+    return tuple(
+        Normalized(target=target, against=(other,), mean=mean, stdev=None, low=None, high=None, samples=1)
+        for (target, other), mean in pairs.items()
+    )
+
+
+def every_pair(names: Iterable[str], seed: int) -> dict[tuple[str, str], float]:
+    """Any normalized throughputs."""
+    draw, names = Random(seed), list(names)
+    return {(one, other): draw.uniform(0.1, 1.0) for one in names for other in names}

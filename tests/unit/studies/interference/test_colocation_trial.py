@@ -1,0 +1,156 @@
+"""What a meeting says is what became of the target, and of nobody else."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.model.counters import Cost, Processed
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.studies.interference.colocation_trial import met, missing
+from resources.libraries.python.studies.interference.model.record import Meeting
+from resources.libraries.python.studies.interference.planning.schedule import Turn
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
+from tests.unit.planning.test_first_instances import together
+from tests.unit.studies.interference.meetings import FRAME, spec_of
+
+PLAN = together([NfKind.LINUX_ROUTER, NfKind.NGREP])
+TURN = Turn(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
+FORWARD, REVERSE = Direction
+ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
+"""Sent and received by flow: two of the target, two of its neighbour."""
+
+
+class Meter:
+    def __init__(self, costs: Mapping[str, Cost]) -> None:
+        self._costs = costs
+
+    def start(self) -> None: ...
+
+    def stop(self) -> Mapping[str, Cost]:
+        return self._costs
+
+    def facts(self) -> Mapping[str, str]:
+        return {"cache misses": "nobody counts them"}
+
+
+class Functions:
+    """Each has processed so many more packets at every reading."""
+
+    def __init__(self, more: Mapping[str, int]) -> None:
+        self._more, self._times = more, 0
+
+    def processed(self) -> Mapping[str, Processed]:
+        self._times += 1
+        return {name: Processed(100 + packets * (self._times - 1)) for name, packets in self._more.items()}
+
+
+def latency(instance: int, direction: Direction, mean_ns: float | None, received: int) -> FlowLatency:
+    return FlowLatency(
+        instance=instance, direction=direction, sent=received + 1, received=received, mean_ns=mean_ns,
+        min_ns=None, p50_ns=None, p90_ns=None, p99_ns=None, p999_ns=None, max_ns=None, histogram=None,
+    )  # fmt: skip
+
+
+def meet(
+    *,
+    counts: tuple[tuple[int, int], ...] = ROW,
+    processed: Mapping[str, int] | None = None,
+    costs: Mapping[str, Cost] | None = None,
+    latencies: tuple[FlowLatency, ...] = (),
+    problems: tuple[str, ...] = (),
+    seen: list[Trial] | None = None,
+) -> Meeting:
+    flows = tuple(
+        FlowCount(instance=instance, direction=direction, sent=sent, received=received)
+        for (instance, direction), (sent, received) in zip(
+            [(1, FORWARD), (1, REVERSE), (2, FORWARD), (2, REVERSE)], counts, strict=True
+        )
+    )
+
+    def measure(trial: Trial) -> TrialResult:
+        if seen is not None:
+            seen.append(trial)
+        return TrialResult(
+            trial=trial,
+            started_at="2026-01-01T00:00:00Z",
+            offered_duration_s=0.5,
+            total_duration_s=0.6,
+            flows=flows,
+            latency=latencies,
+        )
+
+    functions: Any = SimpleNamespace() if processed is None else Functions(processed)
+    parts = SimpleNamespace(functions=functions, costs=None if costs is None else Meter(costs))
+    cell = SimpleNamespace(
+        deployment=SimpleNamespace(plan=PLAN, parts=parts), measure=measure, problems=lambda: problems
+    )
+    return met(cast(CellUnderTest, cell), TURN, spec_of("A", "B"), 2000.0, Protocol.UDP)
+
+
+def test_the_load_is_offered_to_each_both_ways_as_datagrams() -> None:
+    seen: list[Trial] = []
+    found = meet(seen=seen)
+    (trial,) = seen
+    assert (trial.load_pps, trial.protocol, trial.frame) == (2 * 2000.0 * 2, Protocol.UDP, FRAME)
+    assert trial.probe_pps == 20.0
+    assert (found.turn, found.repetition, found.target, found.against) == (7, 2, "A", ("B",))
+
+
+def test_without_a_word_of_the_target_what_arrived_behind_it_counts() -> None:
+    found = meet()
+    assert found.throughput_pps == 1000 / 0.5 / 2
+    assert found.loss_ratio == pytest.approx(0.5)
+    assert (found.cpu, found.memory_bytes, found.cache_misses, found.response_s) == (None, None, None, None)
+
+
+def test_what_the_target_has_processed_counts_without_probes_and_the_neighbour_does_not() -> None:
+    probes = (latency(1, FORWARD, 1e6, 30), latency(1, REVERSE, 3e6, 10), latency(2, FORWARD, 9e9, 5))
+    found = meet(processed={"nf-1-1": 840, "nf-2-1": 5000}, latencies=probes)
+    assert found.throughput_pps == 800 / 0.5 / 2
+    assert found.loss_ratio == pytest.approx(0.6)
+    assert found.response_s == pytest.approx(1.5e-3)
+
+
+def test_probes_that_did_not_come_back_tell_no_time() -> None:
+    assert meet(latencies=(latency(1, FORWARD, None, 0),)).response_s is None
+
+
+def test_costs_are_those_of_the_target_per_second_of_sending() -> None:
+    found = meet(costs={"nf-1-1": Cost(0.4, 1 << 20, 77), "nf-2-1": Cost(0.1, 5, 5)})
+    assert (found.cpu, found.memory_bytes, found.cache_misses) == (0.8, 1 << 20, 77)
+    assert meet(costs={}).cpu is None
+
+
+def test_why_something_is_never_told_is_asked_of_the_meter() -> None:
+    def cell_with(meter: Meter | None) -> CellUnderTest:
+        parts = SimpleNamespace(costs=meter)
+        return cast(CellUnderTest, SimpleNamespace(deployment=SimpleNamespace(parts=parts)))
+
+    assert missing(cell_with(Meter({}))) == {"cache misses": "nobody counts them"}
+    assert missing(cell_with(None)) == {}
+
+
+def test_a_part_that_died_breaks_the_meeting() -> None:
+    with pytest.raises(SystemBroken, match="nginx has ended; ngrep too"):
+        meet(problems=("nginx has ended", "ngrep too"))
+
+
+def test_a_generator_that_sends_nothing_to_the_target_is_an_error() -> None:
+    with pytest.raises(CsitError, match="sent nothing of 2000 pps to A"):
+        meet(counts=((0, 0), (0, 0), (1000, 999), (1000, 999)))
+
+
+@pytest.mark.parametrize(
+    ("generator", "protocol"),
+    [("auto", Protocol.UDP), ("ring", Protocol.UDP), ("sim", Protocol.UDP), ("trex", None), ("iperf3", None)],
+)
+def test_datagrams_are_sent_where_a_generator_has_them_as_a_load_of_packets(
+    generator: str, protocol: Protocol | None
+) -> None:
+    assert datagrams_of(generator) is protocol

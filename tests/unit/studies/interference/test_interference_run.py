@@ -1,0 +1,330 @@
+"""A study of interference from specification to record, on simulated systems whose truth is known."""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.truth import Truth
+from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.interference.analysis.colocation import Companies
+from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
+from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
+from resources.libraries.python.studies.interference.colocation_server import SharedServer
+from resources.libraries.python.studies.interference.model.record import (
+    Contender,
+    Interference,
+    InterferenceSpec,
+    NfType,
+)
+from resources.libraries.python.studies.interference.planning.schedule import schedule
+from resources.libraries.python.studies.interference.run import Done, InterferenceStudy
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+SIM = load_topology(TOPOLOGIES / "sim.yaml")
+KINDS = {
+    "gateway": (NfType.GATEWAY, NfKind.LINUX_GATEWAY),
+    "monitor": (NfType.MONITOR, NfKind.PKTSTAT),
+    "inspection": (NfType.INSPECTION, NfKind.NGREP),
+    "proxy": (NfType.NAT, NfKind.NGINX_PROXY),
+}
+NOISE = 0.02
+
+
+def spec(*names: str, **changes: object) -> InterferenceSpec:
+    row = tuple(Contender(name=name, type=KINDS[name][0], kind=KINDS[name][1]) for name in names or KINDS)
+    return InterferenceSpec.model_validate({"name": "pairs", "contenders": row, "frame": frame("512B"), **changes})
+
+
+def study_of(
+    asked: InterferenceSpec,
+    world: SimWorld | None = None,
+    on_progress: Callable[[Done], None] = lambda _: None,
+    topology: Topology = SIM,
+) -> InterferenceStudy:
+    world = world or SimWorld(topology)
+    return InterferenceStudy(topology, world, asked, world.environment(), on_progress)
+
+
+def measured(asked: InterferenceSpec, world: SimWorld | None = None) -> Interference:
+    study = study_of(asked, world)
+    study.plan()
+    study.measure(study.loads_pps())
+    return study.result()
+
+
+def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What each company leaves to its target, by the simulation."""
+    study = study_of(asked)
+
+    def pps(*company: str) -> float:
+        return Truth(study._server.plan(company), simulation_of(SIM)).capacity_pps(asked.frame, (1,))
+
+    return {(one, against): pps(one, *against) / pps(one) for one, against in
+            {(turn.target, turn.against) for turn in schedule(asked)} if against}  # fmt: skip
+
+
+def best_placement(matrix: dict[tuple[str, tuple[str, ...]], float], names: list[str]) -> float:
+    """By trying all: the largest sum over two servers."""
+
+    def on_one(server: list[str]) -> float:
+        total = 0.0
+        for name in server:
+            left = 1.0
+            for other in server:
+                left *= matrix[name, (other,)] if other != name else 1.0
+            total += left
+        return total
+
+    found = []
+    for places in product((0, 1), repeat=len(names)):
+        servers = [[name for name, at in zip(names, places, strict=True) if at == which] for which in (0, 1)]
+        found.append(sum(map(on_one, servers)))
+    return max(found)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Interference:
+    return measured(spec(guarantee=True, repetitions=6))
+
+
+def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
+    known = truth(spec())
+    assert len(whole.matrix) == 16
+    inside = 0
+    for row in whole.matrix:
+        true = known[row.target, row.against]
+        assert row.mean == pytest.approx(true, abs=3 * NOISE * (2 / row.samples) ** 0.5)
+        assert row.low is not None
+        assert row.high is not None
+        inside += row.low <= true <= row.high
+        assert 0 < row.mean < 1.2
+    assert inside >= 12, "of 16 intervals of 95 %"
+
+
+def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Interference) -> None:
+    alone = [each.throughput_pps for each in whole.meetings if each.target == "monitor" and not each.against]
+    assert len(set(alone)) == 6
+    few = spec("gateway", "proxy", repetitions=2)
+    assert measured(few).meetings == measured(few).meetings
+
+
+def test_who_suffers_and_who_presses_are_in_the_order_of_the_truth(whole: Interference) -> None:
+    known = truth(spec())
+    rows = {name: sum(known[name, (other,)] for other in KINDS) for name in KINDS}
+    columns = {name: sum(known[other, (name,)] for other in KINDS) for name in KINDS}
+    assert sorted(whole.sensitivity, key=whole.sensitivity.__getitem__) == sorted(rows, key=rows.__getitem__)
+    assert sorted(whole.aggressiveness, key=whole.aggressiveness.__getitem__) == sorted(
+        columns, key=columns.__getitem__
+    )
+
+
+def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole: Interference) -> None:
+    known = truth(spec())
+    (advice,) = whole.advice
+    by_truth = 0.0
+    for names in advice.best.servers:
+        for name in names:
+            left = 1.0
+            for other in names:
+                left *= known[name, (other,)] if other != name else 1.0
+            by_truth += left
+    assert by_truth == pytest.approx(best_placement(known, list(KINDS)))
+    assert advice.best.capacity == pytest.approx(by_truth, abs=0.1)
+
+
+def test_costs_and_response_time_are_told_and_what_is_not_is_noted_once(whole: Interference) -> None:
+    busy = [each.cpu for each in whole.meetings if each.target == "inspection"]
+    assert all(cpu is not None and cpu > 1.5 for cpu in busy), "two data threads in overload"
+    assert all(each.response_s for each in whole.meetings)
+    assert [note for note in whole.notes if "cache" in note] == [
+        "cache misses were not counted: the simulation has no caches"
+    ]
+
+
+def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict() -> None:
+    found = measured(spec("gateway", "proxy", together=3, repetitions=4))
+    assert {len(row.against) for row in found.matrix} == {1, 2}
+    known = truth(spec("gateway", "proxy", together=3))
+    for row in found.matrix:
+        assert row.mean == pytest.approx(known[row.target, row.against], abs=0.06)
+    (note,) = (note for note in found.notes if note.startswith("the prediction from pairs is off by"))
+    off = Companies(found.matrix).prediction_error()
+    assert off is not None and off > 0.03 and f"{off:.3f}" in note
+
+
+def test_of_the_types_of_the_paper_the_monitor_is_most_sensitive_and_the_proxy_most_aggressive(
+    whole: Interference,
+) -> None:
+    assert lowest(whole.sensitivity) == "monitor"
+    assert lowest(whole.aggressiveness) == "proxy"
+
+
+def test_frames_and_loads_make_a_table_of_points() -> None:
+    """At a low load nobody is missing anything."""
+    few = [measured(spec("gateway", "monitor", repetitions=2, load_pps=load, frame=frame(size)))
+           for size in ("64B", "512B") for load in (5e3, 2e5)]  # fmt: skip
+    points = by_frame_and_load(few)
+    assert [(point.frame, point.load_pps) for point in points] == [
+        ("64B", 5e3), ("64B", 2e5), ("512B", 5e3), ("512B", 2e5),
+    ]  # fmt: skip
+    assert points[0].degradation == pytest.approx(0, abs=0.01)
+    assert points[1].degradation > 0.02
+
+
+class WithoutSome(SimWorld):
+    """A machine on which programs of some kinds are missing."""
+
+    def __init__(self, *kinds: NfKind, after: int = 0) -> None:
+        super().__init__(SIM)
+        self._kinds, self._after, self._seen = kinds, after, 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        self._seen += 1
+        if self._seen > self._after and {function.kind for function in plan.functions} & set(self._kinds):
+            raise Unsupported("pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat")
+        return super().parts(plan, asked)
+
+
+def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
+    found = measured(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    assert len(found.matrix) == 9
+    assert [note for note in found.notes if "pktstat" in note] == [
+        "monitor is left out: pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat"
+    ]
+    assert sorted(name for server in found.advice[0].best.servers for name in server) == [
+        "gateway", "inspection", "proxy",
+    ]  # fmt: skip
+
+
+def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
+    study = study_of(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    study.plan()
+    study.measure(study.loads_pps())
+    with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, and the specification asks for all"):
+        study.enough()
+    with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
+        study.enough()
+    lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind.PKTSTAT))
+    lower.plan()
+    lower.measure(lower.loads_pps())
+    lower.enough()
+    assert lower.result().coverage == (24, 40)
+
+
+def test_where_none_starts_there_is_nothing_to_measure() -> None:
+    with pytest.raises(Unsupported, match=r"^monitor is left out: pktstat missing"):
+        measured(spec("monitor"), WithoutSome(NfKind.PKTSTAT))
+
+
+def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
+    study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind.LINUX_GATEWAY, after=6))
+    load_pps = study.loads_pps()
+    with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
+        study.measure(load_pps)
+    assert len(study.result().meetings) == 5
+    assert study.remove() is None
+
+
+def test_progress_counts_to_the_end() -> None:
+    seen: list[Done] = []
+    study = study_of(spec("gateway", "monitor", repetitions=1), on_progress=seen.append)
+    assert study.plan() == 6
+    study.measure(study.loads_pps())
+    assert [(done.number, done.of) for done in seen] == [(number, 6) for number in range(1, 7)]
+    assert seen[-1].remaining_s == 0
+
+
+def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": (NfKind.SIM, NfKind.LINUX_GATEWAY)})
+    poor = SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}})
+    with pytest.raises(PlanError, match="ngrep"):
+        study_of(spec("gateway", "inspection"), topology=poor).plan()
+    with pytest.raises(PlanError, match="cores"):
+        study_of(spec("gateway", together=40)).plan()
+
+
+def ids(**changes: object) -> Contender:
+    row = {"name": "ids", "type": NfType.INSPECTION, "kind": NfKind.SURICATA, "stand_in": NfKind.NGREP}
+    return Contender.model_validate({**row, **changes})
+
+
+def with_ids(one: Contender) -> InterferenceSpec:
+    return spec(repetitions=1).model_copy(update={"contenders": (one, *spec("gateway").contenders)})
+
+
+def test_what_is_there_needs_no_stand_in() -> None:
+    found = measured(with_ids(ids()))
+    assert (found.spec.contenders[0].kind, found.spec.contenders[0].stand_in_for) == (NfKind.SURICATA, None)
+
+
+@pytest.mark.parametrize("own", [None, Program(start=("my-ids",))])
+def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
+    own: Program | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = NfKind.PROCESS if own else NfKind.SURICATA
+    real = SharedServer.deploy
+    taken_away: list[object] = []
+
+    def deploy(server: SharedServer, company: tuple[str, ...], *more: object) -> CellUnderTest:
+        if company[0] == "ids" and server._contenders["ids"].kind is kind:
+            server._deployed = cast(Any, (SimpleNamespace(remove=taken_away.append), kind))
+            raise Unsupported("it is not installed")
+        return real(server, company, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SharedServer, "deploy", deploy)
+    study = study_of(with_ids(ids(kind=kind, program=own)))
+    study.plan()
+    study.measure(study.loads_pps())
+    found = study.result()
+    stand_in = found.spec.contenders[0]
+    assert (stand_in.kind, stand_in.program) == (NfKind.NGREP, None)
+    assert stand_in.stand_in_for == ("my-ids" if own else "suricata")
+    assert {row.target for row in found.matrix} == {"ids", "gateway"}
+    assert "ids is measured as ngrep: it is not installed" in found.notes
+    assert taken_away == [kind], "what came to life of it is removed before its stand-in is deployed"
+    assert study.draft.plan is not None
+    assert set(study.draft.plan.cell.instance_kinds) == {NfKind.NGREP}
+
+
+def test_a_testbed_without_a_kind_gets_the_stand_in_before_anything_starts() -> None:
+    kinds = (NfKind.SIM, NfKind.LINUX_GATEWAY, NfKind.NGREP)
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": kinds})
+    study = study_of(with_ids(ids()), topology=SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}}))
+    study.plan()
+    assert study.spec.contenders[0].kind is NfKind.NGREP
+
+
+def test_a_stand_in_needs_no_program_of_its_own() -> None:
+    with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
+        ids(stand_in=NfKind.PROCESS)
+
+
+def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
+    own = Program(start=("my-ids", "-i", "{left}"))
+    one = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
+    both = (*spec("gateway").contenders, one)
+    study = study_of(spec(repetitions=1).model_copy(update={"contenders": both}))
+    study.plan()
+    company = study._server.plan(("ids", "gateway"))
+    assert [function.program for function in company.functions] == [own, None]
+    assert all(function.program is None for function in study._server.plan(("gateway", "gateway")).functions)
+
+
+def test_a_program_belongs_to_a_process_and_to_no_other_kind() -> None:
+    with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
+        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS)

@@ -1,0 +1,162 @@
+"""A study of interference from its meetings to its advice and its sentences."""
+
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.interference.analysis.sentences import (
+    advice_in_words,
+    matrix_in_words,
+    sweep_in_words,
+)
+from resources.libraries.python.studies.interference.analysis.study import advised, analyse
+from resources.libraries.python.studies.interference.model.record import Interference, Meeting
+from tests.unit.studies.interference.meetings import Company, every_pair, measured, meeting, spec_of
+
+ALONE = {"gateway": 90e3, "monitor": 60e3, "proxy": 30e3}
+TRUTH = {
+    ("gateway", "gateway"): 0.85, ("gateway", "monitor"): 0.9, ("gateway", "proxy"): 0.82,
+    ("monitor", "gateway"): 0.6, ("monitor", "monitor"): 0.5, ("monitor", "proxy"): 0.4,
+    ("proxy", "gateway"): 0.7, ("proxy", "monitor"): 0.65, ("proxy", "proxy"): 0.6,
+}  # fmt: skip
+
+
+def meetings(share_of_network: float | None = None, noise: float = 0.02) -> list[Meeting]:
+    plain: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in TRUTH.items()}
+    found = measured(ALONE, plain, 10, noise)
+    if share_of_network is not None:
+        better: dict[Company, float] = {
+            (one, (other,)): mean + share_of_network * (1 - mean) for (one, other), mean in TRUTH.items()
+        }
+        found += measured(ALONE, better, 10, noise, 2, guaranteed=True)
+    return found
+
+
+def study(*, share_of_network: float | None = None, noise: float = 0.02) -> Interference:
+    return analyse(spec_of(*ALONE), meetings(share_of_network, noise))
+
+
+def test_the_truth_is_inside_the_intervals_and_close_to_the_means() -> None:
+    found = study()
+    assert len(found.matrix) == 9
+    for row in found.matrix:
+        assert row.mean == pytest.approx(TRUTH[row.target, row.against[0]], abs=0.02)
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < row.mean < row.high
+        assert row.high - row.low < 0.06
+
+
+def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
+    found = study(share_of_network=0.5, noise=0.0)
+    assert found.network_share == pytest.approx(0.5)
+    lines = matrix_in_words(found)
+    assert lines[0].startswith("gateway: 0.850 (0.850 to 0.850) beside gateway, 0.900")
+    assert lines[3:] == (
+        "most sensitive is monitor: it loses 50.0 % beside another",
+        "most aggressive is proxy: others lose 39.3 % beside it",
+        "50 % of the degradation comes from network I/O",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [(0.0004, "nothing is lost in pairs, on average"), (0.0006, "0.1 % lost in pairs on average, most sensitive is A")],
+)
+def test_a_loss_that_shows_in_a_tenth_of_a_percent_is_told_at_its_load(lost: float, said: str) -> None:
+    spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
+    found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
+    assert sweep_in_words(found) == (f"512B, 100000 pps each: {said}",)
+
+
+def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
+    rows = [
+        meeting("A", (), 100.0), meeting("A", (), 60.0, guaranteed=True, limit_pps=60.0),
+        meeting("A", ("B",), 50.0), meeting("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
+        meeting("A", ("B", "B"), 20.0), meeting("A", ("B", "B"), 60.0, guaranteed=True, limit_pps=150.0),
+    ]  # fmt: skip
+    found = analyse(spec_of("A", "B", together=3), rows)
+    assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.6])
+    assert found.network_shares == pytest.approx({2: 0.2, 3: 0.5})
+    assert "20 % of the degradation comes from network I/O (50 % with 3 together)" in matrix_in_words(found)
+
+
+def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
+    rows = [meeting(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
+    for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
+        limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
+        rows += [meeting("A", ("B",), a, **limit), meeting("B", ("A",), b, **limit)]
+    found = analyse(spec_of("A", "B"), rows)
+    assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
+    assert found.notes[0] == (
+        "A does not count for the share of network I/O with 2 together: it carries 100 pps alone, and 50 pps are "
+        "guaranteed to each"
+    )
+
+
+def test_all_are_placed_on_two_servers_without_being_asked() -> None:
+    (line,) = advice_in_words(study(noise=0.0))
+    assert line.startswith("put gateway + proxy on server 1, monitor on server 2: total capacity 2.52 against 2.50")
+
+
+def test_one_more_is_placed_beside_those_that_are_there() -> None:
+    found = advised(study(noise=0.0), [("gateway",), ("proxy",)])
+    assert found.advice[0].best.servers == (("gateway", "monitor"), ("proxy",))
+    again = advised(found, [("gateway",), ("gateway",)], ["gateway"])
+    assert again.advice[0].best.capacity == pytest.approx(1 + 2 * 0.85)
+
+
+@pytest.mark.parametrize(
+    ("servers", "more", "message"),
+    [
+        ([("gatway",)], (), "gatway: no network function of this study; it has gateway, monitor, proxy"),
+        ([("gateway", "monitor"), ("proxy",)], (), "all network functions of the study are on servers already"),
+        ([], (), "there is no server to put gateway, monitor, proxy on"),
+    ],
+)
+def test_servers_that_make_no_sense_are_told(
+    servers: list[tuple[str, ...]], more: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        advised(study(), servers, more)
+
+
+def test_a_pair_that_failed_leaves_the_matrix_and_says_why_there_is_no_advice() -> None:
+    kept = [each for each in meetings() if (each.target, each.against) != ("proxy", ("monitor",))]
+    found = analyse(spec_of(*ALONE), kept, ["proxy beside monitor was not measured: no traffic"])
+    assert len(found.matrix) == 8
+    assert not found.advice
+    assert found.notes[0] == "proxy beside monitor was not measured: no traffic"
+    assert found.notes[1].startswith("no placement is advised: proxy was not measured beside monitor")
+
+
+def test_nothing_measured_is_an_empty_study() -> None:
+    found = analyse(spec_of("gateway"), [])
+    assert (found.matrix, found.advice, found.network_share, matrix_in_words(found)) == ((), (), None, ())
+
+
+def test_rows_are_in_the_order_of_the_specification_however_they_were_measured() -> None:
+    found = analyse(spec_of(*ALONE), meetings()[::-1])
+    assert [(row.target, row.against[0]) for row in found.matrix] == list(TRUTH)
+
+
+def test_where_nobody_loses_nobody_is_sensitive() -> None:
+    beside: dict[Company, float] = {(one, (other,)): 1.01 for one, other in TRUTH}
+    found = analyse(spec_of(*ALONE), measured(ALONE, beside))
+    assert matrix_in_words(found)[3:] == ("none loses anything beside another, on average",)
+
+
+def test_three_together_are_compared_with_the_prediction_from_pairs() -> None:
+    pairs = every_pair("AB", 4)
+    beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
+    beside["A", ("A", "B")] = 1 / (1 / pairs["A", "A"] + 1 / pairs["A", "B"] - 1) + 0.05
+    found = analyse(spec_of("A", "B", together=3), measured({"A": 1e4, "B": 2e4}, beside))
+    assert found.notes == ("the prediction from pairs is off by 0.050 on average for three and more together",)
+
+
+def test_a_stand_in_is_named() -> None:
+    spec = spec_of("ids")
+    ids = spec.contenders[0].model_copy(update={"stand_in_for": "Snort"})
+    found = analyse(spec.model_copy(update={"contenders": (ids,)}), [])
+    assert found.notes == ("ids (sim) is a stand-in for Snort",)

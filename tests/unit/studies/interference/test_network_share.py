@@ -1,0 +1,74 @@
+"""The share of network I/O from specification to record, on simulated systems whose share is known."""
+
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.interference.model.record import Interference
+from tests.unit.studies.interference.test_interference_run import SIM, spec, study_of
+
+WITHIN = 0.03
+"""By noise of 2 % in each of a few measurements."""
+
+
+def simulated(rate_bps: int | None = 10_000_000_000, **simulation: object) -> Topology:
+    """The simulated testbed with ports of another rate, or of none that is known."""
+    tg = SIM.tg
+    interfaces = {name: port.model_copy(update={"rate_bps": rate_bps}) for name, port in tg.interfaces.items()}
+    nodes = {**SIM.nodes, "TG": tg.model_copy(update={"interfaces": interfaces})}
+    return SIM.model_copy(update={"nodes": nodes, "simulation": {**(SIM.simulation or {}), **simulation}})
+
+
+def measured(topology: Topology, *names: str, **changes: Any) -> Interference:
+    study = study_of(spec(*names, **{"guarantee": True, "repetitions": 3, **changes}), topology=topology)
+    study.plan()
+    study.measure(study.loads_pps())
+    return study.result()
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.2, 0.4, 0.6])
+def test_the_share_of_pairs_is_the_truth(truth: float) -> None:
+    found = measured(simulated(network_part=truth))
+    assert found.network_share == pytest.approx(truth, abs=WITHIN)
+    assert found.network_shares == {}, "there are only pairs"
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.2, 0.4, 0.6])
+def test_the_share_of_two_three_and_four_together_is_the_truth(truth: float) -> None:
+    found = measured(simulated(network_part=truth), "gateway", "proxy", "monitor", together=4, repetitions=2)
+    assert found.network_shares == {size: pytest.approx(truth, abs=WITHIN) for size in (2, 3, 4)}
+    assert found.network_share == found.network_shares[2]
+
+
+def test_alone_nothing_is_limited_and_together_each_gets_its_part_of_the_line() -> None:
+    found = measured(simulated(), "gateway", "monitor", together=3, repetitions=1)
+    assert {each.limit_pps for each in found.meetings if not each.against} == {None}
+    assert not [each for each in found.meetings if each.guaranteed and not each.against]
+    line_pps = 10e9 / 8 / (512 + 20)
+    for each in found.meetings:
+        if each.guaranteed:
+            assert each.limit_pps == pytest.approx(line_pps / (1 + len(each.against)))
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.5])
+def test_where_no_port_has_a_rate_the_network_carries_what_it_was_seen_to_carry(truth: float) -> None:
+    found = measured(simulated(None, network_part=truth), repetitions=6)
+    assert found.network_share == pytest.approx(truth, abs=WITHIN)
+    (note,) = (note for note in found.notes if "share of network I/O" in note)
+    assert note.startswith("gateway does not count for the share of network I/O with 2 together: it carries ")
+
+
+def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_share() -> None:
+    """400 kpps for each of two, where the gateway carries 471 kpps and all others less than 150 kpps."""
+    line_bps = round(2 * 400e3 * 8 * (512 + 20))
+    found = measured(simulated(line_bps, network_part=0.4, line_rate_pps=10e6))
+    assert found.network_share == pytest.approx(0.4, abs=WITHIN)
+    gateway = [row.mean for row in found.guaranteed if row.target == "gateway" and row.against == ("gateway",)]
+    assert gateway == [pytest.approx(400 / 471, abs=0.03)], "it is in the matrix all the same"
+    assert [note for note in found.notes if "gateway does not count" in note and "400000 pps are guaranteed" in note]
+
+
+def test_where_each_is_slower_alone_than_guaranteed_there_is_no_share() -> None:
+    found = measured(simulated(100_000_000, line_rate_pps=10e6), "gateway", repetitions=1, load_pps=2e5)
+    assert found.network_share is None

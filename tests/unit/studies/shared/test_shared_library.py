@@ -1,0 +1,72 @@
+"""What the libraries that measure share: testbed and journal, opened once for all suites of a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL
+from resources.libraries.python.studies.shared import characterization_keeper
+from resources.libraries.python.studies.shared import library as measuring
+from resources.libraries.python.studies.shared.choices import Lookup
+from resources.libraries.python.studies.shared.library import CharacterizingLibrary
+from resources.libraries.python.studies.shared.testbed_session import Testbed
+from resources.libraries.python.studies.sweep.choices import generator_chosen
+from tests.unit.csit_utils.builders import ENVIRONMENT
+
+TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"
+
+
+class OfTheFile(CharacterizingLibrary):
+    """Takes the generator that the testbed's file names."""
+
+
+class OfTheUser(CharacterizingLibrary):
+    """Takes the one that the user chose."""
+
+    def _chosen(self) -> Topology:
+        return generator_chosen(self._choices)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Drivers of the generators with which testbeds were opened. No machine is touched."""
+    said = {"TOPOLOGY": str(TOPOLOGY), "OUTPUT DIR": str(tmp_path), "GENERATOR": "ring"}
+    drivers: list[str] = []
+
+    def open_nothing(_: Testbed, topology: Topology) -> object:
+        drivers.append(topology.tg.generator.driver)
+        return ENVIRONMENT
+
+    lookup: Lookup = said.get
+    for module in (measuring, characterization_keeper):
+        monkeypatch.setattr(module, "variable", lookup)
+    monkeypatch.setattr(Testbed, "open", open_nothing)
+    return drivers
+
+
+@pytest.mark.parametrize("first", [OfTheFile, OfTheUser])
+def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
+    opened: list[str], tmp_path: Path, first: Callable[[], CharacterizingLibrary]
+) -> None:
+    for library in (first(), OfTheFile(), OfTheUser()):
+        library.open_testbed()
+        library.close_testbed()
+    assert set(opened) == {"ring", "auto"}
+    begun, *events = (tmp_path / CHARACTERIZATION_JOURNAL).read_text(encoding="utf-8").splitlines()
+    assert '"GENERATOR":"ring"' in begun
+    assert sum('"event":"resumed"' in event for event in events) == 2
+
+
+def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(opened: list[str]) -> None:
+    library = OfTheFile()
+    for _ in range(2):
+        library.open_testbed()
+    library.close_testbed()
+    assert len(opened) == 1
+    with pytest.raises(CsitError, match="still going on"):
+        OfTheFile().open_testbed()  # the journal is still held
+    library.close_testbed()
+    OfTheFile().open_testbed()

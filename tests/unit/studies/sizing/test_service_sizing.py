@@ -1,0 +1,145 @@
+"""A sizing test around a world that deploys nothing: what is recorded, what fails it, what goes into its folder."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from resources.libraries.python.drivers.sim.sizing import VirtualTime
+from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.studies.sizing.journal import SizingJournal
+from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
+from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.testbed.deployment.parts import Host, World
+from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+
+PROJECT = Path(__file__).parents[4]
+
+
+class FakeService:
+    """Carries up to 200 calls per second."""
+
+    def __init__(self, time: VirtualTime, broken: str, stuck: bool) -> None:
+        self._time, self._broken, self._stuck = time, broken, stuck
+
+    def start(self) -> None:
+        if self._broken:
+            raise CommandFailed(["install script of edge-1"], 3, self._broken)
+
+    def offer(self, load: float) -> Answer:
+        self._time.advance(1.0)
+        return Answer(min(load, 200.0))
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        return {"edge-1": InstanceUse(self._time.now() / 2, 1 << 20, None)}
+
+    def facts(self) -> Mapping[str, str]:
+        return {"instances": "made up", "oversubscribed": "3 instances need 3 CPUs, 2 are there"}
+
+    def problems(self) -> tuple[str, ...]:
+        return ()
+
+    def stop(self) -> None:
+        if self._stuck:
+            raise CsitError("control group csit-edge-1 cannot be removed")
+
+
+class FakeWorld:
+    """Deploys fakes."""
+
+    def __init__(self, *, broken: str = "", stuck: bool = False) -> None:
+        self._broken, self._stuck = broken, stuck
+        self.time = VirtualTime()
+        self.deployed = 0
+
+    def host(self, asked: object, folder: Path) -> Host:
+        del asked, folder
+        return Host(self, self.time)
+
+    def service(self, size: Size) -> FakeService:
+        del size
+        self.deployed += 1
+        return FakeService(self.time, self._broken, self._stuck)
+
+
+def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing:
+    """Two sizes of a service of one component."""
+    for script in ("install.sh", "load.sh"):
+        (folder / script).write_text("#!/bin/sh\n")
+        (folder / script).chmod(0o755)
+    sizes = [{"components": {"edge": {"flavor": "small", "instances": count}}} for count in (1, 2)]
+    (folder / "deployment.json").write_text(
+        json.dumps(
+            {
+                "vnf_name": "edges",
+                "components": [{"name": "edge", "short": "ed", "flavors": ["small"], "most_instances": 2}],
+                "flavors": {"small": {"vcpus": vcpus, "memory_mb": 64}},
+                "install": "install.sh",
+                "mode": "custom",
+                "sizes": sizes,
+            }
+        )
+    )
+    (folder / "workload.json").write_text(
+        json.dumps({"range": {"min": 100, "max": 300}, "increase": 100, "generator": "load.sh", "duration_s": 1})
+    )
+    topology = load_topology(PROJECT / "topologies" / "sim.yaml")
+    files = folder / "deployment.json", folder / "workload.json"
+    return ServiceSizing(topology, cast(World, world), fingerprint(), files)
+
+
+def run(test: ServiceSizing, folder: Path) -> Sizing:
+    """As the test of a suite, which has a journal in its folder."""
+    folder.mkdir(exist_ok=True)
+    with SizingJournal(folder / SizingJournal.FILE, test.digest()) as journal:
+        return test.run(folder, journal, lambda _: None)
+
+
+def test_a_sizing_leaves_traces_tables_templates_and_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    test = sizing(tmp_path / "specs", FakeWorld())
+    found = run(test, tmp_path / "out")
+    assert [row.capacity for row in found.sizes] == [200.0, 200.0]
+    files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert files == {
+        "sizing.csv",
+        "sizing.jsonl",
+        "ed1s/edge-1.csv",
+        "ed2s/edge-1.csv",
+        "ed2s/edge-2.csv",
+        "heat/ed1s.yaml",
+        "heat/ed2s.yaml",
+    }
+    assert test.draft.sizing == found
+    assert test.draft.facts["service"]["instances"] == "made up"
+    assert test.draft.warnings == ["oversubscribed: 3 instances need 3 CPUs, 2 are there"], "once for both sizes"
+
+
+def test_parts_of_cpus_have_no_templates(tmp_path: Path) -> None:
+    run(sizing(tmp_path, FakeWorld(), vcpus=0.5), tmp_path / "out")
+    assert not (tmp_path / "out" / "heat").exists()
+
+
+def test_a_resumed_run_deploys_nothing_that_was_measured(tmp_path: Path) -> None:
+    run(sizing(tmp_path, FakeWorld()), tmp_path / "out")
+    again = FakeWorld()
+    found = run(sizing(tmp_path, again), tmp_path / "out")
+    assert again.deployed == 0
+    assert all(row.carried_over for row in found.sizes)
+
+
+def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_is_recorded(tmp_path: Path) -> None:
+    test = sizing(tmp_path, FakeWorld(broken="port 5060 is taken"))
+    with pytest.raises(CsitError, match=r"^ed1s: install script of edge-1 ended with 3: port 5060 is taken; ed2s: "):
+        run(test, tmp_path / "out")
+    assert test.draft.sizing is not None
+    assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]
+
+
+def test_what_cannot_be_removed_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(RunStopped, match=r"^ed1s could not be removed: control group csit-edge-1 cannot be removed$"):
+        run(sizing(tmp_path, FakeWorld(stuck=True)), tmp_path / "out")

@@ -1,0 +1,144 @@
+"""Deployment sizes: names that cannot be mixed up, all that fits and nothing else, one step more at a time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
+from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.cost import cost, most_directed
+from resources.libraries.python.studies.sizing.planning.sizes import (
+    exhaustive,
+    flavor_codes,
+    instance_names,
+    name_of,
+    next_size,
+)
+from tests.unit.studies.sizing.sizing_specs import service, services
+
+WORKLOAD = WorkloadSpec.model_validate(
+    {"range": {"min": 200, "max": 1100}, "increase": 50, "repeat": 10, "generator": "g", "duration_s": 300}
+)
+
+
+def sized(*flavors: str) -> Size:
+    names = ("bono", "sprout", "homestead")
+    return Size(components={name: Share(flavor=flavor) for name, flavor in zip(names, flavors, strict=True)})
+
+
+def test_a_size_is_named_as_in_the_paper() -> None:
+    spec = service(mode="custom", sizes=[sized("small", "small", "small")])
+    assert name_of(spec, sized("small", "medium", "small")) == "bn1s-sp1m-hs1s"
+    out = Size(components={**sized("large", "small", "small").components, "sprout": Share(flavor="small", instances=4)})
+    assert name_of(spec, out) == "bn1l-sp4s-hs1s"
+    assert instance_names(spec, out)[:4] == ("bono-1", "sprout-1", "sprout-2", "sprout-3")
+
+
+@pytest.mark.parametrize(
+    ("flavors", "codes"),
+    [
+        (("small", "medium", "large"), "s m l"),
+        (("small", "standard", "large"), "sm st l"),
+        (("one", "one_large", "two"), "one one_ t"),
+        (("c1", "c2", "c4"), "c1 c2 c4"),
+        (("only",), "o"),
+    ],
+)
+def test_flavors_have_the_shortest_codes_that_tell_them_apart(flavors: tuple[str, ...], codes: str) -> None:
+    assert list(flavor_codes(flavors).values()) == codes.split()
+
+
+@given(st.lists(st.from_regex(r"[a-c][a-c0-1_-]{0,5}", fullmatch=True), min_size=1, max_size=8, unique=True))
+def test_no_two_flavors_have_the_same_code(flavors: list[str]) -> None:
+    codes = flavor_codes(flavors)
+    assert len(set(codes.values())) == len(flavors)
+    assert all(name.startswith(codes[name]) for name in flavors)
+
+
+def test_eleven_sizes_of_clearwater_fit_into_six_vcpus() -> None:
+    spec = service(mode="exhaustive")
+    names = [name_of(spec, size) for size in exhaustive(spec)]
+    assert len(names) == 11
+    assert names[:4] == ["bn1s-sp1s-hs1s", "bn1s-sp1s-hs1m", "bn1s-sp1m-hs1s", "bn1m-sp1s-hs1s"]
+    assert [spec.vcpus(size) for size in exhaustive(spec)] == [3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6]
+
+
+def test_scaling_out_varies_instances_and_hybrid_both() -> None:
+    out = service(mode="exhaustive", scaling="out", flavors=("small",), most=3)
+    assert {tuple(share.instances for share in size.components.values()) for size in exhaustive(out)} == {
+        (a, b, c) for a in (1, 2, 3) for b in (1, 2, 3) for c in (1, 2, 3) if a + b + c <= 6
+    }
+    hybrid = service(mode="exhaustive", scaling="hybrid", flavors=("small", "medium"), most=2)
+    names = {name_of(hybrid, size) for size in exhaustive(hybrid)}
+    assert {"bn1m-sp2s-hs2s", "bn1s-sp1m-hs1m", "bn2s-sp2s-hs2s"} <= names
+    assert "bn2m-sp1s-hs1s" in names and "bn2m-sp2s-hs1s" not in names
+
+
+@settings(deadline=None)
+@given(services())
+def test_all_sizes_that_fit_are_found_once_and_no_other(spec: DeploymentSpec) -> None:
+    found = exhaustive(spec)
+    names = [name_of(spec, size) for size in found]
+    assert len(set(names)) == len(found) > 0
+    assert not [name for name, size in zip(names, found, strict=True) if spec.lacking(size)]
+    free = spec.model_copy(update={"resources": spec.resources.model_copy(update={"vcpus": None, "memory_mb": None})})
+    assert {name_of(spec, size) for size in exhaustive(free) if not spec.lacking(size)} == set(names)
+
+
+@settings(deadline=None)
+@given(services(), st.data())
+def test_whatever_component_is_scaled_directed_search_stays_among_these(
+    spec: DeploymentSpec, data: st.DataObject
+) -> None:
+    known = {name_of(spec, size) for size in exhaustive(spec)}
+    size, visited = spec.smallest(), 1
+    while True:
+        assert name_of(spec, size) in known
+        component = data.draw(st.sampled_from([row.name for row in spec.components]))
+        larger = next_size(spec, size, component)
+        if larger is None or spec.lacking(larger):
+            break
+        assert spec.vcpus(larger) > spec.vcpus(size)
+        size, visited = larger, visited + 1
+    assert visited <= most_directed(spec)
+
+
+def test_the_next_size_is_one_step_for_one_component() -> None:
+    up = service()
+    assert next_size(up, sized("small", "small", "small"), "sprout") == sized("small", "medium", "small")
+    assert next_size(up, sized("small", "large", "small"), "sprout") is None
+    hybrid = service(scaling="hybrid", most=2)
+    assert next_size(hybrid, sized("small", "small", "small"), "sprout") == sized("small", "medium", "small")
+    more = next_size(hybrid, sized("small", "large", "small"), "sprout")
+    assert more is not None and more.components["sprout"] == Share(flavor="large", instances=2)
+    assert next_size(hybrid, more, "sprout") is None
+
+
+def test_parts_of_a_cpu_add_up() -> None:
+    flavors = {"tenth": {"vcpus": 0.1, "memory_mb": 64}}
+    assert 0.1 + 0.1 + 0.1 > 0.3
+    spec = service(flavors=("tenth",), flavors_there=flavors, resources={"vcpus": 0.3}, mode="exhaustive")
+    assert len(exhaustive(spec)) == 1
+    assert spec.vcpus(spec.smallest()) == 0.3
+
+
+def test_too_many_sizes_are_refused_before_anybody_waits() -> None:
+    names = [f"c{number}" for number in range(10)]
+    spec = service(names, [f"{chr(97 + n)}" for n in range(10)], mode="exhaustive", resources={})
+    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):
+        exhaustive(spec)
+
+
+def test_the_cost_of_an_exhaustive_search_is_exact() -> None:
+    found = cost(service(mode="exhaustive"), WORKLOAD, 10.0)
+    assert (found.sizes, found.loads, found.repetitions, found.runs) == (11, 19, 10, 2090)
+    assert not found.at_most
+    assert found.seconds == 11 * 3 * 10 + 2090 * 301
+
+
+def test_the_cost_of_a_directed_search_is_a_bound() -> None:
+    found = cost(service(), WORKLOAD, 10.0)
+    assert (found.sizes, found.sizes_at_most, found.runs, found.at_most) == (4, True, 760, True)
+    stopping = WORKLOAD.model_copy(update={"stop": Stop(below=0.8)})
+    assert cost(service(mode="exhaustive"), stopping).loads_at_most

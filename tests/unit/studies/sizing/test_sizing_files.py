@@ -1,0 +1,251 @@
+"""Files of a sizing: the journal survives whatever stops it, tables read back, Heat templates are whole."""
+
+import base64
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.studies.sizing.analysis.tables import (
+    TRACE_COLUMNS,
+    TraceFiles,
+    TraceRow,
+    sizing_table,
+)
+from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
+from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.studies.sizing.model.spec import Offered, Share, Size, Sized, Sizing
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
+from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
+from tests.unit.studies.sizing.sizing_specs import service
+
+SPEC = service()
+WORKLOAD = WorkloadSpec.model_validate({"range": {"min": 200, "max": 400}, "increase": 50, "generator": "g"})
+KEY = digest(SPEC, WORKLOAD, "sim")
+SPECS = Path(__file__).parents[3] / "characterization" / "specs"
+
+
+def sized(name: str = "bn1s-sp1s-hs1s", **row: Any) -> Sized:
+    return Sized(
+        size=SPEC.smallest(),
+        name=name,
+        vcpus=3,
+        memory_mb=6144,
+        offered=(
+            Offered(load=200, indicators=(200, 198), mean=199, stdev=1.4),
+            Offered(load=250, indicators=(200,), mean=200, stdev=None),
+        ),
+        capacity=200,
+        bottleneck="sprout",
+        **row,
+    )
+
+
+def test_what_was_kept_is_there_for_the_next_run(tmp_path: Path) -> None:
+    path = tmp_path / "sizing.jsonl"
+    with SizingJournal(path, KEY) as journal:
+        assert journal.sizes == {}
+        journal.keep(sized("a"))
+        journal.keep(sized("b", failed="no answer"))
+        journal.keep(sized("b"))
+    with SizingJournal(path, KEY) as journal:
+        assert dict(journal.sizes) == {"a": sized("a"), "b": sized("b")}
+        assert not journal.remarks
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_torn_line_costs_one_size_and_is_told(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "sizing.jsonl"
+    with SizingJournal(path, KEY) as journal:
+        journal.keep(sized("a"))
+        journal.keep(sized("b"))
+    path.write_bytes(path.read_bytes()[:-cut])
+    with SizingJournal(path, KEY) as journal:
+        assert list(journal.sizes) == (["a"] if cut > 1 else ["a", "b"])
+        assert len(journal.remarks) == (cut > 1)
+        journal.keep(sized("c"))
+    with SizingJournal(path, KEY) as journal:
+        assert list(journal.sizes)[-1] == "c"
+
+
+def test_other_specifications_or_another_system_begin_anew(tmp_path: Path) -> None:
+    path = tmp_path / "sizing.jsonl"
+    with SizingJournal(path, KEY) as journal:
+        journal.keep(sized("a"))
+    others = [
+        digest(SPEC, WORKLOAD, "local"),
+        digest(SPEC, WORKLOAD.model_copy(update={"repeat": 2}), "sim"),
+        digest(service(resources={}), WORKLOAD, "sim"),
+    ]
+    assert len({KEY, *others}) == 4
+    with SizingJournal(path, others[0]) as journal:
+        assert not journal.sizes
+        journal.keep(sized("b"))
+    with SizingJournal(path, others[0]) as journal:
+        assert list(journal.sizes) == ["b"]
+
+
+def test_a_file_that_is_no_journal_is_refused_and_two_do_not_write_one(tmp_path: Path) -> None:
+    path = tmp_path / "sizing.jsonl"
+    path.write_text('{"journal": "density"}\n', encoding="utf-8")
+    with (
+        pytest.raises(ConfigError, match="line 1 is not of a sizing that this version reads"),
+        SizingJournal(path, KEY),
+    ):
+        pass
+    path.unlink()
+    with SizingJournal(path, KEY), pytest.raises(CsitError, match="still going on"), SizingJournal(path, KEY):
+        pass
+
+
+def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -> None:
+    failed = sized("bad", failed="no, never").model_copy(update={"offered": (), "capacity": None, "bottleneck": None})
+    sizing = Sizing(
+        deployment=SPEC, workload=WORKLOAD, sizes=(sized(), failed), steps=(), best=None, stopped="failed", planned=None
+    )
+    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
+    assert [row["load"] for row in rows] == ["200.0", "250.0", ""]
+    assert rows[0] == {
+        "size": "bn1s-sp1s-hs1s",
+        "vcpus": "3.0",
+        "memory_mb": "6144",
+        "load": "200.0",
+        "indicator_mean": "199.0",
+        "indicator_stdev": "1.4",
+        "ratio": "0.995",
+        "capacity": "200.0",
+        "capacity_is_at_least": "0",
+        "bottleneck": "sprout",
+        "failed": "",
+    }
+    assert rows[1]["indicator_stdev"] == ""
+    assert rows[2]["failed"] == "no, never"
+
+
+def test_figures_are_columns_of_their_own() -> None:
+    figures = (Offered(load=200, indicators=(200,), mean=200, stdev=None, figures={"detected": 0.98}),)
+    sizing = Sizing(
+        deployment=SPEC,
+        workload=WORKLOAD,
+        sizes=(sized("a").model_copy(update={"offered": figures}), sized("b")),
+        steps=(),
+        best=None,
+        stopped="all measured",
+        planned=None,
+    )
+    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
+    assert [row["figure_detected"] for row in rows] == ["0.98", "", ""]
+
+
+def test_traces_grow_while_a_size_is_measured_and_replace_those_of_an_earlier_run(tmp_path: Path) -> None:
+    row = TraceRow(1.0, 98.5, 1024, None, 200.0, 1)
+    for _ in range(2):
+        files = TraceFiles(tmp_path / "traces")
+        files.add("a", "sprout-1", [row])
+        files.add("a", "sprout-1", [row, row])
+    text = (tmp_path / "traces" / "a" / "sprout-1.csv").read_text(encoding="utf-8")
+    assert (
+        text.splitlines()[0] == "time_s,cpu_percent,memory_bytes,network_bps,load,repetition" == ",".join(TRACE_COLUMNS)
+    )
+    assert text.splitlines()[1:] == ["1.0,98.5,1024,,200.0,1"] * 3
+
+
+def clearwater(name: str = "scaling.json") -> Specifications:
+    return load_specifications(SPECS / "clearwater" / name, SPECS / "clearwater" / "workload.json")
+
+
+def references(node: object) -> list[tuple[str, str]]:
+    """All `get_resource`, `get_attr` and `get_param` of a template, with what they name."""
+    found = []
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("get_resource", "get_attr", "get_param"):
+                found.append((key, value[0] if isinstance(value, list) else value))
+            found += references(value)
+    elif isinstance(node, list):
+        for value in node:
+            found += references(value)
+    return found
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_a_heat_template_names_only_what_it_has(index: int) -> None:
+    asked = clearwater()
+    for pinning in (False, True):
+        servers = asked.deployment.servers.model_copy(update={"core_pinning": pinning})
+        spec = asked.deployment.model_copy(update={"servers": servers})
+        text = heat_template(
+            Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders),
+            spec.sizes[index],
+        )
+        hot = yaml.safe_load(text)
+        assert str(hot["heat_template_version"]) == "2018-08-31"
+        assert set(hot) == {"heat_template_version", "description", "parameters", "resources", "outputs"}
+        named = references(hot)
+        assert {name for kind, name in named if kind == "get_param"} == set(hot["parameters"])
+        assert {name for kind, name in named if kind != "get_param"} <= set(hot["resources"])
+        kinds = [row["type"] for row in hot["resources"].values()]
+        instances = sum(share.instances for share in spec.sizes[index].components.values())
+        assert kinds.count("OS::Nova::Server") == kinds.count("OS::Neutron::Port") == len(hot["outputs"]) == instances
+        assert kinds.count("OS::Nova::ServerGroup") == 1
+        assert ("OS::Nova::Flavor" in kinds) is pinning
+
+
+def test_a_heat_template_tells_an_instance_what_the_local_world_would() -> None:
+    asked = clearwater()
+    hot = yaml.safe_load(heat_template(asked, asked.deployment.sizes[3]))
+    assert hot["resources"]["hosts"]["properties"]["policies"] == ["soft-anti-affinity"]
+    assert hot["resources"]["flavor_small"]["properties"]["extra_specs"] == {"hw:cpu_policy": "dedicated"}
+    server = hot["resources"]["sprout-2"]["properties"]
+    assert server["flavor"] == {"get_resource": "flavor_small"}
+    told = server["user_data"]["str_replace"]
+    for name, attribute in told["params"].items():
+        assert attribute == {"get_attr": [f"{name.strip('@')}-port", "fixed_ips", 0, "ip_address"]}
+    config = yaml.safe_load(told["template"])
+    scripts = {row["path"]: row for row in config["write_files"]}
+    script = scripts["/opt/clearwater/install.sh"]
+    assert base64.b64decode(script["content"]) == asked.install["sprout"].read_bytes()
+    assert script["permissions"] == "0755"
+    assert not [path for path in scripts if path.endswith(".json")]
+    words = config["runcmd"][-1]
+    assert words[-1] == "/opt/clearwater/install.sh"
+    assert {"CSIT_COMPONENT=sprout", "CSIT_INSTANCE=2", "CSIT_ADDRESS=@sprout-2@", "CSIT_MEMORY_MB=2048"} <= set(words)
+    assert "CSIT_ADDRESSES_SPROUT=@sprout-1@ @sprout-2@" in words
+
+
+def test_hosts_are_shared_as_the_specification_says() -> None:
+    asked = clearwater()
+    for count, policy in ((1, "affinity"), (3, "anti-affinity"), (2, "soft-anti-affinity")):
+        servers = asked.deployment.servers.model_copy(update={"count": count})
+        spec = asked.deployment.model_copy(update={"servers": servers})
+        each = Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders)
+        hot = yaml.safe_load(heat_template(each, spec.sizes[0]))
+        assert hot["resources"]["hosts"]["properties"]["policies"] == [policy]
+
+
+def test_templates_are_files_named_after_their_sizes(tmp_path: Path) -> None:
+    asked = clearwater("exhaustive.json")
+    sizes = {name_of(asked.deployment, size): size for size in exhaustive(asked.deployment)}
+    written = write_heat(asked, sizes, tmp_path / "heat")
+    assert len(written) == 11
+    assert tmp_path / "heat" / "bn1s-sp1l-hs1s.yaml" in written
+
+
+def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:
+    folder = SPECS / "clearwater"
+    text = (folder / "scaling.json").read_text(encoding="utf-8").replace('"vcpus": 1,', '"vcpus": 0.5,')
+    for name in ("install.sh", "reg-dereg.sh"):
+        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "deployment.json").write_text(text, encoding="utf-8")
+    asked = load_specifications(tmp_path / "deployment.json", folder / "workload.json")
+    with pytest.raises(ConfigError, match=r"flavors\.small\.vcpus: 0\.5; OpenStack has whole vCPUs only"):
+        heat_template(asked, asked.deployment.sizes[0])
+    (tmp_path / "image.bin").write_bytes(bytes(60_000))
+    whole = Size(components={row.name: Share(flavor="medium") for row in asked.deployment.components})
+    with pytest.raises(ConfigError, match="an instance can be told 49151"):
+        heat_template(asked, whole)

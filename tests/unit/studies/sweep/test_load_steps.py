@@ -1,0 +1,173 @@
+"""A sweep on systems that are one function: which loads are offered, what becomes a point, what is flagged."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.studies.sweep.load_steps import (
+    Done,
+    Load,
+    Measured,
+    capacity,
+    duration_s,
+    loads,
+    rates_around,
+    sweep,
+)
+from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepPoint, SweepSample, SweepSpec
+
+B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+CAPACITY_PPS = 50_000.0
+
+
+def spec(**given: object) -> SweepSpec:
+    default = {} if "bursts" in given else {"rates": Rates(start_pps=1e4, stop_pps=1e5, step_pps=1e4)}
+    return SweepSpec.model_validate({"frame": B64, "duration_s": 3, **default, **given})
+
+
+def system(
+    capacity_pps: float = CAPACITY_PPS,
+    most_pps: float = float("inf"),
+    flows: int = 1,
+    sender: Callable[[float], float | None] = lambda counted_pps: counted_pps,
+) -> Callable[[Load], Measured]:
+    """Forwards up to its capacity; its generator offers no more than `most_pps`, its interface counts by `sender`."""
+
+    def measure(load: Load) -> Measured:
+        offered = min(load.rate_pps * flows, most_pps)
+        arrived = min(offered, capacity_pps)
+        samples = tuple(
+            SweepSample(
+                rate_pps=load.rate_pps,
+                second=second,
+                input_pps=offered,
+                output_pps=arrived,
+                loss_ratio=1 - arrived / offered if offered else None,
+                delay_s=None if second % 2 else 1e-4 * (1 + second),
+                cpu={"nf-1-1": (arrived / capacity_pps,)},
+            )
+            for second in range(load.begin_s, load.begin_s + load.duration_s)
+        )
+        return Measured(samples, sender(offered))
+
+    return measure
+
+
+def run(measure: Callable[[Load], Measured], asked: SweepSpec, **how: float) -> list[Done]:
+    ticks = iter(range(1000))
+    return list(sweep(measure, asked, lambda: float(next(ticks)), stop_loss_ratio=how.get("stop_loss_ratio")))
+
+
+def points(done: list[Done]) -> list[SweepPoint]:
+    return [each.point for each in done if each.point is not None]
+
+
+def test_loads_go_up_and_each_second_of_each_is_a_sample() -> None:
+    done = run(system(), spec())
+    assert [each.load.rate_pps for each in done] == [1e4 * step for step in range(1, 11)]
+    assert all(len(each.samples) == 3 and each.point is not None for each in done)
+    assert [sample.second for sample in done[4].samples] == [0, 1, 2]
+
+
+def test_points_are_means_and_loss_begins_at_the_capacity() -> None:
+    made = points(run(system(), spec()))
+    assert [point.loss_ratio for point in made[:5]] == [0.0] * 5
+    assert made[9].loss_ratio == pytest.approx(0.5)
+    assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
+    assert made[0].used("nf-1-1") == pytest.approx(0.2)
+    assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; nobody knows that of second 1"
+    assert all(point.flagged is None for point in made)
+
+
+def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
+    made = points(run(system(most_pps=288.0), spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400))))
+    assert [point.flagged for point in made] == [
+        None,
+        "the generator offered 288 of 600 pps",
+        "the generator offered 288 of 1000 pps",
+    ]
+
+
+def test_all_flows_together_are_what_the_sender_must_reach() -> None:
+    made = points(run(system(flows=4), spec(flows=4)))
+    assert [point.input_pps for point in made[:2]] == [4e4, 8e4]
+    assert all(point.flagged is None for point in made)
+
+
+def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
+    made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()))
+    assert made[0].flagged == "its interface saw 9000 pps and it counted 10000 pps"
+    assert made[0].sender_pps == pytest.approx(9000)
+    unknown = points(run(system(sender=lambda _: None), spec()))
+    assert all(point.flagged is None and point.sender_pps is None for point in unknown)
+
+
+@given(share=st.floats(0.0, 0.2), tolerance=st.floats(0.01, 0.15))
+def test_only_what_is_off_by_more_than_the_tolerance_is_flagged(share: float, tolerance: float) -> None:
+    assume(abs(share - tolerance) > 1e-6)
+    one = Rates(start_pps=1e4, stop_pps=1e4, step_pps=1)
+    made = points(run(system(most_pps=1e4 * (1 - share)), spec(rates=one, tolerance=tolerance)))
+    assert (made[0].flagged is not None) == (share > tolerance)
+
+
+def test_time_left_is_that_of_the_loads_before() -> None:
+    done = run(system(), spec())
+    assert [each.remaining_s for each in done] == [pytest.approx(10 - number) for number in range(1, 11)]
+
+
+def test_a_sweep_may_end_early_after_three_lossy_loads_and_by_default_does_not() -> None:
+    assert len(run(system(), spec())) == 10
+    done = run(system(), spec(), stop_loss_ratio=0.2)
+    assert [each.load.rate_pps for each in done][-1] == 9e4, "70, 80 and 90 kpps lose more than a fifth"
+    assert done[-1].remaining_s == 0.0
+
+
+def test_bursts_come_and_go_and_give_no_points() -> None:
+    asked = spec(bursts=Bursts(rate_pps=6e4, on_s=2, off_s=1), duration_s=7)
+    done = run(system(), asked)
+    rates = [sample.rate_pps for each in done for sample in each.samples]
+    assert rates == [6e4, 6e4, 0.0, 6e4, 6e4, 0.0, 6e4]
+    assert [sample.second for each in done for sample in each.samples] == list(range(7))
+    assert not points(done)
+    assert [sample.loss_ratio for sample in done[1].samples] == [None]
+    assert [(load.rate_pps, load.duration_s) for load in loads(asked, whole_bursts=True)] == [(6e4, 7)]
+
+
+@given(
+    on_s=st.integers(1, 9),
+    off_s=st.integers(1, 9),
+    seconds=st.integers(1, 60),
+)
+def test_bursts_fill_their_time_to_the_second(on_s: int, off_s: int, seconds: int) -> None:
+    row = loads(spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds))
+    assert (
+        sum(load.duration_s for load in row)
+        == seconds
+        == duration_s(spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds))
+    )
+    assert [load.rate_pps > 0 for load in row] == [index % 2 == 0 for index in range(len(row))]
+
+
+@given(capacity_pps=st.floats(2000.0, 5e6), sag=st.floats(0.0, 0.5))
+def test_a_quick_look_finds_the_capacity_of_a_service_that_sags_in_overload(capacity_pps: float, sag: float) -> None:
+    def offer(load_pps: float) -> tuple[float, float]:
+        excess = max(0.0, load_pps - capacity_pps)
+        return load_pps, min(load_pps, max(0.1 * capacity_pps, capacity_pps - sag * excess))
+
+    found = capacity(offer, 1e7, 1000.0)
+    assert 0.45 * capacity_pps <= found <= capacity_pps
+
+
+def test_a_dead_service_has_no_capacity() -> None:
+    assert capacity(lambda load_pps: (load_pps, 0.0), 1e6, 1000.0) == 0.0
+
+
+@given(st.floats(100.0, 1e7))
+def test_loads_around_a_capacity_are_twelve_and_go_well_beyond_it(capacity_pps: float) -> None:
+    row = rates_around(capacity_pps).each()
+    assert len(row) == 12
+    assert row[0] < 0.2 * capacity_pps
+    assert 1.5 * capacity_pps < row[-1] < 1.7 * capacity_pps

@@ -1,0 +1,92 @@
+"""What a test of a sweep asks for, from its row and the user's variables; bad input is told before anything starts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.studies.sweep.choices import SweepRow, asked_sweep, generator_chosen, shelf
+from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.studies.sweep.run import AskedSweep
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+LOCAL = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml")}
+
+
+def asked(variables: Mapping[str, str] | None = None, /, **row: str) -> AskedSweep:
+    chosen = {**LOCAL, **(variables or {})}
+    default = {"name": "firewall", "nf_kinds": "linux_firewall"}
+    return asked_sweep(chosen.get, generator_chosen(chosen.get), SweepRow(**{**default, **row}))
+
+
+def test_what_a_row_leaves_open_is_as_the_variables_say() -> None:
+    found = asked({"FRAME": "512B", "FLOWS": "4", "SWEEP_DURATION": "30", "SWEEP_RATES": "10-30/10"})
+    assert (found.frame.name, found.flows, found.duration_s) == ("512B", 4, 30)
+    assert found.rates is not None
+    assert found.rates.each() == (10, 20, 30)
+    named = asked({"FRAME": "512B"}, frame="64B", flows="2", duration="3", rates="auto")
+    assert (named.frame.name, named.flows, named.duration_s, named.rates) == ("64B", 2, 3, None)
+
+
+def test_a_service_is_a_pipeline_with_an_nf_for_each_kind() -> None:
+    cell = asked(nf_kinds="linux_router+linux_firewall", nf_sizes="1c+3c").cell
+    assert (cell.service_type, cell.nf_chains, cell.nf_nodes) == ("CSP", 1, 2)
+    assert (cell.nf_kinds, cell.nf_sizes) == ((NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL), ("1c", "3c"))
+
+
+def test_branches_share_nodes_and_have_a_flow_each_unless_somebody_says_more() -> None:
+    row = {"nf_kinds": "linux_router+linux_firewall+linux_router", "branches": "2", "shared_nodes": "1+3"}
+    found = asked({}, **row)
+    assert (found.cell.nf_chains, found.cell.shared_nodes, found.flows) == (2, (1, 3), 2)
+    assert asked({}, **row, flows="6").flows == 6
+
+
+def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
+    assert asked().protocol is Protocol.IP
+    ditg = asked({"GENERATOR": "ditg"}, frame="512B")
+    assert ditg.protocol is Protocol.UDP
+    assert asked({"GENERATOR": "ditg", "PROTOCOL": "TCP"}, frame="512B").protocol is Protocol.TCP
+
+
+@pytest.mark.parametrize(
+    ("variables", "row", "sentence"),
+    [
+        ({}, {"nf_kinds": "linux_firewal"}, "no NF kind 'linux_firewal'; there are linux_router, linux_firewall"),
+        ({}, {"frame": "63B"}, "no frame size '63B'; frames.yaml has 64B, 128B"),
+        ({}, {"nf_sizes": "1.5c"}, "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
+        ({}, {"nf_sizes": "1c+2c"}, "service firewall: 2 NF sizes for 1 NFs; give one for all or one for each"),
+        ({}, {"flows": "many"}, "flows: 'many' is no whole number from 1 to 1000"),
+        ({}, {"duration": "0"}, "seconds of a load: '0' is no whole number from 1 to 3600"),
+        ({}, {"branches": "2", "flows": "3"}, "3 flows for 2 branches: each branch needs the same number of them"),
+        ({}, {"shared_nodes": "2"}, "service firewall: node 2 is to be shared, and an instance has 1 NFs"),
+        (
+            {},
+            {"protocol": "TCP"},
+            "the generator auto sends IP, UDP and no TCP; iperf3 or ditg would, chosen by GENERATOR",
+        ),
+        ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
+        ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is no loss ratio from 0 to 1, such as 0.2"),
+        ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': Input should be 'auto', 'xdp'"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(variables: dict[str, str], row: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        asked(variables, **row)
+    assert str(told.value).startswith(sentence)
+
+
+def test_a_folder_of_profiles_that_is_not_there_is_told(tmp_path: Path) -> None:
+    chosen = {**LOCAL, "PROFILES": str(tmp_path / "nowhere")}
+    with pytest.raises(ConfigError, match="nowhere: there is no such folder with earlier results"):
+        shelf(chosen.get, generator_chosen(chosen.get))
+
+
+def test_virtual_machines_are_a_chain_over_the_vswitch_and_nothing_is_a_path() -> None:
+    vms = asked({}, nf_kinds="qemu+qemu_vpp").cell
+    assert (vms.service_type, vms.nf_nodes) == ("VSC", 2)
+    assert asked({}, nf_kinds="linux_router+qemu").cell.service_type == "CSP", "which no testbed has: the plan says so"
+    path = asked({}, nf_kinds="none").cell
+    assert (path.service_type, path.nf_nodes, path.nf_kinds) == ("CSP", 0, ())

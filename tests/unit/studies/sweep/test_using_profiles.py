@@ -1,0 +1,196 @@
+"""What a profile answers: a metric at a rate, the highest rate within bounds, the best flavor, what vCPUs bring."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.studies.sweep.analysis.flavors import (
+    Flavor,
+    answers,
+    best_flavor,
+    does_not_scale_past,
+    steps,
+)
+from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, highest_rate, value_at
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    highest_in_words,
+    profile_in_words,
+    scaling_in_words,
+)
+from resources.libraries.python.studies.sweep.model.profile import Metric, MetricProfile, Profile
+from tests.unit.studies.sweep.known_profiles import LAST, function, known_profile, line
+
+
+def test_a_value_is_that_of_the_region() -> None:
+    profile = known_profile("v", 2.0)
+    assert value_at(profile, Metric.DELAY, 1.999) == pytest.approx(0.5)
+    assert value_at(profile, Metric.DELAY, 2.0) == pytest.approx(12.0)
+    assert value_at(profile, Metric.LOSS, 4.0) == pytest.approx(50.0)
+
+
+def test_no_value_is_negative_and_loss_is_no_more_than_all() -> None:
+    metrics = (MetricProfile(metric=Metric.LOSS, nonsat=line(100, -50), sat=None),)
+    profile = Profile(name="v", break_point=None, metrics=metrics)
+    assert value_at(profile, Metric.LOSS, 0.1) == 0.0
+    assert value_at(profile, Metric.LOSS, 3.0) == 100.0
+    assert value_at(profile, Metric.DELAY, 1.0) is None
+
+
+def test_between_the_last_load_below_and_the_first_above_lies_a_straight_line() -> None:
+    """The lower function has a pole there: read on, it would be of another sign."""
+    queue = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.9)
+    full = function("constant", "a", first=2.0, a=5.0)
+    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=queue, sat=full),)
+    profile = known_profile("v", 2.0).model_copy(update={"metrics": metrics})
+    assert [value_at(profile, Metric.DELAY, rate) for rate in (1.8, 1.9, 1.95, 2.0)] == pytest.approx([1, 3, 4, 5])
+
+
+def test_the_highest_rate_is_where_the_bound_is_met() -> None:
+    found = highest_rate(known_profile("v", 2.0), Bounds(loss_percent=20.0))
+    assert found.rate == pytest.approx(2.5, rel=1e-5)
+    assert found.limited_by is Metric.LOSS
+    both = highest_rate(known_profile("v", 2.0), Bounds(loss_percent=20.0, delay_ms=1.0))
+    assert both.rate == pytest.approx(2.0, rel=1e-5)
+    assert both.limited_by is Metric.DELAY
+    assert highest_in_words(both) == "2 Gbit/s"
+
+
+def test_bounds_that_always_hold_give_the_last_measured_rate_as_the_least() -> None:
+    found = highest_rate(known_profile("v", None), Bounds(loss_percent=1.0))
+    assert (found.rate, found.limited_by) == (LAST, None)
+    assert highest_in_words(found) == "at least 4 Gbit/s"
+
+
+def test_bounds_that_never_hold_give_none() -> None:
+    found = highest_rate(known_profile("v", 2.0), Bounds(delay_ms=0.1))
+    assert (found.rate, found.limited_by, found.known) == (None, Metric.DELAY, True)
+    assert highest_in_words(found) == "none"
+
+
+def test_a_metric_without_a_function_limits_as_unknown() -> None:
+    profile = known_profile("v", 2.0)
+    loss = profile.of(Metric.LOSS)
+    assert loss is not None
+    halved = (*profile.metrics[:2], loss.model_copy(update={"sat": None}))
+    found = highest_rate(profile.model_copy(update={"metrics": halved}), Bounds(loss_percent=1.0))
+    assert found.rate == pytest.approx(2.0, rel=1e-5)
+    assert (found.limited_by, found.known) == (Metric.LOSS, False)
+    nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds(delay_ms=1.0))
+    assert (nothing.rate, nothing.limited_by, nothing.known) == (None, Metric.DELAY, False)
+    unbounded = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds())
+    assert (unbounded.rate, unbounded.limited_by) == (None, Metric.THROUGHPUT)
+
+
+def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
+    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", a=0.0, b=1.0), sat=None),)
+    found = highest_rate(Profile(name="v", break_point=None, metrics=metrics), Bounds(delay_ms=1.0))
+    assert found.rate == LAST
+    assert found.from_rate == pytest.approx(1.0, abs=0.03)
+
+
+def test_rates_within_a_bound_begin_and_end_where_a_delay_is_long_at_both_ends() -> None:
+    delay = MetricProfile(
+        metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", last=2.0, a=0.0, b=1.0), sat=line(1, 10)
+    )
+    found = highest_rate(known_profile("v", 2.0).model_copy(update={"metrics": (delay,)}), Bounds(delay_ms=1.0))
+    assert found.rate == pytest.approx(2.0, rel=1e-5)
+    assert found.from_rate == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_delay_that_is_just_the_bound_is_within_it() -> None:
+    assert highest_rate(known_profile("v", 2.0, delay_ms=0.5), Bounds(delay_ms=0.5)).rate == pytest.approx(2.0)
+
+
+def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
+    behind = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.7)
+    full = function("constant", "a", first=2.0, a=5.0)
+    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=behind, sat=full),)
+    assert value_at(known_profile("v", 2.0).model_copy(update={"metrics": metrics}), Metric.DELAY, 1.9) is None
+
+
+@given(st.floats(0.2, 3.9), st.floats(0, 50), st.floats(0, 50))
+def test_a_wider_bound_never_lowers_the_rate(capacity: float, one: float, other: float) -> None:
+    profile = known_profile("v", capacity)
+    narrow, wide = sorted((one, other))
+    assert (highest_rate(profile, Bounds(narrow)).rate or 0) <= (highest_rate(profile, Bounds(wide)).rate or 0)
+
+
+SMALL, MIDDLE, LARGE = (
+    Flavor("small", 1, known_profile("small", 1.0, used=1.0)),
+    Flavor("middle", 2, known_profile("middle", 1.9, used=1.98, vcpus=2)),
+    Flavor("large", 3, known_profile("large", 1.95, used=2.0, vcpus=3)),
+)
+
+
+def test_the_best_flavor_is_the_smallest_that_carries_the_rate() -> None:
+    found = answers([LARGE, SMALL, MIDDLE], Bounds(loss_percent=0.5), 1.5)
+    assert [(each.flavor.name, each.carries) for each in found] == [("small", False), ("middle", True), ("large", True)]
+    best = best_flavor(found)
+    assert best is not None
+    assert best.flavor is MIDDLE
+    assert best_flavor(answers([SMALL], Bounds(loss_percent=0.5), 1.5)) is None
+
+
+def test_a_rate_beyond_what_was_measured_is_not_known_to_be_carried() -> None:
+    (found,) = answers([Flavor("v", 1, known_profile("v", None))], Bounds(loss_percent=1), LAST + 1)
+    assert found.carries is None
+    (unasked,) = answers([SMALL], Bounds(loss_percent=1))
+    assert unasked.carries is None
+
+
+def test_three_vcpus_of_which_two_are_used_do_not_scale_past_two() -> None:
+    found = steps([LARGE, SMALL, MIDDLE])
+    assert [(step.smaller.name, step.larger.name, step.scales) for step in found] == [
+        ("small", "middle", True),
+        ("middle", "large", False),
+    ]
+    assert [step.gain for step in found] == pytest.approx([0.9, 1.95 / 1.9 - 1])
+    worst = does_not_scale_past(found)
+    assert worst is not None
+    assert worst.smaller.vcpus == 2
+    assert scaling_in_words(found)[1] == (
+        "middle (2 vCPUs) to large (3 vCPUs): break-point +2.6 %, 2.00 of 3 vCPUs are used: does not scale past 2 vCPUs"
+    )
+
+
+def test_a_small_gain_with_all_vcpus_used_is_no_verdict_against_the_software() -> None:
+    full = Flavor("full", 3, known_profile("full", 1.95, used=2.99, vcpus=3))
+    assert [step.scales for step in steps([MIDDLE, full])] == [True]
+
+
+def test_a_small_gain_with_more_vcpus_used_than_the_smaller_flavor_has_is_no_verdict_either() -> None:
+    more = Flavor("more", 3, known_profile("more", 1.95, used=2.6, vcpus=3))
+    assert [step.scales for step in steps([MIDDLE, more])] == [True]
+
+
+def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
+    (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
+    assert (step.gain, step.scales) == (None, None)
+    assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
+
+
+def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
+    grown = Flavor("grown", 3, known_profile("grown", 2.28, used=2.0, vcpus=3))
+    (step,) = steps([MIDDLE, grown])
+    assert step.gain == pytest.approx(0.2)
+    assert step.scales is True
+    assert steps([MIDDLE, grown], least_gain=0.25)[0].scales is False
+
+
+@pytest.mark.parametrize(
+    ("gain", "used", "scales"),
+    [(1.09, 2.0, False), (1.11, 2.0, True), (1.0, 2.08, False), (1.0, 2.13, True)],
+)
+def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in_use(
+    gain: float, used: float, *, scales: bool
+) -> None:
+    larger = Flavor("larger", 3, known_profile("larger", 1.9 * gain, used=used, vcpus=3))
+    assert [step.scales for step in steps([MIDDLE, larger])] == [scales]
+
+
+def test_a_profile_in_words_says_break_point_functions_and_notes() -> None:
+    lines = profile_in_words(known_profile("v", 2.0).model_copy(update={"notes": ("mind the gap",)}))
+    assert lines[0] == "v saturates at 2 Gbit/s: known"
+    assert lines[1].startswith("throughput below the break-point: linear a*r+b, a=1, b=0, standard error 0 Gbit/s")
+    assert len(lines) == 1 + 6 + 1
+    assert lines[-1] == "mind the gap"

@@ -1,0 +1,246 @@
+"""What is read from /proc and /sys of machines unlike this one: trees of files as their kernels show them."""
+
+import ast
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.testbed.node import sent
+from resources.libraries.python.testbed.node.node_query import MARK, program
+from resources.libraries.python.testbed.node.sent import leftovers, machine, programs, runtimes
+from tests.unit.testbed.node.machine_trees import link, tree
+
+SENT = sorted(path for path in Path(sent.__file__).parent.glob("*.py") if path.name != "__init__.py")
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+
+
+@pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
+def test_it_needs_the_standard_library_alone(path: Path) -> None:
+    assert not {name for name in _imported(path) if name.split(".")[0] not in sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
+def test_it_can_be_read_by_a_python_that_is_too_old_for_a_run(path: Path) -> None:
+    """Else a node with an old Python would answer with a syntax error instead of its version."""
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_a_shell_that_greets_does_not_come_between() -> None:
+    text = program({leftovers: {"record": "/nowhere", "runtimes": "/nowhere", "namespaces": "/nowhere"}})
+    done = subprocess.run([sys.executable, "-I", "-"], input=text, capture_output=True, check=True)
+    said = json.loads((b"Welcome!\n" + done.stdout).decode().rpartition(MARK)[2])
+    assert said["answers"]["leftovers"]["in_use"] is False
+    assert said["began_s"] <= said["ended_s"]
+
+
+CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
+
+
+def server(root: Path) -> Path:
+    """Two sockets of two cores of two threads; CPU 7 is off."""
+    files = {
+        "etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
+        "proc/sys/kernel/osrelease": "6.1.0-18-amd64",
+        "proc/cmdline": "quiet isolcpus=1,5 mitigations=off",
+        "proc/uptime": "86400.25 100000.00",
+        "proc/loadavg": "0.52 0.58 0.59 1/467 12345",
+        "proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)\nmicrocode\t: 0xd000390\nflags\t: fpu\n\nx : 1",
+        "proc/self/status": "Name:\tpython3\nCpus_allowed_list:\t0-6",
+        "proc/1/comm": "systemd",
+        "proc/77/comm": "irqbalance",
+        "proc/meminfo": "MemTotal:  65536000 kB\nMemAvailable: 32768000 kB\nSwapTotal: 9000 kB\nSwapFree: 8000 kB",
+        f"{CPU}/online": "0-6",
+        f"{CPU}/isolated": "1,5",
+        f"{CPU}/nohz_full": "1,5",
+        f"{CPU}/smt/control": "on",
+        f"{CPU}/intel_pstate/no_turbo": "0",
+        f"{CPU}/vulnerabilities/meltdown": "Mitigation: PTI",
+    }
+    for cpu in range(7):
+        core = cpu % 4
+        files |= {
+            f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{core},{core + 4}",
+            f"{CPU}/cpu{cpu}/topology/physical_package_id": str(core // 2),
+            f"{CPU}/cpu{cpu}/node{core // 2}/x": "",
+            f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": "powersave" if cpu == 3 else "performance",
+        }
+    (root / f"{CPU}/cpu7").mkdir(parents=True)
+    for node in (0, 1):
+        files |= {
+            f"{NODE}/node{node}/meminfo": f"Node {node} MemTotal: 32768000 kB\nNode {node} MemFree: 1024000 kB",
+            f"{NODE}/node{node}/hugepages/hugepages-2048kB/nr_hugepages": "1024",
+            f"{NODE}/node{node}/hugepages/hugepages-2048kB/free_hugepages": str(1000 + node),
+        }
+    return tree(root, files)
+
+
+def test_a_server(tmp_path: Path) -> None:
+    said = machine.answer({"root": str(server(tmp_path)), "disks": [str(tmp_path / "not/yet"), "/proc"]})
+    assert said["distribution"] == "Debian GNU/Linux 12 (bookworm)" and said["kernel"] == "6.1.0-18-amd64"
+    assert (said["up_s"], said["load"], said["irqbalance"]) == (86400.25, [0.52, 0.58, 0.59], True)
+    cpu = said["cpu"]
+    assert (cpu["model"], cpu["microcode"], cpu["hypervisor"]) == ("Intel(R) Xeon(R)", "0xd000390", False)
+    assert (cpu["isolated"], cpu["nohz_full"], cpu["smt"], cpu["boost"]) == ("1,5", "1,5", "on", True)
+    assert cpu["governors"] == {"performance": [0, 1, 2, 4, 5, 6], "powersave": [3]}
+    assert cpu["allowed"] == "0-6"
+    assert cpu["rows"] == [
+        [0, 0, 0, 0],
+        [1, 1, 0, 0],
+        [2, 2, 1, 1],
+        [3, 3, 1, 1],
+        [4, 0, 0, 0],
+        [5, 1, 0, 0],
+        [6, 2, 1, 1],
+    ]
+    memory = said["memory"]
+    assert (memory["total_mb"], memory["available_mb"], memory["swap_used_mb"]) == (64000, 32000, 0)
+    assert [node["hugepages"] for node in memory["nodes"]] == [
+        [{"size_kb": 2048, "total": 1024, "free": 1000}],
+        [{"size_kb": 2048, "total": 1024, "free": 1001}],
+    ]
+    assert said["disks"][str(tmp_path / "not/yet")]["total_mb"] > 0
+
+
+def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    said = machine.answer({"root": str(tmp_path)})
+    assert said["kernel"] is said["load"] is said["up_s"] is said["memory"]["total_mb"] is None
+    assert said["cpu"]["rows"] == [] and said["cpu"]["boost"] is None and said["cpu"]["governors"] == {}
+
+
+def trex_at(folder: Path, *, client: bool) -> Path:
+    root = folder / "v3.06"
+    (root / "automation/trex_control_plane/interactive/trex" / ("stl" if client else "x")).mkdir(parents=True)
+    (root / "t-rex-64").write_text("#!/bin/sh\n", encoding="utf-8")
+    (root / "t-rex-64").chmod(0o755)
+    return root
+
+
+def test_trex_by_its_folder(tmp_path: Path) -> None:
+    whole, half = trex_at(tmp_path / "a", client=True), trex_at(tmp_path / "b", client=False)
+    link(tmp_path / "trex", whole)
+    said = programs.answer({"trex": str(tmp_path / "trex")})["trex"]
+    assert (said["there"], said["client"], said["version"]) == (True, True, "v3.06")
+    assert programs.answer({"trex": str(half)})["trex"]["client"] is False
+    said = programs.answer({"trex": str(tmp_path / "nowhere")})["trex"]
+    assert (said["there"], said["version"]) == (False, None)
+    assert programs.answer({})["trex"] is None
+
+
+@pytest.mark.parametrize(
+    ("script", "version", "problem"),
+    [
+        ("echo vpp v25.06-release built by root", "25.06-release", None),
+        ("echo libvnet.so: not found >&2; exit 127", None, "ended with 127: libvnet.so: not found"),
+    ],
+)
+def test_a_program_says_its_version_or_why_not(
+    tmp_path: Path, script: str, version: str | None, problem: str | None
+) -> None:
+    binary = tree(tmp_path, {"bin/vpp": f"#!/bin/sh\n{script}"}) / "bin/vpp"
+    binary.chmod(0o755)
+    assert programs.answer({"vpp": str(tmp_path)})["vpp"] == {"there": True, "version": version, "problem": problem}
+
+
+def _engine(path: Path, reply: bytes) -> threading.Thread:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+
+    def serve() -> None:
+        with listener, listener.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(reply) + reply)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def test_docker_is_asked_and_not_only_found(tmp_path: Path) -> None:
+    path = tmp_path / "docker.sock"
+    said = programs.answer({"docker": str(path)})["docker"]
+    assert said["version"] is None and said["problem"] == f"{path}: no engine runs"
+    server = _engine(path, b'{"Version": "27.1.1"}')
+    assert programs.answer({"docker": str(path)})["docker"]["version"] == "27.1.1"
+    server.join(5)
+    path.unlink()
+    server = _engine(path, b"hello")
+    said = programs.answer({"docker": str(path)})["docker"]
+    assert said["version"] is None and "JSONDecodeError" in said["problem"]
+    server.join(5)
+
+
+def test_kvm_that_is_no_kvm(tmp_path: Path) -> None:
+    device = tree(tmp_path, {"kvm": ""}) / "kvm"
+    said = programs.answer({"kvm": str(device)})["kvm"]
+    assert (said["there"], said["usable"]) == (True, False) and said["problem"]
+    assert programs.answer({"kvm": str(tmp_path / "none")})["kvm"]["there"] is False
+
+
+def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -> None:
+    start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    me = {"pid": os.getpid(), "start_ticks": start, "command": "pytest"}
+    record = {
+        "owner": {**me, "start_ticks": start + 1},
+        "user": "ann",
+        "since": "2026-11-21T10:00:00+00:00",
+        "namespaces": {"csit-a": 1, "csit-gone": 2},
+        "workers": [me, {**me, "start_ticks": start + 1}],
+        "groups": [str(tmp_path / "groups" / "csit-edge-1"), str(tmp_path / "groups" / "csit-gone-1")],
+        "folders": [str(tmp_path / "service"), str(tmp_path / "no-service")],
+        "settings": {"net/core/netdev_budget": "300"},
+        "ports": [{"device": "eth1", "home": None, "mtu": 1500}],
+    }
+    tree(tmp_path, {"record/owner.json": json.dumps(record), "record/lock": "", "runtimes/abc/x": "y" * 3_000_000})
+    tree(tmp_path, {"netns/csit-a": "", "netns/csit-b": "", "netns/other": ""})
+    tree(tmp_path, {"groups/csit-edge-1/cgroup.procs": "", "service/install.sh": ""})
+    asked = {name: str(tmp_path / name) for name in ("record", "runtimes")} | {"namespaces": str(tmp_path / "netns")}
+    said = leftovers.answer(asked)
+    assert said["owner"]["alive"] is False and said["in_use"] is False
+    assert said["namespaces"] == ["csit-a"] and said["unclaimed"] == ["csit-b"]
+    assert said["processes"] == [{"pid": os.getpid(), "command": "pytest"}]
+    assert said["groups"] == [f"{tmp_path}/groups/csit-edge-1"] and said["folders"] == [f"{tmp_path}/service"]
+    assert said["ports"] == ["device eth1, mtu 1500"] and said["settings"] == {"net/core/netdev_budget": "300"}
+    assert said["runtimes"][0]["name"] == "abc" and said["runtimes"][0]["mb"] == 2
+    (tmp_path / "record/owner.json").write_text("[]", encoding="utf-8")
+    assert "is no record of this program" in leftovers.answer(asked)["problem"]
+
+
+def test_a_lock_that_is_held_is_seen_without_taking_it(tmp_path: Path) -> None:
+    lock = tree(tmp_path, {"lock": ""}) / "lock"
+    code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print(flush=True); input()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    asked = {"record": str(tmp_path), "runtimes": "/nowhere", "namespaces": "/nowhere"}
+    assert leftovers.answer(asked)["in_use"] is True
+    holder.communicate(b"\n")
+    assert leftovers.answer(asked)["in_use"] is False
+
+
+def test_only_runtimes_are_removed(tmp_path: Path) -> None:
+    tree(tmp_path, {"runtimes/abc/x": "", "runtimes/def/x": "", "other/x": ""})
+    folder = tmp_path / "runtimes"
+    assert runtimes.answer({"folder": str(folder), "names": ["abc", "gone"]}) == {"removed": ["abc"]}
+    assert "no name" in runtimes.answer({"folder": str(folder), "names": ["../other"]})["failed"]
+    assert (folder / "def/x").exists() and (tmp_path / "other/x").exists()
+    (tmp_path / "link").symlink_to(folder)
+    assert "symbolic link" in runtimes.answer({"folder": str(tmp_path / "link"), "names": ["def"]})["failed"]
+    assert (folder / "def/x").exists()

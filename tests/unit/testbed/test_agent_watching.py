@@ -1,0 +1,161 @@
+"""Watching on a node: what is seen there is what the controller gets, and nobody watches what is gone."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import Cost
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Edge, Series, StateGraph
+from resources.libraries.python.studies.chains.watching import LEAD_S, watching
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import Place, Prepared, Role, Seen, Watcher
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.deployment.parts import Share as CellShare
+from resources.libraries.python.testbed.remote.watching import features_together, tracers_together
+from tests.unit.testbed.test_agent_service import TOPOLOGY, WORK, NotingMachine, ask, service_on
+
+SERIES = Series(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
+GRAPH = StateGraph(
+    owner="nf-1-1", source="kernel", traced_s=0.5, events=2, lost=0,
+    edges=(Edge(before="a:b", after="c", count=2, seconds=0.1),),
+)  # fmt: skip
+
+
+COSTS = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_misses=7)}
+
+
+class Watching:
+    """A watcher that says what it has seen."""
+
+    cpu_s = 0.25
+
+    def __init__(self, seen: Any, note: Any, fails: str = "") -> None:
+        self._seen, self._note, self._fails = seen, note, fails
+
+    def start(self) -> None:
+        self._note("start")
+        if self._fails == "start":
+            raise CsitError("there is no reader")
+
+    def stop(self) -> Any:
+        self._note("stop")
+        if self._fails == "stop":
+            raise CsitError("the reader has died")
+        return self._seen
+
+    def facts(self) -> Mapping[str, str]:
+        return {"events": "all"}
+
+
+class WatchedMachine(NotingMachine):
+    """A machine whose NFs can be watched."""
+
+    def share(self, plan: object, asked: object) -> CellShare:
+        share = super().share(plan, asked)
+        features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
+        tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
+        costs = Watching(COSTS, lambda text: self.note(f"{text} costs"))
+        return CellShare(share.cables, share.switch, None, None, None, features=features, tracer=tracer, costs=costs)
+
+
+def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
+    service = service_on(WatchedMachine())
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    assert cast(Prepared, ask(service, calls.PREPARE, WORK)).watchers == frozenset(Watcher)
+    for who in Watcher:
+        ask(service, calls.WATCH, who)
+    assert ask(service, calls.WATCHED, Watcher.FEATURES) == Seen(series=(SERIES,), cpu_s=0.25)
+    assert ask(service, calls.WATCHED, Watcher.TRACER) == Seen(graphs=(GRAPH,), cpu_s=0.25)
+    assert ask(service, calls.WATCHED, Watcher.COSTS) == Seen(costs=COSTS)
+    assert ask(service, calls.WATCHER_FACTS, Watcher.TRACER) == {"events": "all"}
+
+
+def test_a_node_without_watchers_says_so() -> None:
+    service = service_on(NotingMachine())
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    assert cast(Prepared, ask(service, calls.PREPARE, WORK)).watchers == frozenset()
+    with pytest.raises(CsitError, match="this node has no tracer"):
+        ask(service, calls.WATCH, Watcher.TRACER)
+
+
+def test_nobody_watches_what_is_being_removed() -> None:
+    machine = WatchedMachine()
+    service = service_on(machine)
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.PREPARE, WORK)
+    ask(service, calls.START, Role.SWITCH)
+    ask(service, calls.WATCH, Watcher.FEATURES)
+    service.close()
+    assert machine.notes.index("stop features") < machine.notes.index("stop switch")
+
+
+def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() -> None:
+    class Stuck(WatchedMachine):
+        def share(self, plan: object, asked: object) -> CellShare:
+            return replace(super().share(plan, asked), features=Watching((), self.note, "stop"))
+
+    machine = Stuck()
+    service = service_on(machine)
+    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.PREPARE, WORK)
+    ask(service, calls.START, Role.SWITCH)
+    with pytest.raises(CsitError, match="the reader has died"):
+        ask(service, calls.STOP, Role.SWITCH)
+    assert "stop switch" in machine.notes
+
+
+def test_of_several_nodes_the_machine_is_the_first_one() -> None:
+    rows = [[Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}")]
+            for node in (1, 2)]  # fmt: skip
+    both = features_together([Watching(tuple(row), lambda _: None) for row in rows])
+    assert both is not None and both.cpu_s == 0.5
+    assert [(row.owner, row.values) for row in both.stop()] == [
+        (HOST, (1.0,)), (VSWITCH, (1.0,)), ("nf-1-1", (1.0,)), ("nf-1-2", (2.0,)),
+    ]  # fmt: skip
+    assert features_together([]) is None
+    assert tracers_together([]) is None
+
+
+def parts_with(features: object, tracer: object) -> Parts:
+    return cast(Parts, SimpleNamespace(features=features, tracer=tracer))
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [("start", "nothing was traced: there is no reader"), ("stop", "what was traced is lost: the reader has died")],
+)
+def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None:
+    features, tracer = Watching((SERIES,), lambda _: None), Watching((GRAPH,), lambda _: None, fails)
+    with watching(parts_with(features, tracer), {"nf-1-1": "nat"}, 2) as watched:
+        pass
+    assert watched.notes == [said]
+    assert [(cost.step, cost.cpu_s) for cost in watched.costs] == [("sample features", 0.25)]
+    assert watched.series == (Series(owner="nat", feature="cpu_percent", values=SERIES.values[LEAD_S:]),)
+
+
+@pytest.mark.parametrize("fails", ["start", "stop"])
+def test_the_kernel_traces_no_more_when_features_fail(fails: str) -> None:
+    notes: list[str] = []
+    features, tracer = Watching((), lambda _: None, fails), Watching((), notes.append)
+    with pytest.raises(CsitError, match="reader"), watching(parts_with(features, tracer), {}, 1):
+        pass
+    assert notes == ["start", "stop"]
+
+
+def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> None:
+    seen = (SERIES, SERIES.model_copy(update={"owner": "nf-9-9"}), SERIES.model_copy(update={"owner": HOST}))
+    parts = parts_with(Watching(seen, lambda _: None), Watching((GRAPH,), lambda _: None))
+    with watching(parts, {"nf-1-1": "nat"}, 1) as watched:
+        pass
+    assert [row.owner for row in watched.graphs] == ["nat"]
+    assert [row.owner for row in watched.series] == [], "the only second that is kept is unknown"
+
+
+def test_a_world_that_cannot_watch_says_so() -> None:
+    with watching(parts_with(None, None), {}, 1) as watched:
+        pass
+    assert watched.notes == ["no features were sampled: this world has nobody who does"]

@@ -1,0 +1,75 @@
+"""A deployment that fails says what it fails of, and stops what was started."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import NotReady, SystemBroken
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated import SimWorld
+
+TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
+
+
+class Switch:
+    """A vSwitch with problems."""
+
+    def __init__(self, parts: Parts, *problems: str) -> None:
+        self._switch = parts.switch
+        self._problems = problems
+        self.stopped = False
+
+    def problems(self) -> tuple[str, ...]:
+        return self._problems
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._switch, name)
+
+
+class Waiting:
+    """NFs that wait in vain for their links to the vSwitch."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._functions = parts.functions
+
+    def start(self) -> None:
+        raise NotReady("links of nf-1-1", 20.0, "none")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._functions, name)
+
+
+def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=QUICK)
+    world = SimWorld(TOPOLOGY)
+    plan = make_plan(TOPOLOGY, cell, world.layout)
+    parts = world.parts(plan, asked)
+    switch = Switch(parts, *problems)
+    return plan, replace(parts, switch=switch, functions=Waiting(parts)), switch  # type: ignore[arg-type]
+
+
+def test_waiting_in_vain_for_a_part_that_has_died_is_told_by_its_death() -> None:
+    plan, parts, switch = failing("the vSwitch was killed by SIGABRT")
+    with pytest.raises(SystemBroken, match=r"^the vSwitch was killed by SIGABRT; links of nf-1-1 not ready after 20"):
+        Deployment(plan, parts).__enter__()
+    assert switch.stopped
+
+
+def test_waiting_in_vain_for_no_reason_that_is_known_is_told_as_it_is() -> None:
+    plan, parts, switch = failing()
+    with pytest.raises(NotReady, match=r"^links of nf-1-1 not ready after 20"):
+        Deployment(plan, parts).__enter__()
+    assert switch.stopped

@@ -1,0 +1,60 @@
+"""The deadline of last resort interrupts a wait, and leaves other people's timers alone."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from resources.libraries.python.errors import NotReady
+from resources.libraries.python.testbed.deployment.watchdog import within
+
+
+def test_a_wait_that_does_not_return_is_interrupted() -> None:
+    begin = time.monotonic()
+    with pytest.raises(NotReady, match=r"the trial not ready after 0\.1 s"), within("the trial", 0.1):
+        threading.Event().wait(30)
+    assert time.monotonic() - begin < 5
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with within("the trial", 5):
+        pass
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("own_s", [0.1, 20.0])
+def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
+    class Timeout(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Timeout
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    try:
+        with pytest.raises(NotReady if own_s < 0.4 else Timeout), within("the trial", own_s):
+            threading.Event().wait(30)
+        if own_s < 0.4:
+            with pytest.raises(Timeout):
+                threading.Event().wait(30)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_another_thread_has_no_deadline_and_no_error() -> None:
+    said: list[str] = []
+
+    def work() -> None:
+        with within("the trial", 0.01):
+            time.sleep(0.05)
+            said.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert said == ["done"]
