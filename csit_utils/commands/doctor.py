@@ -1,4 +1,4 @@
-"""`doctor`: what a testbed lacks, and how to mend it."""
+"""`doctor`: check a testbed."""
 
 import json
 from pathlib import Path
@@ -15,17 +15,20 @@ from resources.libraries.python.testbed.node.checks.finding import Level
 
 def doctor(
     topology: Annotated[Path, typer.Argument(help="Testbed file.")] = LOCAL_TOPOLOGY,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all findings, for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all findings.")] = False,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="In a lab, install an agent on each node and let its drivers try.")
+        bool,
+        typer.Option(
+            "--thorough", help="In a lab, start an agent on each node and let its drivers try what they need."
+        ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only problems and warnings.")] = False,
 ) -> None:
-    """Check a testbed without touching it: what is wrong, and how to mend it.
+    """Check a testbed without changing it: what is wrong, and how to fix it.
 
-    Ends with 1 when there is a problem, which makes runs fail or their figures wrong. What could only be better
-    is a wish: runs go on without it. Nodes of a lab are asked side by side; one that cannot be reached is one line,
-    and the others are looked at all the same. What can be set at run time, ./csit prepare sets.
+    The exit status is 1 if there is a problem, which makes runs fail or their figures wrong. A warning does not
+    stop a run. Nodes of a lab are checked in parallel; one that is unreachable is one line, and the others are
+    checked all the same. ./csit prepare sets what can be set at run time.
 
     \b
     ./csit doctor                                          this machine
@@ -47,9 +50,10 @@ def doctor(
 
 
 def _summary(topology: Path, counts: dict[Level, int]) -> str:
-    problems, wishes = counts[Level.PROBLEM], counts[Level.WISH]
-    if problems:
-        return f"{topology}: {problems} problem{'s' * (problems > 1)}, {wishes} wish{'es' * (wishes != 1)}"
-    if wishes:
-        return f"{topology}: nothing is missing; {wishes} wish{'es' * (wishes != 1)}, runs go on without"
-    return f"{topology}: nothing is missing"
+    problems, warnings = counts[Level.PROBLEM], counts[Level.WARNING]
+    found = [
+        f"{number} {word}{'s' * (number != 1)}"
+        for number, word in ((problems, "problem"), (warnings, "warning"))
+        if number
+    ]
+    return f"{topology}: {', '.join(found if problems else ['OK', *found])}"

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from resources.libraries.python.testbed.node.checks.finding import Finding, Level
 
-_STYLES = {Level.OK: "green", Level.WISH: "yellow", Level.PROBLEM: "bold red"}
+_STYLES = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
@@ -31,8 +31,8 @@ def print_findings(findings: Iterable[Finding]) -> None:
             place = row.place.removeprefix(f"{node}.").removeprefix(node)
             what = f"{place}: {row.what}" if place else row.what
             table.add_row(row.level.value, row.check, what, style=None if row.level is Level.OK else _STYLES[row.level])
-            if row.mend:
-                table.add_row("", "", f"→ {row.mend}")
+            if row.fix:
+                table.add_row("", "", f"→ {row.fix}")
         console.print(table)
         console.print()
 

@@ -62,7 +62,7 @@ def test_doctor_for_machines() -> None:
     )
     said = json.loads(done.stdout)
     assert done.returncode == bool(said["problem"])
-    assert said["ok"] + said["wish"] + said["problem"] == len(said["findings"])
+    assert said["ok"] + said["warning"] + said["problem"] == len(said["findings"])
     assert "drivers" in {finding["check"] for finding in said["findings"]}
 
 
@@ -98,7 +98,7 @@ class TestLab:
             node.run("ip", "link", "set", "cab1", "up")
             node.run("ip", "address", "flush", "dev", "cab2")
         (down,) = [finding for finding in of(findings, "link") if finding.level is not Level.OK]
-        assert "DUT1.port1 (cab1) is down" in down.what and "ip link set cab1 up" in down.mend
+        assert "DUT1.port1 (cab1) is down" in down.what and "ip link set cab1 up" in down.fix
         (used,) = problems(findings)
         assert used.startswith("nodes.DUT1.interfaces.port2: in use: cab2 has the address 198.51.100.7")
 
@@ -116,7 +116,7 @@ class TestLab:
         assert len(of_dut) == 1 and "nobody listens on port 22" in of_dut[0]
         assert "nodes.TG: python: " in done.stdout
         *lines, summary = done.stdout.splitlines()
-        assert {line.split()[0] for line in lines} <= {"ok", "wish", "problem"}
+        assert {line.split()[0] for line in lines} <= {"ok", "warning", "problem"}
         assert summary.startswith(f"{tmp_path}/lab.yaml: 1 problem, ")
 
     def test_another_host_key_is_told_with_what_to_do(self, lab: labs.Lab, tmp_path: Path) -> None:

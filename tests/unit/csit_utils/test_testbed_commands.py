@@ -8,12 +8,12 @@ import pytest
 from csit_utils.commands.doctor_text import print_findings
 from csit_utils.commands.durations import seconds
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.testbed.node.checks.finding import ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import ok, problem, warning
 
 FINDINGS = [
     ok("nodes.TG", "system", "Debian"),
     problem("nodes.DUT1.access", "reach", "nobody listens on port 22", "start it"),
-    wish("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
+    warning("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
 ]
 
 
@@ -54,7 +54,7 @@ def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: 
     print_findings(FINDINGS)
     assert capsys.readouterr().out.splitlines() == [
         "ok      nodes.TG: system: Debian",
-        "wish    nodes.TG.interfaces.port1: link: is down; ip link set eth1 up",
+        "warning nodes.TG.interfaces.port1: link: is down; ip link set eth1 up",
         "problem nodes.DUT1.access: reach: nobody listens on port 22; start it",
     ]
 
@@ -71,7 +71,7 @@ def test_on_a_terminal_a_finding_stands_below_its_node_with_what_mends_it(monkey
     assert rows == [
         "nodes.TG",
         "ok system Debian",
-        "wish link interfaces.port1: is down",
+        "warning link interfaces.port1: is down",
         "→ ip link set eth1 up",
         "nodes.DUT1",
         "problem reach access: nobody listens on port 22",

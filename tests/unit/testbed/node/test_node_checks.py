@@ -54,9 +54,9 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (machine(disks={"/var/tmp": {"free_mb": 130}}), "problem nodes.DUT1: disk: /var/tmp has 130 of 10000 MB free, 140"),  # noqa: S108
     (machine(disks={"/run": {"read_only": True}}), "problem nodes.DUT1: disk: /run is read-only"),
     (machine(disks={"/run": {"free_files": 9}}), "problem nodes.DUT1: disk: /run has room for 9 files more"),
-    (machine(load=[6.2, 1, 1]), "wish nodes.DUT1: load: 6.2 over the last minute, on 16 CPUs"),
-    (machine(memory={"swap_used_mb": 12}), "wish nodes.DUT1: swap: 12 of 8192 MB of swap are in use"),
-    (machine(irqbalance=True), "wish nodes.DUT1: interrupts: irqbalance moves interrupts to planned CPUs"),
+    (machine(load=[6.2, 1, 1]), "warning nodes.DUT1: load: 6.2 over the last minute, on 16 CPUs"),
+    (machine(memory={"swap_used_mb": 12}), "warning nodes.DUT1: swap: 12 of 8192 MB of swap are in use"),
+    (machine(irqbalance=True), "warning nodes.DUT1: interrupts: irqbalance moves interrupts to planned CPUs"),
     (
         machine(memory={"available_mb": 10}),
         "problem nodes.DUT1: memory: 10 of 65536 MB are free, the smallest cell needs",
@@ -65,12 +65,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
         machine(memory={"nodes": NO_PAGES}),
         "problem nodes.DUT1: huge pages: a CSC cell of one NF needs 551 MB on NUMA 0, 0 MB are free",
     ),
-    (cpu(isolated="1,9"), "wish nodes.DUT1: isolation: 4 of 6 CPUs that plans use are not isolated: 2-3,10-11"),
-    (cpu(isolated=""), "wish nodes.DUT1: isolation: 6 of 6 CPUs that plans use are not isolated: 1-3,9-11"),
-    (cpu(nohz_full=None), "wish nodes.DUT1: tick: the kernel's tick interrupts 6 of 6 CPUs"),
-    (cpu(hypervisor=True), "wish nodes.DUT1: virtual: it is a virtual machine"),
-    (cpu(governors={"powersave": [0, 1, 2, 9]}), "wish nodes.DUT1: governor: powersave on CPUs 0-2,9"),
-    (cpu(boost=True), "wish nodes.DUT1: boost: is on"),
+    (cpu(isolated="1,9"), "warning nodes.DUT1: isolation: 4 of 6 CPUs that plans use are not isolated: 2-3,10-11"),
+    (cpu(isolated=""), "warning nodes.DUT1: isolation: 6 of 6 CPUs that plans use are not isolated: 1-3,9-11"),
+    (cpu(nohz_full=None), "warning nodes.DUT1: tick: the kernel's tick interrupts 6 of 6 CPUs"),
+    (cpu(hypervisor=True), "warning nodes.DUT1: virtual: it is a virtual machine"),
+    (cpu(governors={"powersave": [0, 1, 2, 9]}), "warning nodes.DUT1: governor: powersave on CPUs 0-2,9"),
+    (cpu(boost=True), "warning nodes.DUT1: boost: is on"),
     (ports(port1=None), "problem nodes.DUT1.interfaces.port1.pci_address: port: there is no PCI device 0000:18:00.0"),
     (ports(port1=port(1, numa_node=1)), "problem nodes.DUT1.interfaces.port1.numa_node: NUMA: is on NUMA 1, and the"),
     (
@@ -94,7 +94,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"ports": {"iommu_groups": 0}}, "problem nodes.DUT1: IOMMU: is off: there are 0 groups"),
     (
         {"ports": {"iommu_groups": 0, "vfio_without_iommu": True}},
-        "wish nodes.DUT1: IOMMU: is off, and vfio works without",
+        "warning nodes.DUT1: IOMMU: is off, and vfio works without",
     ),
     ({"programs": {"vpp": {"there": False}}}, "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp is not there"),
     (
@@ -102,21 +102,27 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp do",
     ),
     ({"programs": {"qemu": {"there": False}}}, "problem nodes.DUT1: QEMU: qemu-system-x86_64 is not there"),
-    ({"programs": {"kvm": {"there": False, "usable": False}}}, "wish nodes.DUT1: KVM: /dev/kvm is not there: virtual"),
+    (
+        {"programs": {"kvm": {"there": False, "usable": False}}},
+        "warning nodes.DUT1: KVM: /dev/kvm is not there: virtual",
+    ),
     (
         {"programs": {"kvm": {"usable": False, "problem": "Permission denied"}}},
-        "wish nodes.DUT1: KVM: Permission denied",
+        "warning nodes.DUT1: KVM: Permission denied",
     ),
-    ({"programs": {"kvm": {"paravirtual": True}}}, "wish nodes.DUT1: KVM: is a paravirtual one"),
-    ({"leftovers": {"in_use": True, "owner": OWNER}}, "wish nodes.DUT1: in use: a run holds the machine: pid 7 of ann"),
+    ({"programs": {"kvm": {"paravirtual": True}}}, "warning nodes.DUT1: KVM: is a paravirtual one"),
+    (
+        {"leftovers": {"in_use": True, "owner": OWNER}},
+        "warning nodes.DUT1: in use: a run holds the machine: pid 7 of ann",
+    ),
     (
         {"leftovers": {"namespaces": ["csit-x"]}},
-        "wish nodes.DUT1: leftovers: 1 thing of a run that was killed: network",
+        "warning nodes.DUT1: leftovers: 1 thing of a run that was killed: network",
     ),
     ({"leftovers": {"problem": "half a file"}}, "problem nodes.DUT1: leftovers: half a file"),
     (
         {"leftovers": {"runtimes": [{"name": "a", "mb": 90, "unused_days": 40}]}},
-        "wish nodes.DUT1: leftovers: 1 runtime of agents unused for 30 days, 90 MB",
+        "warning nodes.DUT1: leftovers: 1 runtime of agents unused for 30 days, 90 MB",
     ),
 ]
 
@@ -125,10 +131,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
 def test_one_thing_is_wrong_and_one_line_says_so(changes: dict[str, Any], said: str) -> None:
     (line,) = of_dut(**changes)
     assert line.startswith(said)
-    assert "; " in line, "it does not say how to mend it"
+    assert "; " in line, "it does not say how to fix it"
 
 
-@pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "wish")])
+@pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "warning")])
 def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, level: str) -> None:
     topology = two_nodes(dut={"containers": kinds.split(",")})
     (line,) = of_dut(topology, programs={"nft": {"there": False}})
@@ -140,7 +146,7 @@ def test_cores_with_an_offline_sibling_are_named() -> None:
     rows = [[cpu, cpu % 8, cpu % 8 // 4, cpu % 8 // 4] for cpu in range(16) if cpu != 10]
     (line,) = of_dut(two_nodes(dut={"cpus": "discover"}), **cpu(rows=rows))
     assert line.startswith(
-        "wish nodes.DUT1: cores: cores have unequal numbers of threads: fewer than 2 on those of CPUs 2;"
+        "warning nodes.DUT1: cores: cores have unequal numbers of threads: fewer than 2 on those of CPUs 2;"
     )
 
 
@@ -159,7 +165,9 @@ def test_smt_that_is_off_costs_half_cores() -> None:
     alone = [row for row in facts().machine.cpu.rows if row[0] < 8]
     lines = of_dut(two_nodes(dut={"cpus": "discover"}), **cpu(rows=alone, smt="off"))
     assert [
-        line for line in lines if line.startswith("wish nodes.DUT1: SMT: is off: cells with NFs of 0.5c are left out")
+        line
+        for line in lines
+        if line.startswith("warning nodes.DUT1: SMT: is off: cells with NFs of 0.5c are left out")
     ]
 
 
@@ -188,7 +196,7 @@ def test_an_engine_that_the_file_wants_has_to_answer() -> None:
     assert line.startswith("problem nodes.DUT1.container.engine: containers: podman does not answer: it is not install")
     assert line.endswith("apt-get install --no-install-recommends podman runc, or say engine: auto")
     (line,) = of_dut(podman, programs={"podman": {"there": True, "version": "5.4.2"}})
-    assert line.startswith("wish nodes.DUT1.container.engine: containers: podman without runc")
+    assert line.startswith("warning nodes.DUT1.container.engine: containers: podman without runc")
     there = {"podman": {"there": True, "version": "5.4.2"}, "runc": {"there": True}}
     assert of_dut(podman, programs=there) == []
 
@@ -197,7 +205,7 @@ def test_any_engine_will_do_where_the_file_says_auto() -> None:
     auto = two_nodes(dut={"container": {"engine": "auto"}})
     assert of_dut(auto) == []
     (line,) = of_dut(auto, programs={"docker": {"version": None}})
-    assert line.startswith("wish nodes.DUT1.container.engine: containers: neither Podman nor Docker answers")
+    assert line.startswith("warning nodes.DUT1.container.engine: containers: neither Podman nor Docker answers")
     assert of_dut(two_nodes(), programs={"docker": {"version": None}}) == []
 
 
@@ -207,7 +215,7 @@ def test_any_engine_will_do_where_the_file_says_auto() -> None:
         ({"carrier": False}, {}, "problem nodes.TG.interfaces.port1: link: link1: TG.port1 (eth1) has no link"),
         ({}, {"carrier": False}, "problem nodes.DUT1.interfaces.port1: link: link1: DUT1.port1 (eth1) has no link"),
         ({"carrier": False}, {"carrier": False}, "problem nodes.TG.interfaces.port1: link: link1: neither TG.port1"),
-        ({"up": False, "carrier": None}, {}, "wish nodes.TG.interfaces.port1: link: link1: TG.port1 (eth1) is down"),
+        ({"up": False, "carrier": None}, {}, "warning nodes.TG.interfaces.port1: link: link1: TG.port1 (eth1) is down"),
         ({"speed_mbps": 1000}, {"speed_mbps": 1000}, "problem nodes.TG.interfaces.port1.rate_bps: speed: link1: "),
     ],
 )  # fmt: skip
@@ -237,7 +245,9 @@ def test_of_a_cable_whose_other_end_cannot_be_seen_nothing_is_said() -> None:
 def test_clocks_are_compared_no_finer_than_the_way_allows() -> None:
     late = facts(clock_offset_s=-30.0)
     (line,) = wrong(check_together(two_nodes(), {"TG": facts(), "DUT1": late}))
-    assert line.startswith("wish nodes.DUT1: clock: -30.000 s from the controller's (±0.020 s), synchronised; records")
+    assert line.startswith(
+        "warning nodes.DUT1: clock: -30.000 s from the controller's (±0.020 s), synchronised; records"
+    )
     far = facts(clock_offset_s=-3.0, clock_error_s=4.0)
     assert wrong(check_together(two_nodes(), {"TG": facts(), "DUT1": far})) == []
     free = facts(machine={"clock": {"synchronised": False}})

@@ -1,4 +1,4 @@
-"""Looks at all machines of a testbed at the same time, and says what is wrong and how to mend it."""
+"""Looks at all machines of a testbed at the same time, and says what is wrong and how to fix it."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +10,7 @@ from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import World
 from resources.libraries.python.testbed.maintenance.machines import Machines, Place
 from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.reservation import holder_of
@@ -97,13 +97,13 @@ def _facts(place: Place) -> tuple[Facts | None, list[Finding]]:
     root = place.nodes[0].access is not None
     try:
         if root and (refused := _refused(place)):
-            mend = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit; or access.user: root"
-            found.append(problem(f"{where}.access.become", "sudo", refused, mend))
+            fix = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit; or access.user: root"
+            found.append(problem(f"{where}.access.become", "sudo", refused, fix))
             root = False
         return gather(place.connection, place.nodes, place.python, root=root), found
     except CsitError as error:
-        mend = "install Python 3.11 or newer there, and name it in access.python"
-        found.append(problem(f"{where}.access.python", "facts", _sentence(error), mend))
+        fix = "install Python 3.11 or newer there, and name it in access.python"
+        found.append(problem(f"{where}.access.python", "facts", _sentence(error), fix))
     return None, found
 
 
@@ -144,13 +144,13 @@ def _reservation(place: Place) -> Finding:
 def _of_drivers(topology: model.Topology, world: World) -> Iterable[Finding]:
     """What drivers find missing by trying."""
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
-    kinds = ((world.problems, problem), (world.wishes, wish))
+    kinds = ((world.problems, problem), (world.wishes, warning))
     try:
         rows = [(make, line) for lines, make in kinds for line in lines()]
     finally:
         world.close()
     for make, line in rows:
-        what, _, mend = line.partition("; ")
-        yield make(place, "drivers", what, mend)
+        what, _, fix = line.partition("; ")
+        yield make(place, "drivers", what, fix)
     if not rows:
         yield ok(place, "drivers", "have all they need")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.cabling import Cable, Socket
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts
 
 
@@ -47,7 +47,7 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
         text = ", ".join(f"{_name(socket, end)} is down" for socket, end in down.items())
         commands = (f"`ip link set {end.device} up` on {socket.node}" for socket, end in down.items())
         fix = f"runs bring the ports up; to check the link before, run {' and '.join(commands)}"
-        yield wish(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", fix)
+        yield warning(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", fix)
     elif len(without) == 1:
         (socket, end), with_link = next(iter(without.items())), other if one in without else one
         text = f"{_name(socket, end)} has no link, but {_name(with_link, ends[with_link])} has one"

@@ -1,4 +1,4 @@
-"""One line of a doctor's report."""
+"""Findings of checks: one line of the doctor's report each."""
 
 from enum import StrEnum
 
@@ -6,42 +6,42 @@ from resources.libraries.python.model.base import Frozen
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """Severity."""
 
     OK = "ok"
-    WISH = "wish"
-    """Runs go on without it; figures may be worse, or some cells left out."""
+    WARNING = "warning"
+    """Runs work; figures may be worse, or some cells left out."""
     PROBLEM = "problem"
     """Runs fail, or their figures are wrong."""
 
 
 class Finding(Frozen):
-    """What is so at a place of the topology, and how to mend it where that is wrong."""
+    """The result of one check at one place of the topology, and how to fix it."""
 
     level: Level
     place: str
     """Where in the topology, such as `nodes.DUT1`."""
     check: str
-    """What was looked at, in a word or two."""
+    """Name of the check, in a word or two."""
     what: str
     """With numbers."""
-    mend: str = ""
+    fix: str = ""
     """A command or a setting; empty where nothing is wrong."""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.check}: {self.what}{f'; {self.mend}' if self.mend else ''}"
+        return f"{self.place}: {self.check}: {self.what}{f'; {self.fix}' if self.fix else ''}"
 
 
 def ok(place: str, check: str, what: str) -> Finding:
-    """Nothing is wrong."""
+    """Passed."""
     return Finding(level=Level.OK, place=place, check=check, what=what)
 
 
-def wish(place: str, check: str, what: str, mend: str) -> Finding:
-    """It could be better."""
-    return Finding(level=Level.WISH, place=place, check=check, what=what, mend=mend)
+def warning(place: str, check: str, what: str, fix: str) -> Finding:
+    """Make a finding that does not stop runs."""
+    return Finding(level=Level.WARNING, place=place, check=check, what=what, fix=fix)
 
 
-def problem(place: str, check: str, what: str, mend: str) -> Finding:
-    """It cannot stay so."""
-    return Finding(level=Level.PROBLEM, place=place, check=check, what=what, mend=mend)
+def problem(place: str, check: str, what: str, fix: str) -> Finding:
+    """Make a finding that makes runs fail."""
+    return Finding(level=Level.PROBLEM, place=place, check=check, what=what, fix=fix)

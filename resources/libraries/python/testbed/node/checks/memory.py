@@ -8,7 +8,7 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import Need, need
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
 
 TREX_DPDK_MB = 1024
@@ -29,13 +29,13 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
     pages = sum(each.total for each in there if each.size_kb == 2048) - (here - wanted) // 2
     path = f"/sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"
-    mend = f"./csit prepare TOPOLOGY, or echo {pages} > {path}"
+    fix = f"./csit prepare TOPOLOGY, or echo {pages} > {path}"
     if needed > here:
         text = f"{why} needs {needed} MB on NUMA {node.numa_node}, {here} MB are free there"
-        yield problem(place, "huge pages", text, mend)
+        yield problem(place, "huge pages", text, fix)
     elif wanted > here:
         text = f"{why} takes {wanted} MB on NUMA {node.numa_node}, {here} MB are free there: it gets pages of 4 KB"
-        yield wish(place, "huge pages", text, mend)
+        yield warning(place, "huge pages", text, fix)
     else:
         text = f"{said or 'none'}, of {total} MB; {f'{wanted} MB needed' if wanted else 'none needed'}"
         yield ok(place, "huge pages", text)
@@ -45,7 +45,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
 def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     available = facts.machine.memory.available_mb
     if available is None:
-        yield wish(f"nodes.{name}", "memory", "is not known", "mount /proc")
+        yield warning(f"nodes.{name}", "memory", "is not known", "mount /proc")
         return
     numa_node = topology.nodes[name].numa_node
     pages_mb = sum(row.free_hugepage_mb() for row in facts.machine.memory.nodes if row.node == numa_node)
@@ -53,8 +53,8 @@ def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     needed = max(needs, default=0)
     text = f"{available} of {facts.machine.memory.total_mb} MB are free"
     if needed > available:
-        mend = "end what uses it: ps aux --sort -rss | head"
-        yield problem(f"nodes.{name}", "memory", f"{text}, the smallest cell needs {needed} MB", mend)
+        fix = "end what uses it: ps aux --sort -rss | head"
+        yield problem(f"nodes.{name}", "memory", f"{text}, the smallest cell needs {needed} MB", fix)
     else:
         yield ok(f"nodes.{name}", "memory", text)
 

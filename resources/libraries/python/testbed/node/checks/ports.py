@@ -6,7 +6,7 @@ from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_
 from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.port_attachment import how_driven
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts, Ports
 
 
@@ -70,19 +70,19 @@ def _use(place: str, there: PortFacts) -> Iterator[Finding]:
     reasons += ["has the default route"] * there.default_route
     reasons += [f"is a part of {there.master}"] * (there.master is not None)
     if reasons:
-        mend = f"use another port, or free it: ip address flush dev {there.device}"
-        yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", mend)
+        fix = f"use another port, or free it: ip address flush dev {there.device}"
+        yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", fix)
 
 
 def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[Finding]:
     if there.driver is None and there.pci_address is not None:
-        mend = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
-        yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", mend)
+        fix = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
+        yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", fix)
     elif not unbinds and there.driver in UIO_DRIVERS:
         text = f"{there.pci_address} is bound to {there.driver}, and this testbed needs the kernel's own driver"
         device = f"/sys/bus/pci/devices/{there.pci_address}"
-        mend = f"echo > {device}/driver_override; echo {there.pci_address} | tee {device}/driver/unbind "
-        yield problem(f"{place}.driver", "driver", text, f"{mend}/sys/bus/pci/drivers_probe")
+        fix = f"echo > {device}/driver_override; echo {there.pci_address} | tee {device}/driver/unbind "
+        yield problem(f"{place}.driver", "driver", text, f"{fix}/sys/bus/pci/drivers_probe")
 
 
 def _user_space(place: str, ports: Ports) -> Iterator[Finding]:
@@ -91,10 +91,10 @@ def _user_space(place: str, ports: Ports) -> Iterator[Finding]:
         text = "vfio-pci is missing in this kernel"
         yield problem(place, "vfio-pci", text, "modprobe vfio-pci, or boot a kernel that has it (CONFIG_VFIO_PCI)")
     elif ports.iommu_groups == 0 and not ports.vfio_without_iommu:
-        mend = "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch it on in the firmware"
-        yield problem(place, "IOMMU", "is off: there are 0 groups, and vfio-pci needs one for each port", mend)
+        fix = "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and switch it on in the firmware"
+        yield problem(place, "IOMMU", "is off: there are 0 groups, and vfio-pci needs one for each port", fix)
     elif ports.vfio_without_iommu and ports.iommu_groups == 0:
         text = "is off, and vfio works without it: a port can write anywhere in memory"
-        yield wish(place, "IOMMU", text, "boot with intel_iommu=on iommu=pt")
+        yield warning(place, "IOMMU", text, "boot with intel_iommu=on iommu=pt")
     else:
         yield ok(place, "IOMMU", f"{ports.iommu_groups} groups, vfio-pci is {ports.vfio_pci}")

@@ -6,7 +6,7 @@ from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 
 
@@ -31,8 +31,8 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
         )
         yield from _isolation(place, cpu, planned)
         if cpu.hypervisor:
-            mend = "measure on bare metal, or pin its vCPUs and read figures as those of this machine only"
-            yield wish(place, "virtual", "it is a virtual machine: its host may take CPUs away at any time", mend)
+            fix = "measure on bare metal, or pin its vCPUs and read figures as those of this machine only"
+            yield warning(place, "virtual", "it is a virtual machine: its host may take CPUs away at any time", fix)
     yield from _frequency(place, cpu)
     yield _smt(place, cpu, there)
     yield from _unequal(place, wanted, node.numa_node)
@@ -90,26 +90,26 @@ def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Findi
     isolated = listed(cpu.isolated)
     exposed = [each for each in planned if each not in isolated]
     arguments = f"isolcpus={ranges(planned)} nohz_full={ranges(planned)} rcu_nocbs={ranges(planned)}"
-    mend = (
+    fix = (
         f"boot with {arguments} (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub); "
         "./csit prepare TOPOLOGY --dry-run prints the line"
     )
     if exposed:
         text = f"{len(exposed)} of {len(planned)} CPUs that plans use are not isolated: {ranges(exposed)}"
-        yield wish(place, "isolation", f"{text}; other work gets on them", mend)
+        yield warning(place, "isolation", f"{text}; other work gets on them", fix)
         return
     yield ok(place, "isolation", f"all {len(planned)} CPUs that plans use are isolated")
     ticking = [each for each in planned if each not in listed(cpu.nohz_full)]
     if ticking:
         text = f"the kernel's tick interrupts {len(ticking)} of {len(planned)} CPUs that plans use: {ranges(ticking)}"
-        yield wish(place, "tick", text, mend)
+        yield warning(place, "tick", text, fix)
 
 
 def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
     slow = {governor: cpus for governor, cpus in cpu.governors.items() if governor != "performance"}
     if slow:
         text = ", ".join(f"{governor} on CPUs {ranges(cpus)}" for governor, cpus in slow.items())
-        yield wish(
+        yield warning(
             place, "governor", f"{text}: frequency follows load, figures too",
             "./csit prepare TOPOLOGY, or cpupower frequency-set -g performance, or: echo performance | "
             "tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
@@ -119,11 +119,13 @@ def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
     else:
         yield ok(place, "governor", "the kernel does not set frequencies here")
     if cpu.boost:
-        mend = (
+        fix = (
             "./csit prepare TOPOLOGY, or: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, "
             "or: echo 0 > /sys/devices/system/cpu/cpufreq/boost"
         )
-        yield wish(place, "boost", "is on: the frequency depends on how many cores are busy, and how warm it is", mend)
+        yield warning(
+            place, "boost", "is on: the frequency depends on how many cores are busy, and how warm it is", fix
+        )
     elif cpu.boost is False:
         yield ok(place, "boost", "is off")
 
@@ -132,8 +134,8 @@ def _smt(place: str, cpu: Cpu, there: CpuLayout) -> Finding:
     if there.smt:
         return ok(place, "SMT", "is on: half a core (0.5c) can be planned")
     if cpu.smt in ("off", "forceoff"):
-        mend = "echo on > /sys/devices/system/cpu/smt/control, or in the firmware"
-        return wish(place, "SMT", "is off: cells with NFs of 0.5c are left out", mend)
+        fix = "echo on > /sys/devices/system/cpu/smt/control, or in the firmware"
+        return warning(place, "SMT", "is off: cells with NFs of 0.5c are left out", fix)
     return ok(place, "SMT", "the processor has none: cells with NFs of 0.5c are left out")
 
 
@@ -142,8 +144,8 @@ def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[Finding]:
     most = max(map(len, cores), default=0)
     if fewer := [cpu for core in cores if len(core) < most for cpu in core]:
         text = f"cores have unequal numbers of threads: fewer than {most} on those of CPUs {ranges(fewer)}"
-        mend = "echo 1 > /sys/devices/system/cpu/cpuN/online where a sibling is offline; nothing for P and E cores"
-        yield wish(place, "cores", f"{text}; data threads get the others first", mend)
+        fix = "echo 1 > /sys/devices/system/cpu/cpuN/online where a sibling is offline; nothing for P and E cores"
+        yield warning(place, "cores", f"{text}; data threads get the others first", fix)
 
 
 def _mitigations(place: str, facts: Facts) -> Finding:

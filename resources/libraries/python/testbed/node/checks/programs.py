@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, Level, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, Level, ok, problem, warning
 from resources.libraries.python.testbed.node.fact_collection import needs_vpp
 from resources.libraries.python.testbed.node.facts import Facts, Program
 
@@ -36,8 +36,8 @@ def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[Finding]:
         return
     if not trex.there:
         text = f"{trex.directory} has no TRex that can be run"
-        mend = "unpack a release there (https://trex-tgn.cisco.com/trex/release), or say trex.directory"
-        yield problem(f"{place}.trex.directory", "TRex", text, mend)
+        fix = "unpack a release there (https://trex-tgn.cisco.com/trex/release), or say trex.directory"
+        yield problem(f"{place}.trex.directory", "TRex", text, fix)
     elif not trex.client:
         text = f"{trex.directory} has a TRex without its client library (automation/trex_control_plane/interactive)"
         yield problem(f"{place}.trex.directory", "TRex", text, "unpack the whole release")
@@ -66,17 +66,17 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
         found = _installed(place, "nftables", facts.programs.nft, "nft", "apt-get install nftables")
         # Runs go on without NFs that are there on request only.
         on_request = found.level is Level.PROBLEM and node.containers[0] not in filtering
-        yield found.model_copy(update={"level": Level.WISH}) if on_request else found
+        yield found.model_copy(update={"level": Level.WARNING}) if on_request else found
     if node.vms is not None and world is World.LAB:
         yield _installed(place, "QEMU", facts.programs.qemu, "qemu-system-x86_64", "apt-get install qemu-system-x86")
         yield _kvm(place, node, facts)
 
 
-def _installed(place: str, what: str, program: Program, where: str, mend: str) -> Finding:
+def _installed(place: str, what: str, program: Program, where: str, fix: str) -> Finding:
     if not program.there:
-        return problem(place, what, f"{where} is not there", mend)
+        return problem(place, what, f"{where} is not there", fix)
     if program.problem:
-        return problem(place, what, f"{where} does not run: {program.problem}", mend)
+        return problem(place, what, f"{where} does not run: {program.problem}", fix)
     return ok(place, what, program.version or "of an unknown version")
 
 
@@ -91,23 +91,23 @@ def _engine(place: str, node: DutNode, facts: Facts) -> Finding:
         return problem(place, "containers", f"{wanted} does not answer: {why}", remedy)
     if wanted != "docker" and engines["podman"].version and not facts.programs.runc.there:
         text = "podman without runc: its other runtime, crun, refuses control groups of versions 1 and 2 side by side"
-        return wish(place, "containers", text, "apt-get install runc")
+        return warning(place, "containers", text, "apt-get install runc")
     answering = [f"{name} {each.version}" for name, each in engines.items() if each.version]
     if answering:
         return ok(place, "containers", ", ".join(answering))
     text = "neither Podman nor Docker answers: NFs are in network namespaces without containers"
-    return wish(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")
+    return warning(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")
 
 
 def _kvm(place: str, node: DutNode, facts: Facts) -> Finding:
     kvm = facts.programs.kvm
     missing = "" if kvm.usable else kvm.problem or "it is of no use" if kvm.there else "/dev/kvm is not there"
-    mend = "switch virtualization on in the firmware, then: modprobe kvm_intel (or kvm_amd)"
+    fix = "switch virtualization on in the firmware, then: modprobe kvm_intel (or kvm_amd)"
     if missing and node.vm.accelerator == "kvm":
-        return problem(f"{place}.vm.accelerator", "KVM", missing, f"{mend}, or say accelerator: auto")
+        return problem(f"{place}.vm.accelerator", "KVM", missing, f"{fix}, or say accelerator: auto")
     if missing:
-        return wish(place, "KVM", f"{missing}: virtual machines are emulated, 20 times slower", mend)
+        return warning(place, "KVM", f"{missing}: virtual machines are emulated, 20 times slower", fix)
     if kvm.paravirtual:
         text = "is a paravirtual one, on which an ordinary guest may hang: a run tries, and emulates where it does"
-        return wish(place, "KVM", text, "measure virtual machines on bare metal")
+        return warning(place, "KVM", text, "measure virtual machines on bare metal")
     return ok(place, "KVM", "/dev/kvm answers")

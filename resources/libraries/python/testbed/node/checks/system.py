@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, wish
+from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
 
 OLDEST_PYTHON = (3, 11)
@@ -25,17 +25,17 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     if machine.uid == 0:
         yield ok(place, "rights", "root")
     else:
-        mend = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit, or access.user: root"
+        fix = "as root: echo 'USER ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/csit, or access.user: root"
         if topology.world is not World.LAB:
-            mend = "run as root"
-        yield problem(place, "rights", f"user {machine.uid}, and runs need root's rights", mend)
+            fix = "run as root"
+        yield problem(place, "rights", f"user {machine.uid}, and runs need root's rights", fix)
     yield from _disks(place, facts)
     yield _load(place, facts)
     if machine.memory.swap_used_mb:
         text = f"{machine.memory.swap_used_mb} of {machine.memory.swap_total_mb} MB of swap are in use"
-        yield wish(place, "swap", f"{text}: memory may be missing in the middle of a trial", "swapoff -a")
+        yield warning(place, "swap", f"{text}: memory may be missing in the middle of a trial", "swapoff -a")
     if machine.irqbalance and topology.world is World.LAB:
-        yield wish(
+        yield warning(
             place,
             "interrupts",
             "irqbalance moves interrupts to planned CPUs",
@@ -85,12 +85,12 @@ def _disks(place: str, facts: Facts) -> Iterator[Finding]:
 def _load(place: str, facts: Facts) -> Finding:
     load = facts.machine.load
     if load is None:
-        return wish(place, "load", "is not known", "mount /proc")
+        return warning(place, "load", "is not known", "mount /proc")
     # A run adds a thread or two by itself; one core that is busy with something else shows in figures.
     busy = load[0] - 1.0
     text = f"{load[0]:.1f} over the last minute, on {len(facts.machine.cpu.rows)} CPUs"
     if busy > 0.5 and not facts.leftovers.in_use:
-        return wish(place, "load", f"{text}: something else runs there", "see what: top -b -n 1 | head -20")
+        return warning(place, "load", f"{text}: something else runs there", "see what: top -b -n 1 | head -20")
     return ok(place, "load", text)
 
 
@@ -100,11 +100,11 @@ def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
         yield problem(place, "leftovers", left.problem, "look at it and remove it")
     if left.in_use:
         who = f"pid {left.owner.pid} of {left.owner.user} since {left.owner.since}" if left.owner else "somebody"
-        yield wish(place, "in use", f"a run holds the machine: {who}", "wait for its end, or see ./csit status")
+        yield warning(place, "in use", f"a run holds the machine: {who}", "wait for its end, or see ./csit status")
     elif lines := left.lines():
         shown = ", ".join(lines[:3]) + ", …" * (len(lines) > 3)
         text = f"{len(lines)} thing{'s' * (len(lines) > 1)} of a run that was killed: {shown}"
-        yield wish(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes, or begin a run, which removes them too")
+        yield warning(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes, or begin a run, which removes them too")
     if left.prepared:
         text = f"{left.prepared.settings} settings by {left.prepared.by} since {left.prepared.since}"
         yield ok(place, "prepared", f"{text}; ./csit release puts them back, or ./csit cleanup after its end")
@@ -112,7 +112,7 @@ def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
     if old:
         count = f"{len(old)} runtime{'s' * (len(old) > 1)} of agents"
         text = f"{count} unused for {STALE_DAYS:.0f} days, {sum(each.mb for each in old)} MB"
-        yield wish(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes")
+        yield warning(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes")
 
 
 def check_clocks(facts: Mapping[str, Facts]) -> Iterator[Finding]:
@@ -124,9 +124,9 @@ def check_clocks(facts: Mapping[str, Facts]) -> Iterator[Finding]:
         kept = {True: "synchronised", False: "not synchronised", None: "nobody knows whether it is synchronised"}
         text = f"{offset_s:+.3f} s from the controller's (±{each.clock_error_s:.3f} s), {kept[clock.synchronised]}"
         if wrong_s > CLOCK_S:
-            mend = "start an NTP client on both: systemctl enable --now chrony"
-            yield wish(f"nodes.{name}", "clock", f"{text}; records of nodes do not fit together", mend)
+            fix = "start an NTP client on both: systemctl enable --now chrony"
+            yield warning(f"nodes.{name}", "clock", f"{text}; records of nodes do not fit together", fix)
         elif clock.synchronised is False and len(facts) > 1:
-            yield wish(f"nodes.{name}", "clock", text, "start an NTP client: systemctl enable --now chrony")
+            yield warning(f"nodes.{name}", "clock", text, "start an NTP client: systemctl enable --now chrony")
         else:
             yield ok(f"nodes.{name}", "clock", text)
