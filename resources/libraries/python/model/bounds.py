@@ -1,4 +1,4 @@
-"""Upper bounds of specifications, selections and runs."""
+"""Upper bounds of everything that is read: files, lists, numbers, specifications, selections and runs."""
 
 from collections.abc import Sized
 from typing import TypeVar
@@ -8,6 +8,20 @@ from pydantic_core import PydanticKnownError
 
 from resources.libraries.python.errors import ConfigError
 
+LARGEST_INPUT_BYTES = 1 << 20
+"""Of a topology, specification or table that a person writes. The largest real one has 100 kB."""
+DEEPEST_NESTING = 40
+"""Of mappings and lists in YAML and JSON."""
+MOST_ITEMS = 200_000
+"""Values, keys and collections of a YAML file, each alias counted as the tree that it repeats."""
+LONGEST_NUMBER = 100
+"""Characters of a number."""
+LONGEST_QUOTE = 200
+"""Characters of bad input that a message repeats."""
+LONGEST_REASON = 400
+"""Characters of a sentence that says what is wrong with a value."""
+MOST_LISTED = 65_536
+"""Numbers of a list such as `0-3,8`."""
 MOST_RUNS = 1_000_000
 """Tests of a selection, measurements of a study, runs of a sizing's generator."""
 DAY_S = 86_400
@@ -39,6 +53,12 @@ ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""
 _Number = TypeVar("_Number", int, float)
 _Items = TypeVar("_Items", bound=Sized)
+
+
+def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
+    """Bad input as a message repeats it: on one line, control characters made visible, at most so many characters."""
+    short = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in short)
 
 
 def is_asked(info: ValidationInfo) -> bool:

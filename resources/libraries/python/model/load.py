@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model import csit_topology
+from resources.libraries.python.model import bounded_yaml, csit_topology
 from resources.libraries.python.model.base import Location, Misfit
-from resources.libraries.python.model.bounds import ASKED
+from resources.libraries.python.model.bounds import ASKED, LARGEST_INPUT_BYTES, LONGEST_QUOTE, LONGEST_REASON, quoted
 from resources.libraries.python.model.csit_topology import Secrets, Translation
 from resources.libraries.python.model.topology import Topology
 
@@ -104,13 +104,13 @@ def load_json(path: Path, model: type[Model]) -> Model:
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: no valid JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: no valid JSON: {error}") from error
+        raise ConfigError(f"{path}: no valid JSON: {quoted(str(error))}") from error
     try:
         # JSON is YAML, whose reader knows lines, but for tabs. Between the tokens of JSON a blank says the same.
-        root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+        root = bounded_yaml.compose(text.replace("\t", " "))
         _refuse_repeated_keys(path, root, (), set())
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(_unreadable(path, error, "cannot be read")) from error
     try:
         return model.model_validate_json(text, strict=True, context=ASKED)
     except ValidationError as error:
@@ -122,30 +122,42 @@ def _refuse_constant(name: str) -> float:
 
 
 def text_of(path: Path) -> str:
-    """What is in a text file.
+    """Return the text of a file of at most `LARGEST_INPUT_BYTES`.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: It cannot be read, is no regular file, is too large, or is no UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: cannot be read: not a regular file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_INPUT_BYTES + 1)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > LARGEST_INPUT_BYTES:
+        raise ConfigError(f"{path}: larger than {LARGEST_INPUT_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is no UTF-8") from error
 
 
 def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:
-    """The nodes of a file, which know their lines, and what it says."""
+    """The nodes of a file, which know their lines, and its content."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = bounded_yaml.compose(text)
         _refuse_repeated_keys(path, root, (), set())
-        return root, yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{path}:{line}: no valid YAML: {error.problem or error.context}") from error
+        return root, bounded_yaml.construct(root)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: no valid YAML: {error}") from error
+        raise ConfigError(_unreadable(path, error, "no valid YAML")) from error
+
+
+def _unreadable(path: Path, error: yaml.YAMLError, what: str) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f"{path}: {what}: {quoted(' '.join(str(error).split()))}"
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    return f"{path}:{line}: {what}: {quoted(error.problem or error.context or 'it cannot be parsed')}"
 
 
 def _validated(path: Path, root: yaml.Node | None, data: object, model: type[Model]) -> Model:
@@ -164,8 +176,10 @@ def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location
         seen: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{path}:{line}: a key has to be a word or a number, not a list or a mapping")
             if key.value in seen:
-                where = ".".join(map(str, (*location, key.value)))
+                where = quoted(".".join(map(str, (*location, key.value))))
                 raise ConfigError(f"{path}:{line}: {where}: is there twice, first on line {seen[key.value]}")
             seen[key.value] = line
             _refuse_repeated_keys(path, value, (*location, key.value), visited)
@@ -185,7 +199,7 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     where = f"{'.'.join(map(str, location))}: " if location else ""
-    return f"{path}:{line}: {where}{_reason(first, model)}{others}"
+    return f"{path}:{line}: {quoted(where)}{_reason(first, model)}{others}"
 
 
 def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
@@ -193,18 +207,18 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
         case "extra_forbidden":
             return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"
         case "enum" | "literal_error" if isinstance(error["input"], str):
-            known = error["ctx"]["expected"]
-            return f"unknown word '{error['input']}'{_hint(error['input'], _QUOTED.findall(known))} (known are {known})"
+            word, known = error["input"], error["ctx"]["expected"]
+            return f"unknown word '{quoted(word)}'{_hint(word, _QUOTED.findall(known))} (known are {known})"
         case "missing":
             return "is missing"
         case "less_than_equal":
-            return f"{error['input']} is above the maximum of {error['ctx']['le']:,.15g}"
+            return f"{quoted(str(error['input']))} is above the maximum of {error['ctx']['le']:,.15g}"
         case "model_type" | "dict_type" | "tuple_type" | "list_type" as kind:
             mapping = "an object" if error["msg"].endswith("an object") else "a mapping (`key: value`)"  # in JSON
             wanted = mapping if kind in {"model_type", "dict_type"} else "a list"
             return f"{wanted} is expected here, not {_KINDS.get(type(error['input']), 'this')}"
         case _:
-            return error["msg"].removeprefix("Value error, ")
+            return quoted(error["msg"].removeprefix("Value error, "), LONGEST_REASON)
 
 
 _KINDS: dict[type, str] = {
@@ -215,8 +229,9 @@ _KINDS: dict[type, str] = {
 
 
 def _hint(word: object, known: Sequence[str]) -> str:
-    # A word may be known elsewhere in the file.
-    close = get_close_matches(str(word), [each for each in known if each != word], n=1)
+    # A word may be known elsewhere in the file. Comparing a long one takes minutes.
+    short = str(word)[:LONGEST_QUOTE]
+    close = get_close_matches(short, [each for each in known if each != word], n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -1,17 +1,27 @@
-"""Lists of numbers as people write them: `0-3,8`."""
+"""Lists of numbers such as `0-3,8`."""
 
 import re
 
+from resources.libraries.python.model.bounds import MOST_LISTED, quoted
+
+_MOST_DIGITS = 10
+
 
 def expand(ranges: str) -> tuple[int, ...]:
-    """Turn `0-3,8` into (0, 1, 2, 3, 8). Raises ValueError on anything else."""
+    """Expand `0-3,8` into (0, 1, 2, 3, 8).
+
+    Raises:
+        ValueError: It is no such list, a range runs backwards, or there are more than `MOST_LISTED` numbers.
+    """
     numbers: list[int] = []
     for part in ranges.replace(" ", "").split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        match = re.fullmatch(rf"([0-9]{{1,{_MOST_DIGITS}}})(?:-([0-9]{{1,{_MOST_DIGITS}}}))?", part)
         if match is None:
-            raise ValueError(f"'{ranges}' is not a list of numbers like 0-3,8")
+            raise ValueError(f"'{quoted(ranges)}' is not a list of numbers like 0-3,8")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first > 4096:
-            raise ValueError(f"the range {part} in '{ranges}' runs backwards or is too long")
+        if last < first:
+            raise ValueError(f"the range {part} in '{quoted(ranges)}' runs backwards")
+        if len(numbers) + last - first >= MOST_LISTED:
+            raise ValueError(f"'{quoted(ranges)}' lists more than {MOST_LISTED:,} numbers")
         numbers.extend(range(first, last + 1))
     return tuple(numbers)

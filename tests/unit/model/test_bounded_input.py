@@ -1,0 +1,128 @@
+"""Files that would take gigabytes, minutes or a traceback to read are refused in one sentence with their line."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_ITEMS, quoted
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.studies.sizing.model.load import load_specifications
+
+SIM = (Path(__file__).parents[3] / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    + [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 10)]
+)
+MERGE_BOMB = "\n".join(
+    ["m0: &m0 {k0: 1}"]
+    + [f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 20)}], k{level}: 1}}" for level in range(1, 12)]
+)
+
+
+def refused(tmp_path: Path, text: str | bytes) -> str:
+    path = tmp_path / "lab.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load_topology(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path}:")
+    assert "\n" not in said
+    assert len(said.removeprefix(str(path))) <= 600
+    return said.removeprefix(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BOMB, f"items, aliases included; at most {MOST_ITEMS:,} are possible"),
+        (MERGE_BOMB, "items, aliases included"),
+        ("a: &x [*x]", ":1: no valid YAML: contains itself by an alias"),
+        ("a: &x {b: {<<: *x}}", "contains itself by an alias"),
+        ("[" * 100_000, ":1: no valid YAML: nested deeper than 40 levels"),
+        ("- " * 5_000, "nested deeper than 40 levels"),
+        ("a:\n  b: 2001-99-99", ":2: no valid YAML: '2001-99-99' is no valid timestamp"),
+        ('a: !!int ""', ":1: no valid YAML: '' is no valid int"),
+        ("a: !!float nothing", ":1: no valid YAML: 'nothing' is no valid float"),
+        ("a: !!timestamp x", "is no valid timestamp"),
+        ("? [a]\n: b", ":1: a key has to be a word or a number, not a list or a mapping"),
+        ("? {a: b}\n: b", "a key has to be a word"),
+        ("a: !python/object:os.system x", "could not determine a constructor"),
+        (f"a: {'9' * 5_000}", "a number of 5,000 characters; at most 100 are possible"),
+        (f"a: 0x{'f' * 5_000}", "a number of 5,002 characters"),
+        (f"? {'k' * 100_000}\n: 1", "kkk… (100,0"),
+        (b"a: b\nc: \xff", ":2: cannot be read: byte 0xff is no UTF-8"),
+        (b"a: \x07", "no valid YAML"),
+        ("#" * (LARGEST_INPUT_BYTES + 1), f": larger than {LARGEST_INPUT_BYTES:,} bytes"),
+        (SIM.replace("world: sim", f"world: {'x' * 100_000}"), "unknown word 'xxx"),
+        (SIM.replace("cpus: 0-27,", f"cpus: '{','.join(['0-4000'] * 5_000)}',"), "lists more than 65,536 numbers"),
+        (SIM.replace("10000000000", ".nan"), "rate_bps"),
+        (SIM.replace("10000000000", "2001-01-01"), "rate_bps"),
+    ],
+)
+def test_what_cannot_be_read_within_bounds_is_one_sentence(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    assert expected in refused(tmp_path, text)
+
+
+def test_a_file_that_never_ends_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^/dev/zero: cannot be read: not a regular file$"):
+        load_topology(Path("/dev/zero"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_topology(tmp_path / "a\0b")
+
+
+def test_nested_json_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deployment.json"
+    path.write_text("[" * 50_000 + "]" * 50_000, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"deployment\.json: no valid JSON|nested deeper"):
+        load_specifications(path, path)
+
+
+def test_ordinary_aliases_and_merges_still_work(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text(SIM.replace("world: sim", "world: &w sim", 1), encoding="utf-8")
+    assert load_topology(path).world == "sim"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_damage_to_a_topology_is_a_sentence_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    begin = data.draw(st.integers(0, len(SIM)))
+    end = data.draw(st.integers(begin, min(len(SIM), begin + 40)))
+    pieces = st.sampled_from(
+        ["&a", "*a", "<<: ", "- ", "[", "{", "!!int ", "? ", "\t", "0x", "9" * 400, ".inf", "1-1", "\0", ": "]
+    )
+    insert = data.draw(st.one_of(st.text(max_size=20), pieces, st.lists(pieces, max_size=50).map("".join)))
+    path = tmp_path_factory.mktemp("damaged") / "lab.yaml"
+    path.write_text(SIM[:begin] + insert + SIM[end:], encoding="utf-8", errors="replace")
+    try:
+        load_topology(path)
+    except ConfigError as error:
+        said = str(error).removeprefix(str(path))
+        assert "\n" not in said
+        assert len(said) <= 700
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0-100000000", "lists more than"),
+        ("9" * 5000, "is not a list"),
+        ("3-1", "runs backwards"),
+        ("\u0663", "is not a list"),
+    ],
+)
+def test_lists_of_numbers_are_bounded(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
+        expand(text)
+    assert len(str(caught.value)) <= 300
+
+
+def test_control_characters_are_made_visible() -> None:
+    assert quoted("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
+    assert quoted("x" * 300) == f"{'x' * 200}… (300 characters)"
