@@ -6,34 +6,25 @@ from importlib import import_module
 
 import typer
 
+from csit_utils.studies import study_commands
 from resources.libraries.python.errors import ConfigError, CsitError
 
-COMMANDS = (
-    "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "plan", "convert", "size",
-    "chains", "interference", "robot", "outcome", "import", "export", "report", "show", "answer", "compare", "trend",
-    "gate", "profile", "suspects", "place", "explain", "schema", "bench",
+_RUN = (
+    "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "convert", "robot", "outcome",
 )  # fmt: skip
-"""In the order of --help. Each is a function of that name in the module of that name, but for those below."""
-_OTHER_NAMES = {"import": ("importing", "import_")}
-"""Module and function of commands whose name is a word of Python."""
-_OF_STUDIES = {
-    "plan": "density",
-    "answer": "density",
-    "profile": "sweep",
-    "size": "sizing",
-    "chains": "chains",
-    "suspects": "chains",
-    "interference": "interference",
-    "place": "interference",
-}
-"""Commands that belong to a study, by its folder."""
+_READ = ("import", "export", "report", "show", "compare", "trend", "gate", "explain", "schema", "bench")
+_OF_STUDIES = study_commands()
+COMMANDS = (*_RUN, *_OF_STUDIES, *_READ)
+"""In the order of --help. Each is a function of that name in the module of that name, except those below."""
+_OTHER_NAMES = {"import": ("csit_utils.commands.importing", "import_")}
+"""Module and function of commands whose name is a keyword of Python."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with the command that is asked for; with all of them where it is none of them.
+    """Return the command line with the requested command, or with all of them where none is given.
 
     Importing all commands takes half a second.
     """
@@ -46,9 +37,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(lambda: None)  # so that a single command is still called by its name
     for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
-        module, function_name = _OTHER_NAMES.get(name, (name, name))
-        folder = f"studies.{_OF_STUDIES[name]}.commands" if name in _OF_STUDIES else "commands"
-        function = getattr(import_module(f"csit_utils.{folder}.{module}"), function_name)
+        module, function_name = _OTHER_NAMES.get(name, (_OF_STUDIES.get(name, f"csit_utils.commands.{name}"), name))
+        function = getattr(import_module(module), function_name)
         app.command(name, context_settings=_OF_ANOTHER_PROGRAM.get(name))(function)
     return app
 
@@ -57,7 +47,7 @@ def main() -> int:
     """Run the command line.
 
     Returns:
-        2 for bad input, 1 for any other failure; what the command says otherwise.
+        2 for invalid input, 1 for any other failure, and otherwise the exit status of the command.
     """
     try:
         make_app(sys.argv[1:])(prog_name="./csit")

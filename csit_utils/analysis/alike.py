@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.goal_words import FORWARDED, GoalWords, one_way, percent_words, read_goal
 from csit_utils.dataset.rows import TestRow
 

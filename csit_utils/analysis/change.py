@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from csit_utils.analysis.cells import Cell, Figure, place_text
-from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import Measure
 
 CONFIDENCE = 0.95
 """Of intervals."""

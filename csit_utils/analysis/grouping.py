@@ -29,21 +29,6 @@ def _cores_of(nf_size: str) -> list[float]:
     return [float(cores) for cores in re.findall(r"(\d+(?:\.\d+)?)c", nf_size)]
 
 
-class Measure(StrEnum):
-    """A number of a characterization; see `measures`. Rates are one way."""
-
-    BREAK_POINT = "break-point"
-    """The load that saturates the CPUs."""
-    WITHOUT_LOSS = "without-loss"
-    """The highest load up to which nothing is lost."""
-    SATURATED = "saturated"
-    """What arrives at the break-point."""
-    CAPACITY = "capacity"
-    """Of a deployment size."""
-    NORMALIZED = "normalized"
-    """Throughput of a network function beside others over its throughput alone."""
-
-
 @dataclass(frozen=True, order=True)
 class System:
     """Where results come from. Simulated and measured results are never of one system, nor those of different tools."""

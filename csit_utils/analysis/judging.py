@@ -26,7 +26,8 @@ from scipy.special import stdtr, stdtrit
 from csit_utils.analysis.alike import without_bounds
 from csit_utils.analysis.cells import Cell, Figure, resolution
 from csit_utils.analysis.change import CONFIDENCE, Method, Side
-from csit_utils.analysis.grouping import RECEIVE_RATES, Measure, Metric, trials_of
+from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, trials_of
+from csit_utils.analysis.measures import Measure
 
 
 class Judgement(NamedTuple):

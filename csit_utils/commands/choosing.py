@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.analysis.measures import rows_of
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.contents import Contents
@@ -72,7 +71,9 @@ class Reader:
 
     def _tests(self, *paths: Path) -> list[TestRow]:
         found = self._contents(*paths)
-        return [*found.tests, *rows_of(found.characterizations)]
+        from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - numpy costs time of every --help
+
+        return [*found.tests, *measured_rows(found.characterizations)]
 
     def _contents(self, *paths: Path) -> Contents:
         if paths not in self._known:

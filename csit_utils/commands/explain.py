@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.report.explain import EXPLANATIONS, Explanation
+from csit_utils.report.explanations import Explanation
 from resources.libraries.python.errors import ConfigError
 
 
@@ -16,14 +16,17 @@ def explain(
 
     Example: ./csit explain pdr
     """
+    from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
+
+    known = explanations()
     if metric is None:
-        width = max(map(len, EXPLANATIONS))
-        for text in EXPLANATIONS.values():
+        width = max(map(len, known))
+        for text in known.values():
             typer.echo(f"{text.name:<{width}}  {text.what}")
         return
-    found = EXPLANATIONS.get(metric.lower())
+    found = known.get(metric.lower())
     if found is None:
-        raise ConfigError(f"there is no metric '{metric}'; there are {', '.join(EXPLANATIONS)}")
+        raise ConfigError(f"there is no metric '{metric}'; there are {', '.join(known)}")
     typer.echo(_page(found))
 
 

@@ -99,8 +99,8 @@ def report(
             page = write_site(shown, output, processes=processes, progress=progress)
     typer.echo(str(page))
     if csv is not None:
-        from csit_utils.dataset.characterized_csv import write_characterizations  # noqa: PLC0415 - as above
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above
+        from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
         whole = read(inputs)
         for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):

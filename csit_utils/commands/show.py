@@ -29,9 +29,11 @@ def show(
     Example: ./csit show results/output.xml
     """
     found = contents_of(inputs, characterizations=True)
-    from csit_utils.report.characterized import views  # noqa: PLC0415 - numpy costs time of every --help
+    from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
+        print_characterizations,
+        views,
+    )
     from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy, as above
-    from csit_utils.report.terminal_characterized import print_characterizations  # noqa: PLC0415 - as above
 
     if found.tests:
         print_table(found, why=why)

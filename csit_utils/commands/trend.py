@@ -41,10 +41,10 @@ def trend(
         raise ConfigError(f"--false-alarms {false_alarms:g}: say a chance between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     contents = contents_of(inputs, characterizations=True)
-    from csit_utils.analysis.measures import rows_of  # noqa: PLC0415 - as below
     from csit_utils.analysis.trend import FEWEST, State, trends  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - as above
 
-    found = trends([*contents.tests, *rows_of(contents.characterizations)], false_alarms)
+    found = trends([*contents.tests, *measured_rows(contents.characterizations)], false_alarms)
     plain = (State.STEADY, State.TOO_FEW)
     shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
     print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from csit_utils.analysis.cells import Cell
-from csit_utils.analysis.grouping import Measure, Series
+from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.measures import Measure
 from csit_utils.report.links import cell_anchor
 
 _PARTS: tuple[Callable[[Series], str], ...] = (

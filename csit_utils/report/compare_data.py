@@ -11,7 +11,8 @@ from typing import NamedTuple
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import Cell, Figure, figures
 from csit_utils.analysis.comparison import side
-from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import History, Run
 from csit_utils.report.amounts import unit
 from csit_utils.report.cell_names import CellNames
@@ -19,9 +20,8 @@ from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.density.heatmap import shades
+from csit_utils.studies.registry import measures
 from resources.libraries.python.model.result import Environment
-
-METRICS: tuple[Metric | Measure, ...] = (*Metric, *Measure)
 
 
 class Known(NamedTuple):
@@ -40,6 +40,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         environments: By digest.
     """
     known = _known(history)
+    metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
     names = CellNames(known)
     kinds = list(dict.fromkeys(_kind(cell.series) for cell in known))
     goals = list(dict.fromkeys(cell.series.goals for cell in known))
@@ -49,9 +50,12 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
     return {
         "runs": [_run(run, places) for run in history.runs],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
-        "metrics": METRICS,
+        "metrics": metrics,
         "of_matrix": len(Metric),
-        "cells": [_cell(cell, found, names, kinds, goals) for cell, found in known.items()],
+        "cells": [
+            {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
+            for cell, found in known.items()
+        ],
         "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),
         "environments": payload(views).variants if views else None,
         "shades": shades()["diverging"],
@@ -103,7 +107,6 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
         "t": series.service_type,
         "s": cell.nf_chains,
         "n": cell.nf_nodes,
-        "m": METRICS.index(cell.metric),
         "c": names.short(cell),
         "l": names.address(cell),
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",

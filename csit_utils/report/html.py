@@ -10,7 +10,7 @@ from csit_utils.analysis.grouping import Metric, per_core
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.report import units
 from csit_utils.report.links import cell_anchor, cell_href, test_href
-from csit_utils.report.templating import html_templates, own_file
+from csit_utils.report.templating import html_templates, own_file, study_files
 from csit_utils.report.testview import bounds_pair, bounds_text
 
 SCRIPTS = (
@@ -27,7 +27,7 @@ SCRIPTS = (
     "compare",
     "choices",
     "environments",
-    "profiles",
+    *study_files("script", ".js"),
     "addresses",
 )
 """Files `templates/script/{name}.js`, in the order in which they are put together; `addresses` is last, since it shows
@@ -43,6 +43,7 @@ STYLES = (
     "compare",
     "details",
     "characterized",
+    *study_files("style", ".css"),
     "narrow",
     "print",
 )

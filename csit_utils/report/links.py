@@ -4,7 +4,8 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 
-from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.rows import TestRow
 
 

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from csit_utils.analysis.events import events
 from csit_utils.analysis.outcomes import outcomes
-from csit_utils.analysis.runs import Run
+from csit_utils.analysis.runs import History, Run
+from csit_utils.analysis.trend import Trend
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.event_view import GroupView, causes, event_groups
 from csit_utils.report.links import test_href
 from resources.libraries.python.model.result import Environment
-
-if TYPE_CHECKING:
-    from csit_utils.report.report_context import Shown
 
 _RECENT = 14
 """Runs of a testbed: a step takes three to be sure of, and a reader may not have looked for some."""
@@ -35,29 +32,34 @@ class Changed:
     """A change of the newest night alone may be a night that went wrong."""
 
 
-def changed(shown: "Shown") -> Sequence[Changed]:
-    """Steps of the last runs, tests that ended in another way than in the run before, and another environment.
+def changed(
+    history: History, whole: History, trends: Sequence[Trend], environments: Mapping[str, Environment]
+) -> Sequence[Changed]:
+    """Return steps of the last runs, tests whose outcome changed, and changes of the environment.
 
     Args:
-        shown: All runs.
+        history: Runs of density tests.
+        whole: All runs, those with nothing but characterizations included.
+        trends: Of every cell.
+        environments: By digest.
     """
-    return list(_changed(shown))
+    return list(_changed(history, whole, trends, environments))
 
 
-def _changed(shown: "Shown") -> Iterator[Changed]:
-    history = shown.history
+def _changed(
+    history: History, whole: History, trends: Sequence[Trend], environments: Mapping[str, Environment]
+) -> Iterator[Changed]:
     pairs = [(testbed, history.previous(testbed), history.latest(testbed)) for testbed in history.testbeds]
-    whole = shown.whole_history
     recent = {run.rows[0].run for testbed in whole.testbeds for run in whole.of(testbed)[-_RECENT:]}
-    found = [each for each in events(shown.trends) if each.after.row.run in recent]
-    names = CellNames(trend.cell for trend in shown.trends)
-    steps = event_groups(found, names, shown.contents.environments)
+    found = [each for each in events(trends) if each.after.row.run in recent]
+    names = CellNames(trend.cell for trend in trends)
+    steps = event_groups(found, names, environments)
     yield from sorted(map(_step, steps), key=lambda line: (line.sure, line.better))
     for _, before, after in pairs:
         if before is not None:
             yield from _ended(before, after)
             if before.environments != after.environments:
-                yield _environment(before, after, shown.contents.environments)
+                yield _environment(before, after, environments)
 
 
 def _step(group: GroupView) -> Changed:

@@ -10,7 +10,8 @@ from csit_utils.report.deferred import plotly
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
 
 _ID = re.compile(r'\bid="([^"]+)"')
 _LINK = re.compile(r'\bhref="#([^"]+)"')
@@ -58,7 +59,7 @@ class Rendered:
         return replace(self, html=html)
 
 
-def render(page: Page, shown: Shown) -> Rendered | None:
+def render(page: Page[Shown], shown: Shown) -> Rendered | None:
     """A page's inside; None where it has nothing to show."""
     values = page.build(shown)
     if values is None:

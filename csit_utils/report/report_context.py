@@ -1,23 +1,23 @@
 """What the pages of one report are made from, worked out once for all of them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 
 from csit_utils.analysis.latest import latest_runs, rows_of
-from csit_utils.analysis.measures import rows_of as rows_of_characterizations
 from csit_utils.analysis.runs import History, Run, history
 from csit_utils.analysis.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, TestRow
-from csit_utils.report.characterized import View, views
+from csit_utils.report.characterizations import views
 from csit_utils.report.limits import limits_of
 from csit_utils.report.recent_changes import Changed, changed
+from csit_utils.report.study import View
 from csit_utils.studies.density.analysis.answers import Evidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
+from csit_utils.studies.registry import measured_rows
 
 
 class Details(StrEnum):
@@ -119,7 +119,7 @@ class Shown:
     @cached_property
     def changes(self) -> Sequence[Changed]:
         """What changed against the run before, most important first; empty where there is no run before."""
-        return changed(self)
+        return changed(self.history, self.whole_history, self.trends, self.contents.environments)
 
     @cached_property
     def paged(self) -> Collection[str]:
@@ -143,7 +143,7 @@ class Shown:
     @cached_property
     def figured(self) -> Sequence[TestRow]:
         """All that is compared and followed over time: tests, and the numbers of characterizations."""
-        return [*self.rows, *rows_of_characterizations(self.contents.characterizations)]
+        return [*self.rows, *measured_rows(self.contents.characterizations)]
 
     @cached_property
     def whole_history(self) -> History:
@@ -176,18 +176,3 @@ class Shown:
     def not_passed(self) -> Sequence[TestRow]:
         """Tests that failed or were skipped."""
         return [row for row in self.rows if row.status != "PASS"]
-
-
-@dataclass(frozen=True)
-class Page:
-    """One page of the report: a file of its own in a site, a part of the one page otherwise."""
-
-    name: str
-    """Of its file, without `.html`."""
-    title: str
-    """In the navigation."""
-    build: Callable[[Shown], Mapping[str, object] | None]
-    """Values for the template `pages/{name}.html.j2`; None where there is nothing to show.
-
-    `figures` among them is a list of `Figure`; `count` a number for the navigation that wants attention.
-    """

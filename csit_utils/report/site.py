@@ -8,7 +8,7 @@ from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.rows import OWN
 from csit_utils.report.html import script, style
-from csit_utils.report.pages import PAGES
+from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.pages_of_tests import TESTS, TestPages
 from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.report_context import Shown
@@ -62,7 +62,7 @@ def write_site(
 
 
 def _pages(shown: Shown) -> Iterator[Rendered]:
-    for page in PAGES:
+    for page in all_pages():
         made = render(page, shown)
         if made is not None:
             yield made

@@ -1,11 +1,13 @@
-"""The templates of pages: where they are, and how they are read."""
+"""Templates, styles and scripts of pages: in this package, and in the folders of studies."""
 
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-TEMPLATES = Path(__file__).with_name("templates")
+from csit_utils.studies import template_folders
+
+TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
 
 def html_templates() -> Environment:
@@ -20,5 +22,11 @@ def html_templates() -> Environment:
 
 
 def own_file(name: str) -> Markup:
-    """A style sheet or script of ours, as it is."""
-    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    """Return a style sheet or script of this project, as it is."""
+    path = next(found for folder in TEMPLATES if (found := folder / name).is_file())
+    return Markup(path.read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def study_files(folder: str, suffix: str) -> tuple[str, ...]:
+    """Names of scripts or styles in the folders of studies, without their suffix."""
+    return tuple(path.stem for each in TEMPLATES[1:] for path in sorted((each / folder).glob(f"*{suffix}")))

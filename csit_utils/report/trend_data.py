@@ -5,7 +5,8 @@ from functools import partial
 
 from csit_utils.analysis.cells import Cell
 from csit_utils.analysis.events import Event
-from csit_utils.analysis.grouping import Measure, System
+from csit_utils.analysis.grouping import System
+from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
 from csit_utils.analysis.trend import State, Trend
 from csit_utils.report.amounts import amount, unit

@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from csit_utils.analysis.cells import Cell
 from csit_utils.analysis.events import Event
-from csit_utils.analysis.grouping import Measure, System
+from csit_utils.analysis.grouping import Metric, System
+from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trend import State, Trend
 from csit_utils.dataset.rows import TestRow
@@ -17,6 +18,7 @@ from csit_utils.report.cell_names import CellNames
 from csit_utils.report.sparkline import Level, Mark, sparkline
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import asks_for
+from csit_utils.studies.registry import measures
 
 _WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
 
@@ -103,11 +105,13 @@ def trend_groups(
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
 
+    metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
+
     def place(trend: Trend) -> tuple[System, str, int]:
         series = trend.cell.series
         # Characterizations are of many services with a number or three each.
         kind = "" if isinstance(trend.cell.metric, Measure) else series.service_type
-        return series.system, kind, list(type(trend.cell.metric)).index(trend.cell.metric)
+        return series.system, kind, metrics.index(trend.cell.metric)
 
     ordered = sorted(trends, key=place)
     return [

@@ -13,7 +13,6 @@ from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparison import Change, compare
-from csit_utils.analysis.measures import rows_of as numbers_of
 from csit_utils.analysis.runs import Side
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, Status
@@ -24,6 +23,7 @@ from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render, shell
 from csit_utils.report.report_context import Shown
 from csit_utils.report.units import DASH
+from csit_utils.studies.registry import measured_rows as numbers_of
 from tests.integration.browser import CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import FIREWALL, sized, sweep_of, swept
 from tests.unit.csit_utils.histories import Rows, nights, planted

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.characterized import views
+from csit_utils.report.characterizations import views
 from csit_utils.report.report_context import Shown
 from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser

@@ -8,7 +8,8 @@ from urllib.parse import quote
 from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare
 from csit_utils.analysis.runs import History, Kind, Side
 from csit_utils.report.compare_data import data
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
 
 _MOST_PAIRS = 12
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
 from resources.libraries.python.recording.packed import digest_of
 
 _SIDE_BY_SIDE = 6

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from csit_utils.analysis.causes import Cause, causes
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.advice import advice
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
 from csit_utils.report.units import DASH
 
 _LISTED = 50

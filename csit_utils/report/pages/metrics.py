@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from csit_utils.report.explain import EXPLANATIONS
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
+from csit_utils.studies.registry import explanations
 
 
 def _build(_shown: Shown) -> Mapping[str, object]:
-    return {"explanations": list(EXPLANATIONS.values())}
+    return {"explanations": list(explanations().values())}
 
 
 PAGE = Page("metrics", "How to read", _build)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from csit_utils.report.characterized import KINDS
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.study import Page
 from csit_utils.studies.density.headlines import testbed_views
+from csit_utils.studies.registry import record_kinds
 
 
 def _build(shown: Shown) -> Mapping[str, object]:
@@ -20,7 +21,7 @@ def _build(shown: Shown) -> Mapping[str, object]:
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),
         "problems": shown.contents.problems,
         "characterizations": shown.characterizations,
-        "kinds": KINDS,
+        "kinds": {kind.kind: kind.name for kind in record_kinds().values()},
     }
 
 

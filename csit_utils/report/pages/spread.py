@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import Series, System
 from csit_utils.analysis.repeats import Repeats, repeats
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.spread_figures import boxes_figure, level_text
+from csit_utils.report.study import Page
 from csit_utils.studies.density.sentences import names
 
 FEWEST = 3

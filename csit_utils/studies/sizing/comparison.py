@@ -6,8 +6,8 @@ from functools import partial
 from html import escape
 from pathlib import PurePath
 
-from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.study import View
 from resources.libraries.python.studies.sizing.model.spec import Offered, Sizing
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")

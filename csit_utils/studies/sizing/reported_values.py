@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 
-from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.study import View
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing
 

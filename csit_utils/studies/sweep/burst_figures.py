@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from csit_utils.report.characterized import vnf_words
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import common_unit
+from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepSample
 

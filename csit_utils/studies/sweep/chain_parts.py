@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from csit_utils.report.characterized import kind_words, vnf_words
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.studies.sweep.figures import saturation
 from csit_utils.studies.sweep.functions import REACHES, below
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, Place, axes, place, shown
 from csit_utils.studies.sweep.prediction_figures import share_of
+from csit_utils.studies.sweep.words import kind_words, vnf_words
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.model.profile import Metric

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.report.characterized import View, chain_words
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.study import View
 from csit_utils.studies.sweep.functions import delays_figure, functions_figure
 from csit_utils.studies.sweep.points import LINEAR, Place, axes, place, shown
+from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, steps
 from resources.libraries.python.studies.sweep.analysis.sentences import scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Metric

@@ -5,9 +5,9 @@ from html import escape
 
 import numpy as np
 
-from csit_utils.report.characterized import vnf_words
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
+from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import function_in_words

@@ -5,8 +5,8 @@ from html import escape
 
 import numpy as np
 
-from csit_utils.report.characterized import View
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.study import View
 from csit_utils.studies.sweep.points import FIRST_SCALE, LINEAR, NAMES, Place, axes, place, shown
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from csit_utils.report.characterized import MODELS, kind_words, vnf_words
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sweep.figures import saturation
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
+from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.report.characterized import View
+from csit_utils.report.study import View
 from csit_utils.report.units import DASH
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, Highest, highest_rate

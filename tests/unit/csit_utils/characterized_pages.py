@@ -4,7 +4,8 @@ import re
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
 from resources.libraries.python.model.characterization import Characterization
 from tests.unit.csit_utils.characterized import dataset_of
 

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.characterized import chain_words, views
-from csit_utils.report.explain import EXPLANATIONS
+from csit_utils.report.characterizations import views
 from csit_utils.report.pages import failures, overview
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Page
 from csit_utils.report.site import single_file
+from csit_utils.report.study import Page
+from csit_utils.studies.registry import explanations
 from csit_utils.studies.sizing.pages import sizings
 from csit_utils.studies.sweep.burst_figures import on_periods
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.prediction_figures import share_of
+from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
@@ -85,7 +86,7 @@ def test_sizes_and_frames_of_one_service_stand_side_by_side() -> None:
 def test_the_table_of_rates_answers_without_a_script() -> None:
     text = words(made(profiles.PAGE, *one_of_each()))
     assert re.search(r"firewall, 64B, 1c Firewall local 1 0\.1024 Gbit/s 0\.\d+ Gbit/s delay", text)
-    assert "1 of 12 points are not what was asked for" in text
+    assert "1 of 12 loads differ from what was asked for" in text
     assert "data threads share cores: oversubscribed" in text
 
 
@@ -235,7 +236,7 @@ def test_every_question_mark_has_an_answer() -> None:
     for page in PAGES:
         asked = re.findall(r'href="#explain-([a-z-]+)"', str(made(page, *one_of_each()).html))
         assert asked
-        assert set(asked) <= EXPLANATIONS.keys()
+        assert set(asked) <= explanations().keys()
 
 
 def test_every_figure_has_a_name_of_its_own() -> None:

@@ -10,9 +10,10 @@ from scipy import stats
 
 from csit_utils.analysis.cells import Cell, Figure, figures
 from csit_utils.analysis.change import Method, Side
-from csit_utils.analysis.grouping import Measure, Metric, Series
+from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.dataset.rows import TestRow
+from csit_utils.studies.sizing.measures import CAPACITY
 from tests.unit.csit_utils.histories import row
 
 RATE = 5e6
@@ -76,7 +77,7 @@ def test_two_runs_lie_in_the_range_of_both() -> None:
 def test_a_number_of_a_characterization_lies_where_it_says(
     lowest: float | None, highest: float | None, range_pps: tuple[float, float]
 ) -> None:
-    cell = Cell(series(), 1, 1, Measure.CAPACITY)
+    cell = Cell(series(), 1, 1, CAPACITY)
     found = side(cell, [Figure(row(RATE), 1e6, highest, 0.0, lowest)])
     assert (found.low_pps, found.high_pps) == range_pps
 

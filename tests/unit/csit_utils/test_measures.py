@@ -10,8 +10,7 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparison import compare
-from csit_utils.analysis.grouping import Measure
-from csit_utils.analysis.measures import MeasuredRow, rows_of
+from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.analysis.trend import State, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.reading import contents_of
@@ -20,6 +19,10 @@ from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render
 from csit_utils.report.report_context import Shown
+from csit_utils.studies.interference.measures import NORMALIZED
+from csit_utils.studies.registry import measured_rows as rows_of
+from csit_utils.studies.sizing.measures import CAPACITY
+from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
@@ -55,13 +58,13 @@ def nights(*capacities: float) -> list[MeasuredRow]:
 def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_without_loss() -> None:
     (row,) = rows(firewall())
     found = {each.measure: each for each in row.measures}
-    assert set(found) == {Measure.BREAK_POINT, Measure.SATURATED, Measure.WITHOUT_LOSS}
-    saturates = found[Measure.BREAK_POINT]
+    assert set(found) == {BREAK_POINT, SATURATED, WITHOUT_LOSS}
+    saturates = found[BREAK_POINT]
     assert 2e5 <= saturates.value < 2e5 + STEP
     assert saturates.lowest == pytest.approx(saturates.value - STEP)
     assert saturates.highest == saturates.value
-    assert found[Measure.SATURATED].value == pytest.approx(2e5)
-    without = found[Measure.WITHOUT_LOSS]
+    assert found[SATURATED].value == pytest.approx(2e5)
+    without = found[WITHOUT_LOSS]
     assert 2e5 - STEP < without.value <= 2e5
     assert without.highest == pytest.approx(without.value + STEP)
 
@@ -71,14 +74,14 @@ def test_a_sweep_that_never_loses_has_no_upper_bound_and_no_break_point() -> Non
     below = sweep.model_copy(update={"points": sweep.points[:4], "samples": sweep.samples[:8]})
     (row,) = rows(swept("Router", below))
     (only,) = row.measures
-    assert (only.measure, only.value, only.highest) == (Measure.WITHOUT_LOSS, below.points[-1].input_pps, None)
+    assert (only.measure, only.value, only.highest) == (WITHOUT_LOSS, below.points[-1].input_pps, None)
 
 
 def test_a_sizing_has_a_capacity_for_each_size_that_carries_something() -> None:
     found = figures(rows(sized()))
     assert {(cell.series.nf_size, cell.metric, own[0].value_pps, own[0].upper_pps) for cell, own in found.items()} == {
-        ("fr1s-ba1s", Measure.CAPACITY, 300.0, 400.0),
-        ("fr1m-ba1s", Measure.CAPACITY, 500.0, None),
+        ("fr1s-ba1s", CAPACITY, 300.0, 400.0),
+        ("fr1m-ba1s", CAPACITY, 500.0, None),
     }
 
 
@@ -96,7 +99,7 @@ def test_cells_are_named_by_service_size_and_frame() -> None:
 def test_a_fall_is_called_one_where_runs_tell_how_they_vary() -> None:
     found = compare(nights(2e5, 2.02e5, 1.98e5, 2.01e5), nights(1.5e5, 1.51e5, 1.49e5, 1.5e5))
     outcomes = {each.metric: each.outcome.value for each in found.changes}
-    assert outcomes == dict.fromkeys((Measure.BREAK_POINT, Measure.SATURATED, Measure.WITHOUT_LOSS), "regression")
+    assert outcomes == dict.fromkeys((BREAK_POINT, SATURATED, WITHOUT_LOSS), "regression")
     same = compare(nights(2e5, 2.02e5, 1.98e5), nights(2.01e5, 1.99e5, 2e5))
     assert {each.outcome.value for each in same.changes} == {"no change seen"}
 
@@ -114,7 +117,7 @@ def test_other_traffic_is_unlike() -> None:
 def test_a_step_between_nights_is_found() -> None:
     wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
     found = trends(nights(*(2e5 * each for each in wobble), *(1.6e5 * each for each in wobble)))
-    assert {each.cell.metric: each.state for each in found}[Measure.SATURATED] is State.REGRESSION
+    assert {each.cell.metric: each.state for each in found}[SATURATED] is State.REGRESSION
 
 
 def run(*arguments: str | Path) -> Result:
@@ -203,7 +206,7 @@ def test_of_neighbours_each_pair_is_a_service_with_its_share_and_interval() -> N
     assert len(found) == 18 and {row.test_type for row in found} == {"normalized"}
     row = next(row for row in found if row.service_type == "monitor beside balancer")
     (share,) = row.measures
-    assert share.measure is Measure.NORMALIZED and share.value == pytest.approx(0.5, abs=0.03)
+    assert share.measure == NORMALIZED and share.value == pytest.approx(0.5, abs=0.03)
     assert share.highest is not None and share.lowest < share.value < share.highest
     better = next(row for row in found if row.service_type == "monitor beside balancer, network I/O guaranteed")
     assert better.measures[0].value == pytest.approx(0.75, abs=0.03)

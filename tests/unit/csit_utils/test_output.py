@@ -22,7 +22,7 @@ from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, r
 from csit_utils.dataset.frames import frame_of_tests, write_csv
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report import units
-from csit_utils.report.explain import EXPLANATIONS
+from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
@@ -145,7 +145,7 @@ def test_input_that_is_partly_bad_makes_a_page_and_status_1(source: Path, tmp_pa
 
 def test_explain_lists_and_explains() -> None:
     runner = CliRunner()
-    assert set(EXPLANATIONS) <= set(runner.invoke(APP, ["explain"]).stdout.split())
+    assert set(explanations()) <= set(runner.invoke(APP, ["explain"]).stdout.split())
     shown = runner.invoke(APP, ["explain", "PDR"]).stdout
     assert "0.1 % is common" in " ".join(shown.split())
     done = run("explain", "speed")

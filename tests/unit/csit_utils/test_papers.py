@@ -2,19 +2,20 @@
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
-from csit_utils.report import published
-from csit_utils.report.characterized import views
 from csit_utils.report.figures import Figure
-from csit_utils.report.published import Section, sections
+from csit_utils.report.published import Section
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Page
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page
+from csit_utils.studies.chains.pages import chain_study
+from csit_utils.studies.interference.pages import interference as interference_page
 from csit_utils.studies.sizing.pages import sizings
 from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
@@ -34,9 +35,20 @@ from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.studied import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
+_PAGES: dict[Kind, Page[Shown]] = {
+    "sweep": profiles.PAGE,
+    "sizing": sizings.PAGE,
+    "chain_study": chain_study.PAGE,
+    "interference": interference_page.PAGE,
+}
+
 
 def beside(name: str, kind: Kind, *records: Characterization) -> Section:
-    (section,) = sections([paper(name)], kind, views(shown(*records).contents.characterizations))
+    all_of_it = shown(*records)
+    all_of_it.papers = (paper(name),)
+    values = _PAGES[kind].build(all_of_it)
+    assert values is not None
+    (section,) = cast("list[Section]", values["papers"])
     return section
 
 
@@ -74,7 +86,7 @@ def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload() -> None:
         options = {"calls": Option(values=("reg-dereg", "reg-invite"), value=value)}
         workload = record.sizing.workload.model_copy(update={"options": options}) if record.sizing else None
         sizing = record.sizing.model_copy(update={"workload": workload}) if record.sizing else None
-        return published._capacity(record.model_copy(update={"sizing": sizing}), row)
+        return sizings._capacity(record.model_copy(update={"sizing": sizing}), row)
 
     assert (own("reg-dereg"), own("reg-invite")) == (280, None)
 

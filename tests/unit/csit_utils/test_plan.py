@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.report.templating import TEMPLATES
+from csit_utils.report.templating import own_file
 from csit_utils.studies.density.commands.plan import parse_cell
 from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
 from csit_utils.studies.density.plan_time import times
@@ -178,6 +178,6 @@ def test_markup_in_a_testbeds_name_stays_text() -> None:
 
 @pytest.mark.parametrize("name", ["plan.css", "plan.js"])
 def test_own_files_name_no_place_outside(name: str) -> None:
-    text = (TEMPLATES / name).read_text()
+    text = str(own_file(name))
     assert "http" not in text
     assert "@import" not in text

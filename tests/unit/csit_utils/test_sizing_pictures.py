@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from csit_utils.report import thinning
-from csit_utils.report.characterized import views
+from csit_utils.report.characterizations import views
 from csit_utils.report.figures import Figure
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.studies.sizing.comparison import sizing_comparisons

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.characterized import headline, views
-from csit_utils.report.explain import EXPLANATIONS
+from csit_utils.report.characterizations import views
 from csit_utils.report.pages import environment, overview
 from csit_utils.report.rendered import render
 from csit_utils.report.site import single_file
-from csit_utils.report.study_sentences import interference_headline
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure
 from csit_utils.studies.chains.pages import chain_study as chain_page
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.interference.maps import interference_maps
 from csit_utils.studies.interference.pages import interference
+from csit_utils.studies.interference.study import headline, interference_headline
+from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, Suspect
@@ -226,7 +226,7 @@ def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStud
 def test_every_question_mark_has_its_explanation(study: ChainStudy) -> None:
     html = str(made(chain_page.PAGE, chain_studied(study)).html) + str(made(interference.PAGE, interfered()).html)
     asked = set(re.findall(r'href="#explain-([a-z-]+)"', html))
-    assert asked <= set(EXPLANATIONS) and len(asked) == 9
+    assert asked <= set(explanations()) and len(asked) == 9
 
 
 def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() -> None:

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from csit_utils.report.by_kind import keys_of_page
-from csit_utils.report.characterized import View
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure, sizes_words, workload_words
 from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, steps_figure
 from csit_utils.studies.chains.series_figures import series_figure
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.model.record import ChainRun, Deviation, Suspect
 
@@ -77,7 +79,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     if not found:
         return None
     words = {"workload_words": workload_words, "sizes_words": sizes_words}
-    papers = sections(shown.papers, "chain_study", found)
+    papers = sections(shown.papers, "chain_study", found, _highest_throughput)
     return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
@@ -107,6 +109,20 @@ def _changed(suspect: Suspect) -> tuple[Changed, ...]:
     rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
     known = ((row, feature(row.feature)) for row in rows[:MOST_CHANGED])
     return tuple(Changed(row, one.meaning, one.unit) for row, one in known)
+
+
+def _highest_throughput(record: Characterization, figure: PublishedFigure) -> float | None:
+    """Of a VNF of the same kind and mode alone, Mbit/s."""
+    study = record.chain_study
+    if study is None:
+        return None
+    names = {vnf.name for vnf in study.spec.vnfs if f"{vnf.kind} {vnf.mode}" == figure.match}
+    rates = [
+        run.throughput_bps
+        for run in study.runs
+        if len(run.chain.members) == 1 and run.chain.order[0] in names and run.throughput_bps is not None
+    ]
+    return max(rates) / 1e6 if rates else None
 
 
 PAGE = Page("chain_study", "Chain study", _build)

@@ -8,7 +8,6 @@ from statistics import fmean, stdev
 
 from csit_utils.analysis.grouping import (
     Bounds,
-    Measure,
     Metric,
     Series,
     belongs,
@@ -17,6 +16,7 @@ from csit_utils.analysis.grouping import (
     series_of,
     systems_by_source,
 )
+from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.items import RefusedCell
 from csit_utils.dataset.rows import TestRow
 

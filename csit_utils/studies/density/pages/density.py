@@ -5,8 +5,9 @@ from itertools import product
 
 from csit_utils.analysis.alike import likeness
 from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.study import Page
 from csit_utils.studies.density.heatmap import kind_of, shades
 
 Likenesses = dict[str, dict[str, dict[str, tuple[str, ...]]]]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
 from csit_utils.studies.density.analysis.placing import Layout, layouts
 from csit_utils.studies.density.cell_maps import CellMaps

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
-from csit_utils.report.by_kind import keys_of_page
-from csit_utils.report.characterized import View
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
 from csit_utils.studies.interference.sweeps import sweep_figure
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
 from resources.libraries.python.studies.interference.model.record import Interference
 
@@ -48,7 +51,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "interference"]
     if not found:
         return None
-    papers = sections(shown.papers, "interference", found)
+    papers = sections(shown.papers, "interference", found, _normalized)
     return keys_of_page("studies", found, [_studied(view) for view in found], papers)
 
 
@@ -83,6 +86,22 @@ def _lines(found: Interference) -> tuple[Line, ...]:
         )
         for each in found.spec.contenders
     )
+
+
+def _normalized(record: Characterization, figure: PublishedFigure) -> float | None:
+    """Of network functions of the same type, beside all others or beside those of a type."""
+    found = record.interference
+    if found is None:
+        return None
+    target, *competitor = figure.match.split()
+    rows = [row for row in found.matrix if len(row.against) == 1 and _type(found, row.target) == target]
+    if competitor:
+        rows = [row for row in rows if _type(found, row.against[0]) == competitor[0]]
+    return fmean(row.mean for row in rows) if rows else None
+
+
+def _type(found: Interference, name: str) -> str | None:
+    return next((one.type.value for one in found.spec.contenders if one.name == name), None)
 
 
 PAGE = Page("interference", "Interference", _build)

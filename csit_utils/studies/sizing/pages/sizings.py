@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from csit_utils.report.by_kind import keys_of_page
-from csit_utils.report.characterized import View, capacity_words
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.studies.sizing.comparison import sizing_comparisons
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
+from csit_utils.studies.sizing.words import capacity_words
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sized
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 
@@ -45,7 +49,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         return None
     made = [_sizing(view, len(found)) for view in found]
     compared, over_options = sizing_comparisons(found), option_figures(found)
-    papers = sections(shown.papers, "sizing", found)
+    papers = sections(shown.papers, "sizing", found, _capacity)
     plots = {"compared": compared, "over_options": over_options}
     return {**keys_of_page("sizings", found, made, papers, [*compared, *over_options]), **plots}
 
@@ -73,6 +77,17 @@ def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:
         f"{workload.duration_s:g} s each. A load is carried where the indicator is at least "
         f"{100 * workload.threshold:g} % of it."
     )
+
+
+def _capacity(record: Characterization, figure: PublishedFigure) -> float | None:
+    """Of the same size under calls of the same kind."""
+    sizing = record.sizing
+    if sizing is None:
+        return None
+    calls = {PurePath(sizing.workload.generator).stem, *(each.chosen for each in sizing.workload.options.values())}
+    if figure.condition not in calls:
+        return None
+    return next((size.capacity for size in sizing.sizes if size.name == figure.match), None)
 
 
 PAGE = Page("sizings", "Sizing", _build)

@@ -58,7 +58,7 @@ def profile(
 
     Two branches of a firewall between routers: ... --chain r1=r.csv,f1=f.csv,f2=f.csv,r2=r.csv --shares 1,0.5,0.5,1
     """
-    from csit_utils.studies.sweep.commands.profile_modes import answer, describe, predict_chain  # noqa: PLC0415 - scipy costs time of --help
+    from csit_utils.studies.sweep.profile_modes import answer, describe, predict_chain  # noqa: PLC0415 - scipy costs time of --help
 
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     _check(loss=loss, delay=delay, rate=rate, gain=gain)
@@ -74,7 +74,7 @@ def profile(
     if not files:
         raise ConfigError("say a S_statistics CSV, or --chain; ./csit profile --help has examples")
     if loss is not None or delay is not None:
-        answer(files, vcpus or [], (loss, delay), rate, gain / 100, form)
+        answer(files, vcpus or [], (loss, delay), rate, least_gain=gain / 100, form=form)
     elif rate is not None:
         raise ConfigError(f"--rate {rate:g}: say what the service must keep there, --loss or --delay")
     else:

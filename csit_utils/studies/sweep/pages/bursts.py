@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.report.by_kind import keys_of_page
-from csit_utils.report.characterized import View, warnings
+from csit_utils.report.characterizations import keys_of_page, warnings
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.burst_figures import burst_figures
 from resources.libraries.python.studies.sweep.model.record import SweepSample
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.report.by_kind import keys_of_page
-from csit_utils.report.characterized import MODELS, View, chain_words, error_text, kind_words, warnings
+from csit_utils.report.characterizations import keys_of_page, warnings
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
 from csit_utils.studies.sweep.pages.profiles import profile_anchor
 from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figure
+from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words
 from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
 from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction

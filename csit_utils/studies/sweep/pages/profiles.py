@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from csit_utils.report.characterized import View, warnings
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.report.characterizations import warnings
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
+from csit_utils.report.study import Page, View
 from csit_utils.report.units import digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
 from csit_utils.studies.sweep.figures import sweep_figures
+from csit_utils.studies.sweep.published_functions import functions_of_routers
 from csit_utils.studies.sweep.quality_form import FIRST, answered, payload
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Fit, Metric
@@ -73,7 +78,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
         return None
     profiled = [_profiled(view) for view in found]
     compared = comparisons(found)
-    papers = sections(shown.papers, "sweep", found)
+    papers = sections(shown.papers, "sweep", found, _saturation, partial(functions_of_routers, found))
     figures = [figure for each in profiled for figure in each.figures]
     beside = [figure for each in papers for figure in each.figures]
     return {
@@ -101,6 +106,14 @@ def _profiled(view: View) -> Profiled:
         tuple(Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions),
         warnings(view.record),
     )
+
+
+def _saturation(record: Characterization, figure: PublishedFigure) -> float | None:
+    """Of a VNF of the same kind alone, Gbit/s."""
+    sweep, profile = record.sweep, record.profile
+    if sweep is None or [vnf.kind for vnf in sweep.vnfs] != [figure.match] or profile is None:
+        return None
+    return profile.break_point.rate if profile.break_point else None
 
 
 PAGE = Page("profiles", "Profiles", _build)

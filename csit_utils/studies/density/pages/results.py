@@ -7,8 +7,9 @@ from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.analysis.runs import called
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import LatencyRow, TestRow
-from csit_utils.report.report_context import Page, Shown
+from csit_utils.report.report_context import Shown
 from csit_utils.report.runs_shown import newest_first
+from csit_utils.report.study import Page
 
 MOST_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import typer
 
 from csit_utils.commands.tables import Form, print_table
-from csit_utils.studies.sweep.commands.profile_inputs import Service, read_path, read_services, split_list
-from csit_utils.studies.sweep.commands.profile_lines import (
+from csit_utils.studies.sweep.profile_inputs import Service, read_path, read_services, split_list
+from csit_utils.studies.sweep.profile_lines import (
     ANSWERS,
     ANSWERS_LEFT,
     FUNCTIONS,
@@ -44,6 +44,7 @@ def answer(
     vcpus: Sequence[str],
     bounds: tuple[float | None, float | None],
     rate: float | None,
+    *,
     least_gain: float,
     form: Form,
 ) -> None:

@@ -1,0 +1,117 @@
+"""Characterizations for readers: which ones are shown, on pages, on a terminal, and as CSV files."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.figures import Figure
+from csit_utils.report.published import Section
+from csit_utils.report.study import View
+from csit_utils.studies.registry import kind_of, record_kinds
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.recording.writer import write_tables
+
+
+class Drawn(Protocol):
+    """A characterization on its page."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Its plots."""
+
+
+def views(items: Iterable[Characterized]) -> list[View]:
+    """Return the newest of each, measured ones first, in the order of kinds."""
+    by_key: dict[tuple[object, ...], list[Characterized]] = {}
+    for item in sorted(items, key=lambda item: item.record.started_at):
+        record = item.record
+        key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity(record))
+        by_key.setdefault(key, []).append(item)
+    newest = [(own[-1], len(own) - 1) for own in by_key.values()]
+    order = list(record_kinds())
+    newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
+    return [View(item, kind_of(item).title(item.record), kind_of(item).headline(item), older) for item, older in newest]
+
+
+def warnings(record: Characterization) -> Sequence[str]:
+    """Return what a reader must know of a record, each once."""
+    return list(dict.fromkeys((*record.warnings, *record_kinds()[record.kind].warnings(record))))
+
+
+def keys_of_page(
+    name: str,
+    found: Sequence[View],
+    made: Sequence[Drawn],
+    papers: Sequence[Section] = (),
+    compared: Sequence[Figure] = (),
+) -> Mapping[str, object]:
+    """Return values for the template of a page: its contents by `name`, whether they are simulated, all plots.
+
+    Args:
+        name: Of the contents.
+        found: The records.
+        made: The drawn records.
+        papers: Published figures beside them, as `papers`.
+        compared: Plots of several records.
+    """
+    return {
+        name: made,
+        "simulated": any(view.record.simulated for view in found),
+        "measured": any(not view.record.simulated for view in found),
+        "papers": papers,
+        "figures": [*compared, *(figure for each in (*made, *papers) for figure in each.figures)],
+    }
+
+
+def print_characterizations(found: Sequence[View], *, why: bool = False) -> None:
+    """Print one line for each.
+
+    Args:
+        found: The characterizations.
+        why: Print functions, predictions, search steps and warnings below it.
+    """
+    for view in found:
+        sys.stdout.write(f"{_line(view)}\n")
+        if why:
+            sys.stdout.writelines(f"    {' '.join(line.split())}\n" for line in _details(view))
+
+
+def _line(view: View) -> str:
+    marks = [
+        *(["SIMULATED"] if view.record.simulated else []),
+        *(["oversubscribed"] if view.oversubscribed else []),
+        *([] if view.passed else [str(view.item.status)]),
+    ]
+    name = kind_of(view.item).name.lower()
+    return " ".join([*marks, f"{name} {view.title} ({view.record.test_name}):", view.headline])
+
+
+def _details(view: View) -> Iterator[str]:
+    yield from kind_of(view.item).lines(view.record)
+    yield from warnings(view.record)
+
+
+def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:
+    """Write the tables of each record, as its test wrote them, to `directory/characterization/<test>/`.
+
+    Where several records are of one test, the folder's name ends with the record's id in reports.
+
+    Returns:
+        The folders.
+
+    Raises:
+        RunStopped: They cannot be written.
+    """
+    names = Counter(item.record.test_name for item in items)
+    return tuple(
+        write_tables(
+            item.record.test_name if names[item.record.test_name] == 1 else f"{item.record.test_name}-{item.anchor}",
+            tables,
+            directory,
+        )
+        for item in items
+        if (tables := kind_of(item).tables(item.record))
+    )

@@ -1,0 +1,138 @@
+"""Declarations of studies on the reading side: pages, commands, record kinds, explanations."""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from csit_utils.analysis.measures import Measure, MeasuredRow
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.capsule import rerun_command
+from csit_utils.report.explanations import Explanation
+from resources.libraries.python.model.characterization import Characterization, Kind
+
+ContextT = TypeVar("ContextT")
+
+
+@dataclass(frozen=True)
+class Page(Generic[ContextT]):
+    """Page of the report: a file of its own in a site, a section of the single page otherwise."""
+
+    name: str
+    """Of its file, without `.html`."""
+    title: str
+    """In the navigation."""
+    build: Callable[[ContextT], Mapping[str, object] | None]
+    """Values for the template `pages/{name}.html.j2`; None where there is nothing to show.
+
+    `figures` among them is a list of `Figure`; `count` is a number of items that need attention, for the navigation.
+    """
+
+
+@dataclass(frozen=True)
+class View:
+    """One characterization on its page."""
+
+    item: Characterized
+    title: str
+    """The service, and what distinguishes it from others on the page."""
+    headline: str
+    older: int
+    """Earlier runs of the same, which are not shown."""
+
+    @property
+    def anchor(self) -> str:
+        """Id of its section."""
+        return self.item.anchor
+
+    @property
+    def record(self) -> Characterization:
+        """The whole record."""
+        return self.item.record
+
+    @property
+    def passed(self) -> bool:
+        """Whether the test passed."""
+        return self.item.status == "PASS"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the results are simulated."""
+        return self.record.simulated
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether data threads shared cores because there were too few."""
+        plan = self.record.plan
+        return plan is not None and plan.cores.oversubscribed
+
+    @property
+    def command(self) -> str | None:
+        """Command that runs the test again; None where the record does not say."""
+        rerun = self.record.rerun
+        # A chain is predicted from tests of the same suite that come before it.
+        name = None if self.record.kind == "chain" else self.record.test_name
+        return None if rerun is None else shlex.join(rerun_command(rerun, name))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Testbed, drivers, and start of the test."""
+        record = self.record
+        drivers = ", ".join(f"{role} {name}" for role, name in sorted(record.drivers.items()))
+        started = record.started_at[:16].replace("T", " ")
+        parts = (f"testbed {record.testbed}", drivers, f"{started} UTC")
+        return tuple(part for part in parts if part)
+
+
+def no_lines(_record: Characterization) -> Iterable[str]:
+    """No details beyond the headline."""
+    return ()
+
+
+def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
+    """No number that is compared or followed over time."""
+    return iter(())
+
+
+def no_tables(_record: Characterization) -> Mapping[str, str]:
+    """No CSV file."""
+    return {}
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """How records of one kind are read."""
+
+    kind: Kind
+    name: str
+    """For a heading: `Chain study`."""
+    title: Callable[[Characterization], str]
+    """The subject of a record: `firewall, 64B, 1c`."""
+    headline: Callable[[Characterized], str]
+    """The result in one sentence."""
+    identity: Callable[[Characterization], object]
+    """What was measured: a later record with the same identity is a repetition. None where the record has no result."""
+    lines: Callable[[Characterization], Iterable[str]] = no_lines
+    """Details for `show --why`."""
+    warnings: Callable[[Characterization], Iterable[str]] = no_lines
+    """Beyond those of the record itself."""
+    measured: Callable[[Characterized], Iterator[MeasuredRow]] = no_measures
+    """Numbers that are compared and followed over time."""
+    tables: Callable[[Characterization], Mapping[str, str]] = no_tables
+    """Texts of CSV files, by their names."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What one study adds to reports and to the command line.
+
+    Its folder has a module `study` with one of these as `STUDY`; templates, styles and scripts are in its folder
+    `templates`, and each module of its folder `commands` is a command.
+    """
+
+    order: int
+    """Position among the studies, in the navigation and in lists."""
+    pages: tuple[Page[Any], ...] = ()
+    kinds: tuple[RecordKind, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    explanations: tuple[Explanation, ...] = ()

@@ -1,0 +1,59 @@
+"""Chain studies in reports: chains of a policy, which of them stand out, and their records."""
+
+from collections.abc import Iterator, Mapping
+
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.study import RecordKind, Study
+from csit_utils.studies.chains.explanations import EXPLANATIONS
+from csit_utils.studies.chains.pages import chain_study
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.chains.analysis.tables import chain_tables
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text
+
+
+def _title(record: Characterization) -> str:
+    return record.test_name if record.chain_study is None else record.chain_study.spec.name
+
+
+def headline(item: Characterized) -> str:
+    """Return how many chains were measured, and which one stands out most and why."""
+    study = item.record.chain_study
+    if study is None:
+        return f"nothing was measured: {item.message}"
+    measured = len({run.chain for run in study.runs if run.failed is None})
+    failed = len({run.chain for run in study.runs if run.failed is not None})
+    begin = f"{measured} of {study.chains} chains were measured" if measured < study.chains else f"{measured} chains"
+    failures = f", {failed} failed" if failed else ""
+    if not study.suspects:
+        return f"{begin}{failures}; none stands out"
+    first = study.suspects[0]
+    planted = " (a fault was planted in it)" if first.planted else ""
+    reason = f": {first.reasons[0]}" if first.reasons else ""
+    return f"{begin}{failures}; {len(study.suspects)} stand out, most of all {first.chain.name}{planted}{reason}"
+
+
+def _identity(record: Characterization) -> object:
+    return None if record.chain_study is None else record.chain_study.spec.model_dump_json()
+
+
+def _lines(record: Characterization) -> Iterator[str]:
+    study = record.chain_study
+    if study is None:
+        return
+    for rank, suspect in enumerate(study.suspects, 1):
+        by = f" ({', '.join(suspect.rules)})" if suspect.rules else ""
+        why = "; ".join(suspect.reasons)
+        yield f"{rank}. {suspect.chain.name}{by}, mean distance {suspect.mean_distance:.3g}: {why}"
+    yield from study.notes
+
+
+def _tables(record: Characterization) -> Mapping[str, str]:
+    return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
+
+
+STUDY = Study(
+    order=40,
+    pages=(chain_study.PAGE,),
+    kinds=(RecordKind("chain_study", "Chain study", _title, headline, _identity, _lines, tables=_tables),),
+    explanations=EXPLANATIONS,
+)

@@ -1,0 +1,54 @@
+"""Studies that are installed: every folder beside this module."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+
+from csit_utils.analysis.measures import Measure, MeasuredRow
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.explanations import SHARED, Explanation
+from csit_utils.report.study import RecordKind, Study
+from csit_utils.studies import folders
+from resources.libraries.python.errors import ConfigError
+
+
+@cache
+def studies() -> tuple[Study, ...]:
+    """All studies, in their order."""
+    found = [import_module(f"csit_utils.studies.{name}.study").STUDY for name in folders()]
+    return tuple(sorted(found, key=lambda study: study.order))
+
+
+@cache
+def record_kinds() -> dict[str, RecordKind]:
+    """How records are read, by their kind, in the order of studies."""
+    return {kind.kind: kind for study in studies() for kind in study.kinds}
+
+
+def kind_of(item: Characterized) -> RecordKind:
+    """How a record is read.
+
+    Raises:
+        ConfigError: Its study is not installed.
+    """
+    try:
+        return record_kinds()[item.record.kind]
+    except KeyError as error:
+        raise ConfigError(f"{item.source}: no study reads records of the kind '{item.record.kind}'") from error
+
+
+@cache
+def explanations() -> dict[str, Explanation]:
+    """How to read each metric, by its name."""
+    of_studies = (text for study in studies() for text in study.explanations)
+    return {text.name: text for text in (*of_studies, *SHARED)}
+
+
+def measures() -> tuple[Measure, ...]:
+    """Numbers of characterizations that are compared and followed over time."""
+    return tuple(measure for study in studies() for measure in study.measures)
+
+
+def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
+    """Characterizations as rows of tests, for comparisons and trends."""
+    return [row for item in items for row in kind_of(item).measured(item)]

@@ -1,0 +1,27 @@
+"""How to read figures of sizings."""
+
+from csit_utils.report.explanations import Explanation
+
+EXPLANATIONS = (
+    Explanation(
+        "indicator",
+        "Performance indicator",
+        "What a service answered of the load that was offered to it, as its own load generator says.",
+        "That of the workload, such as calls/s; mean and standard deviation of the repetitions.",
+        "The script of the workload offers a load for a fixed time and prints one number; this is repeated as often as "
+        "the specification says.",
+        "It is no packet rate. A growing standard deviation is the first sign of overload: a service that sheds load "
+        "oscillates before its mean falls.",
+    ),
+    Explanation(
+        "size-capacity",
+        "Capacity of a size",
+        "The highest offered load that a deployment size carries.",
+        "That of the workload, such as calls/s.",
+        "Loads are offered from low to high; a load is carried where the mean indicator is at least the threshold's "
+        "share of it (90 % unless specified). The size with the highest capacity is best, of several the one with the "
+        "fewest vCPUs.",
+        "It is exact to one step of the range. “At least” says that the highest load of the range was carried. A "
+        "directed search measures few sizes: another one may be better.",
+    ),
+)

@@ -1,0 +1,100 @@
+"""Names and sentences about sweeps, VNFs and chains."""
+
+from csit_utils.dataset.items import Characterized
+from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.record import Sweep, Vnf
+
+MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
+"""Names of models of predictions."""
+
+
+def title(record: Characterization) -> str:
+    """Service, frame and size: `firewall, 64B, 1c`."""
+    return record.test_name if record.sweep is None else f"{record.sweep.name}, {sweep_words(record.sweep)}"
+
+
+def headline(item: Characterized) -> str:
+    """Return the result in one sentence, or why there is none."""
+    record = item.record
+    if record.sweep is None or not record.sweep.samples:
+        return f"nothing was measured: {item.message or 'the test ended before its first load'}"
+    if record.kind == "bursts":
+        return _bursts_headline(record.sweep)
+    return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record)])
+
+
+def _saturation(record: Characterization, sweep: Sweep) -> str:
+    found = record.profile.break_point if record.profile else None
+    if found is None:
+        most = max((point.input_pps for point in sweep.points), default=None)
+        return f"does not saturate up to {rate(most)}" if most else "has no profile"
+    at = [point.input_pps for point in sweep.points if abs(point.input_bps - found.rate * GIGA) < 1e-6 * GIGA]
+    rates = f"{rate(at[0])} ({bandwidth(found.rate * GIGA)})" if at else bandwidth(found.rate * GIGA)
+    return f"saturates at {rates}: {found.reason}"
+
+
+def _prediction_errors(record: Characterization) -> list[str]:
+    return [
+        f"predicted {MODELS[prediction.model]} it is off by {errors_words(prediction.errors)}{_summed(prediction)}"
+        for prediction in record.predictions
+        if prediction.errors
+    ]
+
+
+def _summed(prediction: Prediction) -> str:
+    off = prediction.summed_delay_error
+    return "" if off is None else f" ({percent(off)} by the sum of delays alone)"
+
+
+def _bursts_headline(sweep: Sweep) -> str:
+    bursts = sweep.spec.bursts
+    on = [sample for sample in sweep.samples if sample.rate_pps > 0]
+    sent, arrived = sum(sample.input_pps for sample in on), sum(sample.output_pps for sample in on)
+    delays = [sample.delay_s for sample in on if sample.delay_s is not None]
+    worst = f", delay up to {digits3(1e3 * max(delays))} ms" if delays else ""
+    cycle = f"{rate(bursts.rate_pps)} for {bursts.on_s} s, then {bursts.off_s} s nothing: " if bursts else ""
+    lost = max(0.0, 1 - arrived / sent) if sent else None
+    return f"{cycle}{percent(lost)} of the packets of the bursts are lost{worst}"
+
+
+def sweep_words(sweep: Sweep) -> str:
+    """Frame and size: `64B, 1c`."""
+    return f"{sweep.spec.frame.name}, {'+'.join(dict.fromkeys(map(str, sweep.cell.nf_sizes)))}"
+
+
+def kind_words(vnf: Vnf) -> str:
+    """`firewall`, for a Linux firewall."""
+    return vnf.kind.value.removeprefix("linux_").replace("_", " ")
+
+
+def vnf_words(vnf: Vnf) -> str:
+    """`nf-1-1 (firewall)`."""
+    return f"{vnf.name} ({kind_words(vnf)})"
+
+
+def chain_words(cell: Cell) -> str:
+    """The way of packets: `router → firewall`, `router → firewall | firewall → router`."""
+    if not cell.nf_nodes:
+        return "a cable in the place of NFs"
+    nodes = []
+    for node in range(1, cell.nf_nodes + 1):
+        kind = cell.kind_of(node)
+        name = kind.value.removeprefix("linux_").replace("_", " ") if kind else "NF"
+        nodes.append(" | ".join([name] * (1 if node in cell.shared_nodes else cell.nf_chains)))
+    return " → ".join(nodes)
+
+
+def errors_words(errors: dict[Metric, float]) -> str:
+    """`throughput 0.7 %, delay 24 %, loss 0.45 percentage points`."""
+    return ", ".join(f"{metric} {error_text(metric, error)}" for metric, error in errors.items())
+
+
+def error_text(metric: Metric, error: float | None) -> str:
+    """An error of a prediction, as `Prediction.errors` has it."""
+    if error is None:
+        return DASH
+    return f"{digits3(error)} percentage points" if metric is Metric.LOSS else percent(error)
