@@ -14,7 +14,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 GOAL_S = 0.05
@@ -68,7 +68,7 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
     )
     world.open()
     try:
-        experiment = Experiment(topology, world, asked, world.environment())
+        experiment = DensityTest(topology, world, asked, world.environment())
         experiment.deploy()
         try:
             clock, generator = experiment.deployment.parts.clock, experiment.deployment.parts.generator

@@ -22,7 +22,7 @@ from resources.libraries.python.studies.chains.model.record import RULES
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 FALSE_SUSPECTS = 0.01
@@ -138,7 +138,7 @@ def _study(asked: _Asked) -> Found:
     topology = load_topology(_TOPOLOGY)
     topology = topology.model_copy(update={"simulation": {**(topology.simulation or {}), **simulation}})
     world = SimWorld(topology)
-    study = StudyOfChains(topology, world, spec, world.environment()).run()
+    study = ChainStudyTest(topology, world, spec, world.environment()).run()
     ranked = [suspect.chain for suspect in study.suspects]
     return Found(
         asked=asked,

@@ -28,7 +28,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     NfType,
 )
-from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 SHARE_BOUND = 4.0
@@ -196,7 +196,7 @@ def _spec(contenders: tuple[Contender, ...], **more: object) -> InterferenceSpec
 
 def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
     world = SimWorld(topology)
-    study = InterferenceStudy(topology, world, spec, world.environment())
+    study = InterferenceTest(topology, world, spec, world.environment())
     study.plan()
     study.measure(study.loads_pps())
     return study.result()

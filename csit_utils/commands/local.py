@@ -14,7 +14,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
-from resources.libraries.python.recording.resume import header_of
+from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import Selection, parse_selection

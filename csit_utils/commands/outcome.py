@@ -8,7 +8,7 @@ import typer
 from csit_utils.dataset.items import Dataset, Status
 from csit_utils.dataset.load import load
 from resources.libraries.python.recording.marker import NOTHING_FITS
-from resources.libraries.python.recording.resume import has_ended
+from resources.libraries.python.recording.run_journal import has_ended
 
 FAILED = 1
 UNFINISHED = 3

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.recording.journal_events import RunBegun
-from resources.libraries.python.recording.resume import header_of
+from resources.libraries.python.recording.journal import RunBegun
+from resources.libraries.python.recording.run_journal import header_of
 
 
 def remembered(name: str, arguments: Sequence[str]) -> str:

@@ -210,7 +210,7 @@ def test_a_run_that_ends_in_a_trial_resumes_to_the_same_tests_however_often(tmp_
             stdout, _ = run.communicate(timeout=120)
         assert run.returncode == 1, stdout
         assert "Traceback" not in stdout
-        assert "No space left on device; mend that, then resume the run" in stdout
+        assert "No space left on device; fix that, then resume the run" in stdout
         (before,) = results(tmp_path)
         assert "No space left on device" in show(tmp_path)[-1]
         file.unlink()

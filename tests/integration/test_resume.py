@@ -106,7 +106,7 @@ def torn(tmp_path: Path, small: Path) -> Path:
     shutil.copytree(small, folder)
     journal = (folder / "journal.jsonl").read_bytes()
     third = [match.start() for match in re.finditer(rb'"event":"finished"', journal)][2]
-    (folder / "journal.jsonl").write_bytes(journal[: third + 500])
+    (folder / "journal.jsonl").write_bytes(journal[: third + 5])
     (folder / "output.xml").write_text("<robot><suite", encoding="utf-8")
     return folder
 
@@ -121,7 +121,7 @@ def test_one_option_is_enough(torn: Path, small: Path) -> None:
     measured = [each["test"] for each in events(torn) if each["event"] == "started"]
     assert len(measured) == 5  # the third one twice
     log = (torn / "output.xml").read_text(encoding="utf-8")
-    assert log.count("carried over from the journal; measured from ") == 2
+    assert log.count("carried over; measured from ") == 2
 
 
 def test_a_run_that_was_complete_is_carried_over_as_a_whole(tmp_path: Path, small: Path) -> None:
@@ -266,7 +266,7 @@ def test_suite_files_of_one_call_are_one_run_that_is_resumed_as_one(tmp_path: Pa
     shutil.copytree(whole, torn)
     journal = (torn / "journal.jsonl").read_bytes()
     last = journal.rindex(b'"event":"finished"')
-    (torn / "journal.jsonl").write_bytes(journal[: last + 500])
+    (torn / "journal.jsonl").write_bytes(journal[: last + 5])
     resumed = run_robot(torn, *options, "-v", f"RESUME:{torn}", sources=sources)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert finished(torn) == 4  # the fourth is measured again, nothing else

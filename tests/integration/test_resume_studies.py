@@ -124,8 +124,8 @@ def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
     options = (*SIM, *study.options)
     done = run_robot(whole, *options, sources=[study.suite])
     assert done.returncode == 0, done.stdout + done.stderr
-    steps = study.lines(whole) - 2  # without heading and end
-    header = folder / "characterization.jsonl"
+    steps = study.lines(whole) - 1  # without the heading
+    header = folder / "journal.jsonl"
     kills, most = 0, 0
     for number in range(KILLS):
         resume = ("-v", f"RESUME:{folder}") if header.exists() and b"\n" in header.read_bytes() else ()
@@ -179,7 +179,7 @@ def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> Non
     options = (*SIM, *study.options, "-v", "REPETITIONS:1")
     done = run_robot(ended, *options, "-v", f"RESUME:{ended}", sources=[study.suite])
     assert done.returncode == 0, done.stdout + done.stderr
-    sentence = "interference.jsonl is of a study of interference with other settings, or of nothing yet"
+    sentence = "interference.jsonl has no study of interference with these settings: all steps are measured"
     assert sentence in done.stdout + done.stderr
     rows = [json.loads(line) for line in study.path(ended).read_text(encoding="utf-8").splitlines()]
     meetings = [row for row in rows if row.get("line") == "meeting"]

@@ -143,6 +143,6 @@ def test_a_new_run_in_the_same_folder_measures_all(tmp_path: Path) -> None:
     first = (tmp_path / "characterization" / "Path_Alone" / "sweep.jsonl").read_bytes()
     assert finished(*options)[0] == 0
     second = (tmp_path / "characterization" / "Path_Alone" / "sweep.jsonl").read_bytes()
-    assert first.count(b"\n") == second.count(b"\n") == 15
+    assert first.count(b"\n") == second.count(b"\n") == 14
     assert first != second
-    assert (tmp_path / "characterization-1.jsonl").exists()
+    assert (tmp_path / "journal-1.jsonl").exists()

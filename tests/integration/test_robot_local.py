@@ -14,7 +14,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import (
     PROJECT,
@@ -137,7 +137,7 @@ def test_a_broken_path_is_told_with_the_last_hop_that_saw_packets() -> None:
     )
     world.open()
     try:
-        experiment = Experiment(topology, world, asked, fingerprint())
+        experiment = DensityTest(topology, world, asked, fingerprint())
         experiment.deploy()
         try:
             experiment.verify_traffic()

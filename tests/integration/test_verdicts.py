@@ -25,7 +25,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.locate import by_owner
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.parts import World
 from resources.libraries.python.testbed.worlds.factory import world_of
 
@@ -78,7 +78,7 @@ def world() -> Iterator[World]:
         found.close()
 
 
-class Capped(Experiment):
+class Capped(DensityTest):
     """An experiment whose generator is said to reach a certain load and no more."""
 
     most_pps = MOST_PPS
@@ -151,7 +151,7 @@ def hogged(cpu: int) -> Iterator[None]:
             hog.kill()
 
 
-def verdict_kinds(experiment: Experiment, number: str) -> set[VerdictKind]:
+def verdict_kinds(experiment: DensityTest, number: str) -> set[VerdictKind]:
     """Kinds of one number, without what this machine's size adds to each of them."""
     assert experiment.draft.verdict is not None
     assert experiment.draft.plan is not None
@@ -161,7 +161,7 @@ def verdict_kinds(experiment: Experiment, number: str) -> set[VerdictKind]:
     return kinds - {VerdictKind.OVERSUBSCRIBED}
 
 
-def evidence(experiment: Experiment) -> str:
+def evidence(experiment: DensityTest) -> str:
     assert experiment.draft.verdict is not None
     return "\n".join(experiment.draft.verdict.evidence)
 

@@ -14,10 +14,10 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Result
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import nf_name
-from resources.libraries.python.recording.journal_run import MOST_ATTEMPTS
+from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.rows import Refused, Row, make_rows
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
 FIRST_NIGHT = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
@@ -102,7 +102,7 @@ class Night:
         result = result.model_copy(update={"finished_at": finished_at})
         return Done(suite, row, clock, result, "FAIL" if message else "PASS", message)
 
-    def _experiment(self, asked: Asked, condition: Condition) -> Experiment:
+    def _experiment(self, asked: Asked, condition: Condition) -> DensityTest:
         simulation = {
             "model": "noisy",
             "noise": self.story.noise(self.testbed),
@@ -118,10 +118,10 @@ class Night:
                 "versions": self.environment.versions | self.story.versions(self.testbed, self.number),
             }
         )
-        return Experiment(topology, SimWorld(topology), asked, environment)
+        return DensityTest(topology, SimWorld(topology), asked, environment)
 
 
-def _measure(experiment: Experiment) -> str:
+def _measure(experiment: DensityTest) -> str:
     """The phases of a test; return why it failed, nothing when it passed."""
     experiment.deploy()
     try:
@@ -136,7 +136,7 @@ def _measure(experiment: Experiment) -> str:
     return ""
 
 
-def _quarantine(experiment: Experiment) -> str:
+def _quarantine(experiment: DensityTest) -> str:
     """A system that breaks whenever it is deployed: the simulation has none, so its reasons are told instead."""
     experiment.plan()
     experiment.draft.broken = (_BREAKS,) * MOST_ATTEMPTS

@@ -216,7 +216,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
     out, _ = printed(capsys, "interference", str(path))
     assert "\ninspection\tIII\tsuricata\tngrep\n" in out
-    assert "pairs: 30 measurements of 0.6 s each: each of them alone and up to 2 together (6 companies), 5 rep" in out
+    assert "pairs: 30 measurements of 0.6 s each: each of them alone and up to 2 together (6 sets), 5 rep" in out
     assert out.endswith(f"included: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
     out, _ = printed(capsys, "interference", str(path), "--list")
     assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]

@@ -14,10 +14,10 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounds
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.chains.model.load import load_chains
-from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.model.load import load_interference
-from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import World
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
@@ -73,7 +73,7 @@ def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     previewed = refusal(lambda: make_app(["chains"])(["chains", str(path)], standalone_mode=False))
     assert sentence in previewed
-    assert refusal(lambda: StudyOfChains(SIM, SimWorld(SIM), load_chains(path), ENVIRONMENT)) == previewed
+    assert refusal(lambda: ChainStudyTest(SIM, SimWorld(SIM), load_chains(path), ENVIRONMENT)) == previewed
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_study_of_interference_that_cannot_end_is_refused(
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     previewed = refusal(lambda: make_app(["interference"])(["interference", str(path)], standalone_mode=False))
     assert sentence in previewed
-    assert refusal(lambda: InterferenceStudy(SIM, SimWorld(SIM), load_interference(path), ENVIRONMENT)) == previewed
+    assert refusal(lambda: InterferenceTest(SIM, SimWorld(SIM), load_interference(path), ENVIRONMENT)) == previewed
 
 
 @pytest.mark.parametrize(

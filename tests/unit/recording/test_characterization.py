@@ -18,7 +18,7 @@ from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
 from resources.libraries.python.recording.schema import characterization_schema
 from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
-from resources.libraries.python.studies.sweep.profile_store import Shelf
+from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.characterized import sized
 from tests.unit.csit_utils.studied import chain_studied, interfered
@@ -111,7 +111,7 @@ def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
 
 
 def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
-    shelf = Shelf(World.LOCAL, "local")
+    shelf = ProfileStore(World.LOCAL, "local")
     shelf.put(characterization("router"))
     assert shelf.profile("router", "64B").name == "router"
     with pytest.raises(
@@ -128,6 +128,8 @@ def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_pat
     for night in ("2026-01-03", "2026-01-02"):
         write_characterization(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
     write_result(builders.result(ServiceType.CSC, 1, 1), tmp_path / "density")
-    assert Shelf(World.LOCAL, "local", tmp_path).profile("firewall", "64B").notes == ("2026-01-03T00:00:00+00:00",)
+    assert ProfileStore(World.LOCAL, "local", tmp_path).profile("firewall", "64B").notes == (
+        "2026-01-03T00:00:00+00:00",
+    )
     with pytest.raises(ConfigError, match="on testbed sim"):
-        Shelf(World.SIM, "sim", tmp_path).profile("firewall", "64B")
+        ProfileStore(World.SIM, "sim", tmp_path).profile("firewall", "64B")

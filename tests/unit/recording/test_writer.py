@@ -46,6 +46,6 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     path = write_result(result, tmp_path)
     path.unlink()
     path.with_suffix(".part").symlink_to("/dev/full")
-    with pytest.raises(RunStopped, match="cannot be written: No space left on device; mend that, then resume the run"):
+    with pytest.raises(RunStopped, match="cannot be written: No space left on device; fix that, then resume the run"):
         write_result(result, tmp_path)
     assert not list((tmp_path / "results").iterdir())

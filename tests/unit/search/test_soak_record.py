@@ -7,14 +7,14 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
-    experiment = Experiment(TOPOLOGY, world_of(TOPOLOGY), asked, NOWHERE)
+    experiment = DensityTest(TOPOLOGY, world_of(TOPOLOGY), asked, NOWHERE)
     experiment.deploy()
     experiment.search(("NDR", "PDR"))
     said = experiment.latency()

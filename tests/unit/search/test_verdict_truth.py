@@ -11,7 +11,7 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
@@ -34,7 +34,7 @@ CELLS = {
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
     topology = TOPOLOGY.model_copy(update={"simulation": {**(TOPOLOGY.simulation or {}), **simulation}})
     asked = Asked(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
-    experiment = Experiment(topology, world_of(topology), asked, NOWHERE)
+    experiment = DensityTest(topology, world_of(topology), asked, NOWHERE)
     experiment.deploy()
     experiment.verify_traffic()
     if test_type is TestType.MRR:

@@ -1,7 +1,6 @@
 """`chains`: which chains a study would measure, which it drops and why, and how long that takes."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +49,7 @@ def chains(
     if found.dropped:
         print_table(_DROPPED, list(_dropped(found)), form, ("policy", "such as"))
     if form is Form.JSON:
-        raw = {"object": "summary", "study": found.spec.name, **asdict(price)}
+        raw = {"object": "summary", "study": found.spec.name, **price.counts()}
         print_table((), [Line((), raw)], form)
         return
     workloads = len(found.spec.workloads)

@@ -1,7 +1,6 @@
 """`interference`: companies and duration of a study of interference."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -44,13 +43,13 @@ def interference(
         return
     print_table(_NFS, list(_functions(spec)), form, _NFS)
     if form is Form.JSON:
-        print_table((), [Line((), {"object": "summary", "study": spec.name, **asdict(price)})], form)
+        print_table((), [Line((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
     twice = ", with and without a guarantee" if spec.guarantee else ""
     typer.echo(
-        f"{spec.name}: {price.measurements} measurements of {spec.duration_s:g} s each: each of them alone and up to "
-        f"{spec.together} together ({price.companies} companies), {rounds}{twice}"
+        f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: each of them alone and up to "
+        f"{spec.together} together ({price.sets} sets), {rounds}{twice}"
         f"{_points(spec)}."
     )
     typer.echo(

@@ -1,7 +1,6 @@
 """`size`: which deployment sizes of a service would be measured, and what that costs."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Mode, Size
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, Cost, cost
+from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.planning.instance_cpus import place, usable_mb
 from resources.libraries.python.studies.sizing.planning.sizes import name_of, planned, possible
@@ -124,12 +123,12 @@ def _line(row: dict[str, Any], testbed: Topology | None) -> Line:
     return Line((*texts, row["why_not"] or ("simulated" if testbed.world is World.SIM else "fits")), row)
 
 
-def _summary(price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None) -> dict[str, Any]:
+def _summary(price: SizingCost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None) -> dict[str, Any]:
     return {
         "object": "summary",
         "vnf_name": spec.vnf_name,
         "mode": spec.mode.value,
-        **asdict(price),
+        **price.counts(),
         "at_most": price.at_most,
         "unit": load.unit,
         "seconds_are_virtual": testbed is not None and testbed.world is World.SIM,
@@ -137,7 +136,7 @@ def _summary(price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Top
 
 
 def _sentences(
-    price: Cost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, among: str
+    price: SizingCost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, among: str
 ) -> list[str]:
     sizes = f"{price.sizes} size{'' if price.sizes == 1 else 's'}"
     if spec.mode is Mode.DIRECTED:

@@ -1,4 +1,4 @@
-"""The environment fingerprint: what to look at when two results differ."""
+"""Fingerprint of the machine: the first thing to compare when two results differ."""
 
 import os
 import platform
@@ -22,13 +22,13 @@ _SETTINGS = (
     "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
     "/sys/devices/system/cpu/vulnerabilities/spectre_v2",
 )
-"""Where the machine has them."""
+"""Read where they exist."""
 _IDLE = Path("/dev/cpu_dma_latency")
-"""Microseconds in which an idle CPU has to be back, by all requests to the kernel together; 0: it polls."""
+"""Wake-up latency bound of idle CPUs in microseconds, over all requests to the kernel; 0: the CPU polls."""
 
 
 def fingerprint() -> Environment:
-    """Look at the machine that this runs on. What cannot be found out is None."""
+    """Return the fingerprint of this machine. Unknown facts are None."""
     cpu = _cpu_info()
     return Environment(
         hostname=platform.node(),
@@ -49,7 +49,7 @@ def fingerprint() -> Environment:
 
 
 def boot_id() -> str | None:
-    """Another one after each start of the kernel."""
+    """Return the boot id, which differs after each start of the kernel."""
     return _text(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -61,7 +61,7 @@ def _settings() -> dict[str, str]:
 
 
 def _version(package: str) -> str | None:
-    """None where it is not installed: a node of a lab has only what it needs."""
+    """Installed version of a package; None where it is missing: a node of a lab has only what it needs."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,44 +1,176 @@
-"""The journal of a run: a line of JSON per event, on disk before the run goes on.
-
-Whoever reads the journal is told of a torn line; what it was to say has not happened.
-"""
+"""The journal of a run: one line of JSON per event, on disk before the run continues."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.recording.journal_events import EVENTS, AnyEvent, CellQuarantined, Event, TestFinished
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines
 
 JOURNAL_FILE = "journal.jsonl"
-CHARACTERIZATION_JOURNAL = "characterization.jsonl"
-"""Of characterization tests: how the run was begun. Each of its tests has a journal of its own for what it measures."""
-Ended = TestFinished | CellQuarantined
-_WITH_RECORD: dict[str, type[Ended]] = {"finished": TestFinished, "quarantined": CellQuarantined}
-"""Lines whose large part, the record, is validated only when it is needed."""
+EARLIER_JOURNAL_FILE = "characterization.jsonl"
+"""Journal of the characterization tests of a run, in results of earlier versions; the format is the same."""
+Status = Literal["PASS", "FAIL", "SKIP"]
+"""Robot's status of a test."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line that could be read."""
+class Choices(Frozen):
+    """User's choices. A run is resumed with the same choices or not at all."""
+
+    topology: str
+    """Path of the topology file."""
+    topology_digest: str
+    """SHA-256 of its contents."""
+    variables: dict[str, str]
+    """Name to value of the variables that choose cells, frames and search, defaults included."""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    """Tag patterns."""
+    profile: SearchProfile
+    """Settings of the search profile at that time."""
+
+
+class Event(Frozen):
+    """One line of a journal."""
+
+    __test__: ClassVar[bool] = False  # no pytest class
 
     line: int
-    offset: int
-    """Where it begins in the file, in bytes."""
-    event: AnyEvent
+    """Counts from 1: a missing line leaves a gap."""
+    at: str
+    """UTC, ISO 8601."""
+
+
+class RunBegun(Event):
+    """Header."""
+
+    event: Literal["run"] = "run"
+    version: Literal[1] = 1
+    run_id: str
+    boot_id: str | None
+    """Of the kernel: a different one later means that the machine went down in between."""
+    choices: Choices
+    environment: Environment
+    command: Literal["local", "robot"] | None = None
+    """Command of this project that started the run; None for plain Robot."""
+    arguments: tuple[str, ...] = ()
+    """Robot's command line, to repeat it; empty for plain Robot."""
+    folder: str = ""
+    """Working directory of the command: relative paths start there."""
+
+
+class RunResumed(Event):
+    """The run continues in another process, or in the next suite that opens the testbed."""
+
+    event: Literal["resumed"] = "resumed"
+    boot_id: str | None
+    environment: Environment
+    remarks: tuple[str, ...] = ()
+    """Differences from the environment at the start."""
+
+
+class TestStarted(Event):
+    """An attempt begins."""
+
+    event: Literal["started"] = "started"
+    test: str
+    attempt: int
+
+
+class TestBroken(Event):
+    """An attempt broke the system under test; its results are discarded."""
+
+    event: Literal["broken"] = "broken"
+    test: str
+    attempt: int
+    reason: str
+    evidence: tuple[str, ...] = ()
+
+
+class TestEnded(Event):
+    """A test has ended and its record is on disk."""
+
+    test: str
+    status: Status
+    digest: str = ""
+    """Of what the test measured; empty in earlier journals, which hold the record itself."""
+    record: str = ""
+    """File name in the folder of results."""
+    result: dict[str, Any] | None = None
+    """The record itself, in earlier journals."""
+
+
+class TestFinished(TestEnded):
+    """Its result counts, passed or not."""
+
+    event: Literal["finished"] = "finished"
+
+
+class TestInterrupted(Event):
+    """The run was stopped during a test, which will be measured again."""
+
+    event: Literal["interrupted"] = "interrupted"
+    test: str
+    reason: str
+    record: str = ""
+    """File name of its incomplete record, in the folder of results."""
+    result: dict[str, Any] | None = None
+    """That record itself, in earlier journals."""
+
+
+class CellQuarantined(TestEnded):
+    """Its cell broke the system under test in every attempt. No test of that cell runs any more."""
+
+    event: Literal["quarantined"] = "quarantined"
+    cell: str
+    reason: str
+
+
+class RunCutShort(Event):
+    """The run ended early because no further test could run."""
+
+    event: Literal["stopped"] = "stopped"
+    reason: str
+    tests: tuple[str, ...] = ()
+    """Tests whose results are discarded: what stopped the run may have affected them."""
+    cells: tuple[str, ...] = ()
+    """Cells released from quarantine for the same reason."""
+
+
+class RunEnded(Event):
+    """The run is complete."""
+
+    event: Literal["ended"] = "ended"
+
+
+AnyEvent = Annotated[
+    RunBegun
+    | RunResumed
+    | TestStarted
+    | TestBroken
+    | TestFinished
+    | TestInterrupted
+    | CellQuarantined
+    | RunCutShort
+    | RunEnded,
+    Field(discriminator="event"),
+]
+EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
 class Journal:
-    """A journal that is being written. One process at a time has it open; a context manager.
+    """A journal open for writing, by one process at a time; a context manager.
 
     Args:
-        path: The file; made when it is missing.
+        path: The file; created when missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +179,7 @@ class Journal:
         self._lines = 0
 
     def __enter__(self) -> Self:
-        """Open it at its end.
+        """Open at the end.
 
         Raises:
             CsitError: Another process writes it, or it cannot be written.
@@ -59,7 +191,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it; the lock goes with it."""
+        """Close, and release the lock."""
         self._file.close()
 
     @property
@@ -68,7 +200,7 @@ class Journal:
         return self._lines + 1
 
     def append(self, event: Event) -> None:
-        """Write a line; it is on disk when this returns.
+        """Write a line; it is on disk on return.
 
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
@@ -78,8 +210,16 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A readable line."""
+
+    line: int
+    event: AnyEvent
+
+
+@dataclass(frozen=True, slots=True)
 class Damage:
-    """Lines that say nothing any more."""
+    """Unreadable or missing lines."""
 
     line: int
     """The last of them."""
@@ -89,16 +229,13 @@ class Damage:
 def read(path: Path) -> Iterator[Entry | Damage]:
     """Read a journal line by line.
 
-    Records of finished tests are validated where they are needed, see `ended_at`; here they only have to be JSON.
-
     Raises:
-        ConfigError: There is no such file, or it is no journal of this program.
+        ConfigError: There is no such file, or this version cannot read it.
     """
     try:
         with path.open("rb") as file:
-            offset = line = 0
+            line = 0
             for raw in file:
-                begin, offset = offset, offset + len(raw)
                 event = _event(raw, path, line + 1)
                 if event is None:
                     line += 1
@@ -107,20 +244,18 @@ def read(path: Path) -> Iterator[Entry | Damage]:
                 if event.line != line + 1:
                     yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
                 line = event.line
-                yield Entry(line, begin, event)
+                yield Entry(line, event)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
-    """The event of a line; None for a torn one: a part of a JSON object is no JSON."""
+    """Parse a line; None for a torn one: a part of a JSON object is not JSON."""
     try:
-        data = json.loads(raw)
+        json.loads(raw)
     except ValueError:
         return None
     try:
-        if isinstance(data, dict) and (kind := _WITH_RECORD.get(data.get("event", ""))):
-            return kind.model_construct(**data)
         return EVENTS.validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -128,22 +263,3 @@ def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
         raise ConfigError(
             f"{path}: line {number} is not of a journal that this version reads: {where}: {first['msg']}"
         ) from error
-
-
-def ended_at(path: Path, offset: int) -> Ended:
-    """Read the line of one test that has ended, with its record.
-
-    Raises:
-        CsitError: The record there is none that this version reads.
-    """
-    with path.open("rb") as file:
-        file.seek(offset)
-        raw = file.readline()
-    try:
-        ended = EVENTS.validate_json(raw)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CsitError(f"{path}: a record cannot be read any more: {where}: {first['msg']}") from error
-    assert isinstance(ended, Ended)  # noqa: S101 - nobody gives other offsets
-    return ended

@@ -1,6 +1,6 @@
-"""A file of lines that only grows: each line is on disk before anything else happens, and one process at a time writes.
+"""Append-only files of lines: each line is on disk before the caller continues, and one process at a time writes.
 
-A write that is cut short, by a kill, a power cut or a full disk, can tear the last line only, and a torn line is never
+A write that is cut short, by a kill, a power cut or a full disk, tears the last line at most, and a torn line is never
 joined with the next one.
 """
 
@@ -12,14 +12,14 @@ from resources.libraries.python.errors import CsitError, RunStopped
 
 
 class JournalFull(RunStopped):
-    """The journal cannot take another line: no space, or the disk fails. All earlier lines are intact."""
+    """No further line can be written: no space, or the disk fails. All earlier lines are intact."""
 
 
 class Lines:
-    """A file that is being written.
+    """A file open for writing.
 
     Args:
-        path: The file; made when it is missing.
+        path: The file; created when missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +27,7 @@ class Lines:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Open it at its end, behind a whole line.
+        """Open at the end, after a complete line.
 
         Raises:
             CsitError: Another process writes it, or it cannot be written.
@@ -47,13 +47,13 @@ class Lines:
             self._write(b"\n")  # a torn line stays where it is, alone
 
     def close(self) -> None:
-        """Close it; the lock goes with it."""
+        """Close, and release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def append(self, line: str) -> None:
-        """Write a line, given without its end; it is on disk when this returns.
+        """Write a line, given without its end; it is on disk on return.
 
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
@@ -74,12 +74,12 @@ class Lines:
         except OSError as error:
             os.ftruncate(self._descriptor, size)  # needs no space
             raise JournalFull(
-                f"{self._path}: cannot be written: {error.strerror}; mend that, then resume the run"
+                f"{self._path}: cannot be written: {error.strerror}; fix that, then resume the run"
             ) from error
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a new file's name on disk, too."""
+    """Flush the name of a new file to disk, too."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

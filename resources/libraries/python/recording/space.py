@@ -7,19 +7,19 @@ from pathlib import Path
 from resources.libraries.python.errors import RunStopped
 
 RESERVE_BYTES = 8_000_000
-"""What Robot writes about the tests that were not run, and the last records."""
+"""For Robot's output on tests that did not run, and the last records."""
 LEAST_BYTES = 4_000_000
-"""Without so much no test is begun."""
+"""Least free space to begin a test."""
 
 
 def free_bytes(folder: Path) -> int:
-    """Space that is left for this user."""
+    """Free space for this user."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 class Reserve:
-    """A file that keeps space, so that a run ends in good order when the disk is full.
+    """A file that reserves space, so that a run can write its last records when the disk is full.
 
     Args:
         folder: Of the results.
@@ -30,19 +30,19 @@ class Reserve:
         self._path = folder / ".reserve"
 
     def hold(self) -> None:
-        """Take the space. Where the file system cannot reserve any there is none."""
+        """Allocate the space, where the file system can."""
         with suppress(OSError), self._path.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
 
     def free(self) -> None:
-        """Give the space back, for good."""
+        """Release the space."""
         self._path.unlink(missing_ok=True)
 
     def check(self) -> None:
-        """See that there is space for another test.
+        """Check that there is space for another test.
 
         Raises:
-            RunStopped: There is not; the reserve is free then.
+            RunStopped: There is not; the reserve is released.
         """
         left = free_bytes(self._folder)
         if left < LEAST_BYTES:

@@ -94,7 +94,7 @@ def _on_disk(path: Path, text: str) -> None:
         with suppress(OSError):
             path.with_suffix(".part").unlink()
         raise RunStopped(
-            f"{path}: the result cannot be written: {error.strerror or error}; mend that, then resume the run"
+            f"{path}: the result cannot be written: {error.strerror or error}; fix that, then resume the run"
         ) from error
 
 

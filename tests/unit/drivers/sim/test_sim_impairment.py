@@ -10,7 +10,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
-from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 from tests.unit.studies.chains.test_study_of_chains import SIM
 
@@ -32,7 +32,7 @@ def measured(spec: ChainStudySpec = SPEC, **impairment: float) -> Mapping[tuple[
         simulation["impaired"] = [{"chain": KINDS, "nf": "nf-1-1", **impairment}]
     topology = SIM.model_copy(update={"simulation": simulation})
     world = SimWorld(topology)
-    study = StudyOfChains(topology, world, spec, world.environment()).run()
+    study = ChainStudyTest(topology, world, spec, world.environment()).run()
     return {run.chain.order: run for run in study.runs}
 
 
@@ -107,7 +107,7 @@ def test_a_fault_that_changes_nothing_is_refused(faults: list[dict[str, object]]
     topology = SIM.model_copy(update={"simulation": simulation})
     world = SimWorld(topology)
     spec = SPEC.model_copy(update={"least_measured": 0.0})
-    found = StudyOfChains(topology, world, spec, world.environment()).run()
+    found = ChainStudyTest(topology, world, spec, world.environment()).run()
     (failed,) = {run.failed for run in found.runs if run.failed}
     assert failed is not None and message in failed
 

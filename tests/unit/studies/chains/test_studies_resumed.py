@@ -15,10 +15,10 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
-from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
-from resources.libraries.python.studies.interference.run import InterferenceStudy
+from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
@@ -74,33 +74,33 @@ class World(SimWorld):
         return super().parts(plan, asked)
 
 
-def chains(world: World, path: Path, spec: ChainStudySpec = CHAINS, topology: Topology = SIM) -> StudyOfChains:
+def chains(world: World, path: Path, spec: ChainStudySpec = CHAINS, topology: Topology = SIM) -> ChainStudyTest:
     """As a test of the suite does it."""
-    study = StudyOfChains(topology, world, spec, world.environment())
+    study = ChainStudyTest(topology, world, spec, world.environment())
     with ChainJournal(path, study.digest()) as journal:
-        study.go_on(journal)
+        study.resume(journal)
         study.run()
     return study
 
 
-def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: Topology = SIM) -> InterferenceStudy:
+def pairs(world: World, path: Path, spec: InterferenceSpec = PAIRS, topology: Topology = SIM) -> InterferenceTest:
     """As a test of the suite does it."""
-    study = InterferenceStudy(topology, world, spec, world.environment())
+    study = InterferenceTest(topology, world, spec, world.environment())
     with InterferenceJournal(path, study.digest()) as journal:
-        study.go_on(journal)
+        study.resume(journal)
         study.plan()
         study.measure(study.loads_pps())
     return study
 
 
-AnyStudy = Callable[..., StudyOfChains | InterferenceStudy]
+AnyStudy = Callable[..., ChainStudyTest | InterferenceTest]
 EACH = pytest.mark.parametrize("study", [chains, pairs])
 STUDIES = pytest.mark.parametrize(("study", "deployments"), [(chains, 4 * 2), (pairs, 4 + 2 * (1 + 2 + 2) * 2)])
 """Two chains of one and two of two, each with two numbers of sessions; three NFs and a stand-in alone, then two of
 them alone and in each of two companies, with and without a guarantee, twice."""
 
 
-def record(study: StudyOfChains | InterferenceStudy) -> str:
+def record(study: ChainStudyTest | InterferenceTest) -> str:
     """What becomes of a study, but for when."""
     draft = study.draft
     draft.started_at = ""
@@ -207,9 +207,9 @@ def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
 def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> None:
     """Else a study that goes on would have other results than one that was not cut short."""
     world = World()
-    whole = StudyOfChains(SIM, world, CHAINS, world.environment()).run()
+    whole = ChainStudyTest(SIM, world, CHAINS, world.environment()).run()
     turned = CHAINS.model_copy(update={"vnfs": CHAINS.vnfs[::-1], "workloads": CHAINS.workloads[2:]})
-    less = StudyOfChains(SIM, world, turned, world.environment()).run()
+    less = ChainStudyTest(SIM, world, turned, world.environment()).run()
     assert [run.chain.name for run in less.runs] != [run.chain.name for run in whole.runs[: len(less.runs)]]
     assert len(less.runs) == 8
     assert all(run in whole.runs for run in less.runs)

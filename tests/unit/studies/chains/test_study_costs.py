@@ -12,10 +12,10 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.cost import cost as chain_cost
-from resources.libraries.python.studies.chains.run import StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.planning.cost import cost as interference_cost
-from resources.libraries.python.studies.interference.run import Done, InterferenceStudy
+from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 
@@ -52,15 +52,15 @@ def test_a_study_of_interference_does_what_its_preview_counts(
         guarantee=guarantee,
         duration_s=0.3,
     )
-    world, seen = World(), list[Done]()
-    study = InterferenceStudy(SIM, world, spec, world.environment(), seen.append)
-    assert study.plan() == study.cost.measurements
+    world, seen = World(), list[TurnEnded]()
+    study = InterferenceTest(SIM, world, spec, world.environment(), seen.append)
+    assert study.plan() == study.cost.runs
     study.measure(study.loads_pps())
     previewed = interference_cost(spec)
     assert previewed == study.cost
     assert world.deployed == previewed.deployments
-    assert len(study.result().meetings) == len(seen) == previewed.measurements
-    assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.companies
+    assert len(study.result().meetings) == len(seen) == previewed.runs
+    assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.sets
 
 
 @pytest.mark.parametrize("sessions", [(1,), (1, 8)])
@@ -76,9 +76,9 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
         duration_s=1,
     )
     world = World()
-    study = StudyOfChains(SIM, world, spec, world.environment())
+    study = ChainStudyTest(SIM, world, spec, world.environment())
     found, previewed = study.run(), chain_cost(generate(spec))
     assert previewed == study.cost
     assert world.deployed == previewed.deployments
-    assert len(found.runs) == previewed.measurements
-    assert len({run.chain for run in found.runs}) == previewed.chains
+    assert len(found.runs) == previewed.runs
+    assert len({run.chain for run in found.runs}) == previewed.steps

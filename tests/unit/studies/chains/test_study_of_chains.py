@@ -23,7 +23,7 @@ from resources.libraries.python.studies.chains.analysis.study import Analysis
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, ChainRun, ChainStudy, StateGraph
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
-from resources.libraries.python.studies.chains.run import Done, StudyOfChains
+from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
 from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -51,10 +51,10 @@ def seeded(seed: int) -> Topology:
 
 
 def study_of(
-    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[Done], None] = lambda _: None
-) -> StudyOfChains:
+    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[ChainEnded], None] = lambda _: None
+) -> ChainStudyTest:
     world = SimWorld(topology)
-    return StudyOfChains(topology, world, asked, world.environment(), on_progress)
+    return ChainStudyTest(topology, world, asked, world.environment(), on_progress)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
 
 
 def test_progress_counts_chains_and_tells_of_each() -> None:
-    done: list[Done] = []
+    done: list[ChainEnded] = []
     study_of(spec(duration_s=1), on_progress=done.append).run()
     assert [each.number for each in done] == list(range(1, 17))
     assert {each.of for each in done} == {16}
@@ -257,7 +257,7 @@ class FragileWorld(SimWorld):
 @pytest.mark.parametrize(("breaks", "failed"), [((True,), 0), ((False, True, False), 0), ((True, True), 2)])
 def test_a_chain_that_breaks_the_system_is_tried_once_more(breaks: tuple[bool, ...], failed: int) -> None:
     world = FragileWorld(*breaks)
-    found = StudyOfChains(SIM, world, spec(duration_s=1), world.environment()).run()
+    found = ChainStudyTest(SIM, world, spec(duration_s=1), world.environment()).run()
     reasons = [run.failed for run in found.runs if run.failed]
     assert reasons == ["the vSwitch has ended"] * failed
     assert len(found.runs) == 32
@@ -330,10 +330,10 @@ def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_
     world = SimWorld(SIM)
     loads = (Workload(protocol=Protocol.TCP, volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no TCP"):
-        StudyOfChains(topology, world, spec(workloads=loads), world.environment())
+        ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
     loads = (Workload(generator="iperf3", volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"iperf3 sends it, and the generator is auto"):
-        StudyOfChains(topology, world, spec(workloads=loads), world.environment())
+        ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
 
 
 def test_a_fault_that_does_not_come_first_is_told_with_who_does(monkeypatch: pytest.MonkeyPatch) -> None:

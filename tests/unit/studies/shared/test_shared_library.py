@@ -1,4 +1,4 @@
-"""What the libraries that measure share: testbed and journal, opened once for all suites of a run."""
+"""The base of all Robot libraries of studies: testbed and journal, opened once for all suites of a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,23 +7,23 @@ import pytest
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL
-from resources.libraries.python.studies.shared import characterization_keeper
+from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
-from resources.libraries.python.studies.shared.choices import Lookup
-from resources.libraries.python.studies.shared.library import CharacterizingLibrary
-from resources.libraries.python.studies.shared.testbed_session import Testbed
-from resources.libraries.python.studies.sweep.choices import generator_chosen
+from resources.libraries.python.studies.shared.choices import Lookup, generator_chosen
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.retry import StudyTest
+from resources.libraries.python.studies.shared.testbed_session import TestbedSession
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"
 
 
-class OfTheFile(CharacterizingLibrary):
+class OfTheFile(StudyLibrary[StudyTest]):
     """Takes the generator that the testbed's file names."""
 
 
-class OfTheUser(CharacterizingLibrary):
+class OfTheUser(StudyLibrary[StudyTest]):
     """Takes the one that the user chose."""
 
     def _chosen(self) -> Topology:
@@ -36,26 +36,26 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     said = {"TOPOLOGY": str(TOPOLOGY), "OUTPUT DIR": str(tmp_path), "GENERATOR": "ring"}
     drivers: list[str] = []
 
-    def open_nothing(_: Testbed, topology: Topology) -> object:
+    def open_nothing(_: TestbedSession, topology: Topology) -> object:
         drivers.append(topology.tg.generator.driver)
         return ENVIRONMENT
 
     lookup: Lookup = said.get
-    for module in (measuring, characterization_keeper):
+    for module in (measuring, keeper):
         monkeypatch.setattr(module, "variable", lookup)
-    monkeypatch.setattr(Testbed, "open", open_nothing)
+    monkeypatch.setattr(TestbedSession, "open", open_nothing)
     return drivers
 
 
 @pytest.mark.parametrize("first", [OfTheFile, OfTheUser])
 def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
-    opened: list[str], tmp_path: Path, first: Callable[[], CharacterizingLibrary]
+    opened: list[str], tmp_path: Path, first: Callable[[], StudyLibrary[StudyTest]]
 ) -> None:
     for library in (first(), OfTheFile(), OfTheUser()):
         library.open_testbed()
         library.close_testbed()
     assert set(opened) == {"ring", "auto"}
-    begun, *events = (tmp_path / CHARACTERIZATION_JOURNAL).read_text(encoding="utf-8").splitlines()
+    begun, *events = (tmp_path / JOURNAL_FILE).read_text(encoding="utf-8").splitlines()
     assert '"GENERATOR":"ring"' in begun
     assert sum('"event":"resumed"' in event for event in events) == 2
 

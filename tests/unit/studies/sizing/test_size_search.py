@@ -225,7 +225,7 @@ def test_three_failures_in_a_row_are_enough() -> None:
 def test_a_directed_search_without_utilization_says_so() -> None:
     found = search(Bench(service(), CARRIES, knows_use=False))
     assert found.stopped == "failed"
-    assert found.steps[-1] == ("Ended: bn1s-sp1s-hs1s carries 400 calls/s, but nothing is known of its cpu use.")
+    assert found.steps[-1] == ("Ended: bn1s-sp1s-hs1s carries 400 calls/s, but its cpu use is unknown.")
 
 
 def test_an_error_of_the_machine_is_no_failure_of_a_size() -> None:

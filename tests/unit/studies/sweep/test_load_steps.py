@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.studies.sweep.load_steps import (
-    Done,
     Load,
+    LoadEnded,
     Measured,
     capacity,
     duration_s,
@@ -56,12 +56,11 @@ def system(
     return measure
 
 
-def run(measure: Callable[[Load], Measured], asked: SweepSpec, **how: float) -> list[Done]:
-    ticks = iter(range(1000))
-    return list(sweep(measure, asked, lambda: float(next(ticks)), stop_loss_ratio=how.get("stop_loss_ratio")))
+def run(measure: Callable[[Load], Measured], asked: SweepSpec, **how: float) -> list[LoadEnded]:
+    return list(sweep(measure, asked, stop_loss_ratio=how.get("stop_loss_ratio")))
 
 
-def points(done: list[Done]) -> list[SweepPoint]:
+def points(done: list[LoadEnded]) -> list[SweepPoint]:
     return [each.point for each in done if each.point is not None]
 
 
@@ -115,14 +114,14 @@ def test_only_what_is_off_by_more_than_the_tolerance_is_flagged(share: float, to
 
 def test_time_left_is_that_of_the_loads_before() -> None:
     done = run(system(), spec())
-    assert [each.remaining_s for each in done] == [pytest.approx(10 - number) for number in range(1, 11)]
+    assert [each.left_s for each in done] == [3 * (10 - number) for number in range(1, 11)]
 
 
 def test_a_sweep_may_end_early_after_three_lossy_loads_and_by_default_does_not() -> None:
     assert len(run(system(), spec())) == 10
     done = run(system(), spec(), stop_loss_ratio=0.2)
     assert [each.load.rate_pps for each in done][-1] == 9e4, "70, 80 and 90 kpps lose more than a fifth"
-    assert done[-1].remaining_s == 0.0
+    assert done[-1].left_s == 0
 
 
 def test_bursts_come_and_go_and_give_no_points() -> None:

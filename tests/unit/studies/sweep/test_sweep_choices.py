@@ -8,7 +8,8 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.studies.sweep.choices import SweepRow, asked_sweep, generator_chosen, shelf
+from resources.libraries.python.studies.shared.choices import generator_chosen
+from resources.libraries.python.studies.sweep.choices import SweepRow, asked_sweep, earlier_profiles
 from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.studies.sweep.run import AskedSweep
 
@@ -58,8 +59,8 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
         ({}, {"frame": "63B"}, "no frame size '63B'; frames.yaml has 64B, 128B"),
         ({}, {"nf_sizes": "1.5c"}, "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
         ({}, {"nf_sizes": "1c+2c"}, "service firewall: 2 NF sizes for 1 NFs; give one for all or one for each"),
-        ({}, {"flows": "many"}, "flows: 'many' is no whole number from 1 to 1000"),
-        ({}, {"duration": "0"}, "seconds of a load: '0' is no whole number from 1 to 3600"),
+        ({}, {"flows": "many"}, "flows: 'many' is not a whole number from 1 to 1000"),
+        ({}, {"duration": "0"}, "seconds of a load: '0' is not a whole number from 1 to 3600"),
         ({}, {"branches": "2", "flows": "3"}, "3 flows for 2 branches: each branch needs the same number of them"),
         ({}, {"shared_nodes": "2"}, "service firewall: node 2 is to be shared, and an instance has 1 NFs"),
         (
@@ -68,7 +69,7 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
             "the generator auto sends IP, UDP and no TCP; iperf3 or ditg would, chosen by GENERATOR",
         ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
-        ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is no loss ratio from 0 to 1, such as 0.2"),
+        ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is not a loss ratio from 0 to 1, such as 0.2"),
         ({"GENERATOR": "pktgen"}, {}, "GENERATOR 'pktgen': Input should be 'auto', 'xdp'"),
     ],
 )
@@ -81,7 +82,7 @@ def test_bad_input_is_one_clear_sentence(variables: dict[str, str], row: dict[st
 def test_a_folder_of_profiles_that_is_not_there_is_told(tmp_path: Path) -> None:
     chosen = {**LOCAL, "PROFILES": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigError, match="nowhere: there is no such folder with earlier results"):
-        shelf(chosen.get, generator_chosen(chosen.get))
+        earlier_profiles(chosen.get, generator_chosen(chosen.get))
 
 
 def test_virtual_machines_are_a_chain_over_the_vswitch_and_nothing_is_a_path() -> None:

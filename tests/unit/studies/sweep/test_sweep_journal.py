@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.load_steps import Done, Load, Measured, sweep
+from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
+from resources.libraries.python.studies.sweep.load_steps import Load, LoadEnded, Measured, sweep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSample, SweepSpec
-from resources.libraries.python.studies.sweep.resume import SweepMemory
 
 SPEC = SweepSpec(rates=Rates(start_pps=100, stop_pps=500, step_pps=100), duration_s=2, frame=frame("64B"))
 BURSTS = SPEC.model_copy(update={"rates": None, "bursts": Bursts(rate_pps=100, on_s=1, off_s=1), "duration_s": 5})
@@ -43,7 +42,7 @@ def second(rate_pps: float, number: int) -> SweepSample:
     )
 
 
-def run(path: Path, service: Service, spec: SweepSpec = SPEC, digest: str = "a") -> list[Done]:
+def run(path: Path, service: Service, spec: SweepSpec = SPEC, digest: str = "a") -> list[LoadEnded]:
     """A sweep with a journal, as a test runs it."""
     with SweepJournal(path, digest) as journal:
         memory = SweepMemory(journal)
@@ -53,11 +52,11 @@ def run(path: Path, service: Service, spec: SweepSpec = SPEC, digest: str = "a")
             memory.keep(load, found)
             return found
 
-        return list(sweep(measure, memory.spec(lambda: spec), lambda: 0.0, before=memory.before))
+        return list(sweep(measure, memory.spec(lambda: spec), before=memory.before))
 
 
-def timeless(row: list[Done]) -> list[Done]:
-    return [replace(each, remaining_s=0.0) for each in row]
+def timeless(row: list[LoadEnded]) -> list[LoadEnded]:
+    return [replace(each, left_s=0, measured_s=0) for each in row]
 
 
 @pytest.mark.parametrize("spec", [SPEC, BURSTS], ids=["loads", "bursts"])
@@ -109,14 +108,15 @@ def test_wherever_a_journal_is_torn_no_load_is_lost_but_the_last_line(
     assert len(again.measured) in {5 - max(0, complete - 2), 5 - max(0, complete - 1)}
 
 
-def test_the_end_of_a_test_is_known(tmp_path: Path) -> None:
-    run(tmp_path / "sweep.jsonl", Service())
-    with SweepJournal(tmp_path / "sweep.jsonl", "a") as journal:
-        assert journal.complete is None
-        journal.end("now", "sweep-Firewall.json")
-    with SweepJournal(tmp_path / "sweep.jsonl", "a") as journal:
-        assert journal.complete is not None
-        assert journal.complete.record == "sweep-Firewall.json"
+def test_the_end_of_a_test_in_an_earlier_journal_is_not_a_load(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.jsonl"
+    run(path, Service())
+    path.write_text(
+        path.read_text("utf-8") + '{"line":"complete","at":"now","record":"sweep-Firewall.json"}\n', "utf-8"
+    )
+    again = Service()
+    run(path, again)
+    assert again.measured == []
 
 
 def test_a_record_says_what_was_measured_before(tmp_path: Path) -> None:

@@ -1,83 +1,85 @@
-"""Keywords of the suite of chains: which chain of network functions does not do what its parts do alone."""
+"""Keywords of the suite of chains: chains of network functions that behave unlike their parts."""
 
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
-from resources.libraries.python.studies.chains.progress import (
-    ChainProgress,
+from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
+from resources.libraries.python.studies.chains.sentences import (
+    found_in_words,
     lasting,
     preview_in_words,
     suspects_in_words,
 )
-from resources.libraries.python.studies.chains.run import StudyOfChains
-from resources.libraries.python.studies.density.keeper import EndOfRun
-from resources.libraries.python.studies.shared.choices import chosen_topology, rerun_of
-from resources.libraries.python.studies.shared.library import CharacterizingLibrary
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
-from resources.libraries.python.studies.shared.specifications import found
-from resources.libraries.python.studies.sweep.choices import generator_chosen
+from resources.libraries.python.studies.shared.choices import (
+    chosen_topology,
+    generator_chosen,
+    rerun_of,
+    specification_file,
+)
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION")
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class ChainStudyLibrary(CharacterizingLibrary):
-    """Measures all chains that policies allow, and finds those that stand out.
+class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
+    """Measures all chains that policies allow, and ranks those that stand out.
 
     Network functions, policies and workloads are described by a YAML file. The variable ``GENERATOR`` names another
     traffic generator than the testbed's file does.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._progress = ChainProgress()
-        self._study: StudyOfChains | None = None
+    FIRST_KEYWORD = "Describe Chain Study"
 
     @keyword
     def describe_chain_study(self, specification: str) -> None:
-        """Load what is asked, and tell how many chains that are, and which policy forbids others.
+        """Load a specification and preview how many chains there are, and which policy forbids others.
 
         The path is relative to the present folder, or to ``tests/characterization/specs``. Nothing is deployed yet. The
-        variable ``CHAIN_DURATION`` says for how many seconds each workload is sampled, where that is not to be as the
-        file says.
+        variable ``CHAIN_DURATION`` replaces the seconds of each workload in the file.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        self._keeper.check()
-        spec = lasting(load_chains(found(specification)), variable("CHAIN_DURATION"))
-        study = StudyOfChains(topology, world, spec, environment, self._progress.chain)
+        spec = lasting(load_chains(specification_file(specification)), variable("CHAIN_DURATION"))
+        study = ChainStudyTest(topology, world, spec, environment, self._chain)
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-        study.draft.rerun = rerun_of(variable, chosen_topology(variable), chosen)
-        study.go_on(self._resumed(ChainJournal, study.digest(), spec.name))
-        self._study = study
-        lines = preview_in_words(study, simulated=topology.world is World.SIM)
+        study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
+        study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
+        simulated = topology.world is World.SIM
+        lines = preview_in_words(study, simulated=simulated)
         for line in lines:
             logger.info(line)
-        self._progress.begins(spec.name, lines, simulated=topology.world is World.SIM)
+        self._progress.begin(spec.name, lines, simulated=simulated, each_s=study.cost.step_s, left=study.chains.count)
+
+    def _chain(self, ended: ChainEnded) -> None:
+        found = ", ".join(dict.fromkeys(map(found_in_words, ended.runs)))
+        failed = any(run.failed for run in ended.runs)
+        name, left = f"chain {ended.runs[0].chain.name}", ended.of - ended.number
+        self._progress.step(StepEnded(ended.number, ended.of, name, found, left, ended.measured, failed=failed))
 
     @keyword
     def measure_chains(self) -> None:
         """Deploy one chain after the other and offer it each workload, sampled each second; then compare them.
 
-        A chain that cannot be measured is in the record with the reason, and the study goes on. The test fails at the
-        end where less was measured than ``least_measured`` of the specification, by default all. Where the variable
-        ``RESUME`` names the folder of a run that was cut short, chains that its journal has are not measured again.
+        A chain that breaks the system under test is tried once more. One that cannot be measured is in the record with
+        the reason, and the study continues. The test fails at the end where less was measured than ``least_measured``
+        of the specification, by default all. Where the variable ``RESUME`` names the folder of a run that was cut
+        short, chains in its journal are not measured again.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
         """
-        if remark := self._running.remark:
-            logger.info(remark)
-            self._progress.says(remark)
-        try:
-            study = skipping(self._running.run)
-        except RunStopped as error:
-            raise EndOfRun(str(error)) from error
+        self._remark(self._running.remark)
+        study = self._run_steps(self._running.run)
         for line in suspects_in_words(study):
             logger.info(line)
         self._running.enough(study)
@@ -99,16 +101,17 @@ class ChainStudyLibrary(CharacterizingLibrary):
 
         | Test Teardown | Close Chain Study | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        if self._study is None:
-            return
-        study, self._study = self._study, None
-        self._progress.done(self._keeper.end_test(study.draft, study.remove, status, message))
+        self._end(status, message)
+
+    def _tables(self, record: Characterization) -> dict[str, str]:
+        return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
+
+    def _result_lines(self, record: Characterization) -> list[str]:
+        if record.chain_study is None:
+            return []
+        note = " (simulated)" if record.simulated else ""
+        lines = suspects_in_words(record.chain_study)
+        return [line + (note if line.startswith("suspect") else "") for line in lines]
 
     def _chosen(self) -> Topology:
         return generator_chosen(self._choices)
-
-    @property
-    def _running(self) -> StudyOfChains:
-        if self._study is None:
-            raise CsitError("no test is described; Describe Chain Study comes first")
-        return self._study

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.recording.headed_journal import HeadedJournal
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.chains.model.record import ChainRun, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain
 
@@ -35,7 +35,7 @@ class ChainMeasured(Frozen):
     """Of deploying, watching and removing it."""
 
 
-class ChainJournal(HeadedJournal[ChainMeasured]):
+class ChainJournal(StepJournal[ChainMeasured]):
     """A journal of chains; a context manager."""
 
     FILE = "chains.jsonl"

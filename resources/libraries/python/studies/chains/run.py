@@ -1,4 +1,4 @@
-"""The chains of a specification, one after the other, from plan to record: what the keywords name, without Robot."""
+"""A study of chains from plan to record: the phases of its keywords, without Robot."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import get_args
 
-from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
@@ -15,7 +15,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.draft import utc_now
-from resources.libraries.python.recording.headed_journal import digest_of
+from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
@@ -25,40 +25,38 @@ from resources.libraries.python.studies.chains.model.spec import Chain, ChainStu
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
 from resources.libraries.python.studies.chains.planning.cost import cost
+from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
-from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import World
 
 _log = logging.getLogger(__name__)
-_ATTEMPTS = 2
-"""Of a chain that breaks the system under test."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A chain that was measured, and how far that brought the study."""
+class ChainEnded:
+    """A chain was measured under all workloads, carried over, or failed."""
 
     runs: tuple[ChainRun, ...]
     number: int
-    """Of the chain, from 1."""
+    """From 1."""
     of: int
-    remaining_s: float
-    """By the time that the chains before took."""
+    measured: bool
+    """Whether any of its runs was measured now."""
 
 
-class StudyOfChains:
+class ChainStudyTest:
     """Deploys one chain at a time, and keeps the draft of the record.
 
     Args:
         topology: The testbed.
         world: Where to deploy, opened by the caller.
-        spec: What is asked.
+        spec: Of the study.
         environment: Fingerprint of the machine.
         on_progress: Called after each chain.
 
     Raises:
-        ConfigError: A policy is wrong, no chain is left, it takes longer than anybody waits, or the generator does
+        ConfigError: A policy is wrong, no chain is left, it exceeds a bound of `model.bounds`, or the generator does
             not send what is asked.
     """
 
@@ -68,7 +66,7 @@ class StudyOfChains:
         world: World,
         spec: ChainStudySpec,
         environment: Environment,
-        on_progress: Callable[[Done], None] = lambda _: None,
+        on_progress: Callable[[ChainEnded], None] = lambda _: None,
     ) -> None:
         self._topology = topology
         self._world = world
@@ -96,16 +94,16 @@ class StudyOfChains:
         return tuple(f"in {chain.name} {text}" for chain, text in found if text)
 
     def digest(self) -> str:
-        """Tells studies apart: what is asked, and the testbed with the generator that was chosen."""
+        """Digest of the specification and the testbed, with the generator that was chosen."""
         return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
 
-    def go_on(self, journal: ChainJournal) -> None:
-        """Keep every chain in a journal that is open, and measure none again that it has by the same plan."""
+    def resume(self, journal: ChainJournal) -> None:
+        """Keep every chain in an open journal, and measure none again that it has by the same plan."""
         self._journal, self._known = journal, journal.chains
 
     @property
     def remark(self) -> str | None:
-        """What was measured before the run was resumed; None where nothing was."""
+        """Progress of the run before it was resumed; None for a new one."""
         count = len({row.chain for row in self._known.values()})
         return f"{count} of {self.chains.count} chains were measured before the run was resumed" if count else None
 
@@ -118,14 +116,11 @@ class StudyOfChains:
             RunStopped: Something cannot be removed, or the journal cannot be written.
             CsitError: No chain could be measured.
         """
-        begin_s, measured = time.monotonic(), 0
         try:
             for number, chain in enumerate(self.chains, 1):
                 before = len(self._runs)
-                measured += self._chain(chain)
-                each_s = (time.monotonic() - begin_s) / measured if measured else self.cost.seconds / self.cost.chains
-                left_s = each_s * (self.chains.count - number)
-                self._on_progress(Done(tuple(self._runs[before:]), number, self.chains.count, left_s))
+                measured = self._chain(chain)
+                self._on_progress(ChainEnded(tuple(self._runs[before:]), number, self.chains.count, measured))
         finally:
             study = self._kept()
         if all(run.failed for run in study.runs):
@@ -184,52 +179,49 @@ class StudyOfChains:
                 self._take(kept)
             else:
                 deployed = True
-                self._with_care(chain, sessions, workloads)
+                self._measure(chain, sessions, workloads)
         return deployed
 
     def _measured_before(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> ChainMeasured | None:
-        """What the journal has of a chain; None where it has nothing, or the plan has become another one."""
+        """Result of a chain in the journal; None where there is none, or of another plan."""
         kept = self._known.get((chain, sessions))
         if kept is None:
             return None
         try:
             plan = self._cell(chain, workloads).plan(sessions)
         except CsitError:
-            return None  # said again where it is to be deployed
+            return None  # the same error again when it is deployed
         if digest(plan) == kept.plan:
             return kept
         _log.warning("%s is measured again: its plan differs from the one by which it was measured", chain.name)
         return None
 
-    def _with_care(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:
-        """Measure; where that breaks the system under test, once more. What is missing then says why."""
-        reason = ""
-        for _ in range(_ATTEMPTS):
-            runs: list[ChainRun] = []
-            found: ChainMeasured | None = None
-            again = False
-            try:
-                found = self._measured(chain, sessions, workloads, runs)
-            except RunStopped:
-                raise
-            except (CsitError, OSError) as error:
-                reason, again = reason_of(error), is_breakage(error)
-            costs: list[StepCost] = []
+    def _measure(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:
+        """Measure a chain and keep its runs, those that failed with the reason."""
+        runs: list[ChainRun] = []
+        costs: list[StepCost] = []
+
+        def measure() -> ChainMeasured:
+            runs.clear()
+            costs.clear()
+            return self._measured(chain, sessions, workloads, runs)
+
+        def remove() -> str | None:
             with _costing("deploy and remove", costs):
-                failure = self.remove()
-            removal = (f"{chain.name}: {failure}",) if failure else ()
-            if found is not None:
-                found = found.model_copy(
-                    update={"notes": (*found.notes, *removal), "costs": (*found.costs, *costs)},
-                )
-                if self._journal is not None:
-                    self._journal.keep(found)
-                self._take(found)
-                return
-            self._note(*removal)
-            if not again:
-                break
-        self._runs += [*runs, *(self._failed(chain, workload, reason) for workload in workloads[len(runs) :])]
+                return self.remove()
+
+        outcome = measure_step(measure, remove)
+        removals = tuple(f"{chain.name}: {text}" for text in outcome.removals)
+        if outcome.row is None:
+            self._note(*removals)
+            failed = (self._failed(chain, workload, outcome.reason) for workload in workloads[len(runs) :])
+            self._runs += [*runs, *failed]
+            return
+        found = outcome.row
+        found = found.model_copy(update={"notes": (*found.notes, *removals), "costs": (*found.costs, *costs)})
+        if self._journal is not None:
+            self._journal.keep(found)
+        self._take(found)
 
     def _measured(
         self, chain: Chain, sessions: int, workloads: Sequence[Workload], runs: list[ChainRun]
@@ -270,7 +262,7 @@ class StudyOfChains:
         return CellUnderTest(self._topology, self._world, asked)
 
     def _take(self, found: ChainMeasured) -> None:
-        """What was measured goes into the record, whichever run has measured it."""
+        """Add measured runs of this or an earlier run to the record."""
         self._runs += found.runs
         self._note(*found.notes)
         self._sources |= found.sources

@@ -1,50 +1,52 @@
 """Keywords of the density suites, and the listener that makes their rows."""
 
-from pathlib import Path
+import time
 from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn, register_run_keyword
+from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked, Result
-from resources.libraries.python.studies.density.keeper import Keeper
-from resources.libraries.python.studies.density.progress import ConsoleProgress
-from resources.libraries.python.studies.density.run import Experiment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
+from resources.libraries.python.studies.density.planning.rows import cell_label
+from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
+from resources.libraries.python.studies.density.sentences import bounds_in_words, result_in_words
 from resources.libraries.python.studies.density.suite_rows import cell_of, has_placeholders, keys_of, put_rows, rows_for
-from resources.libraries.python.studies.shared.choices import (
-    Lookup,
-    chosen_priors,
-    chosen_profile,
-    chosen_topology,
-    rerun,
-    resumed,
-)
-from resources.libraries.python.studies.shared.library import MeasuringLibrary
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
+from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
+from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.robot_context import variable
+
+_TRIAL_OVERHEAD_S = 0.05
+_DEPLOY_S = 1.0
 
 
 @library(scope="GLOBAL", listener="SELF", doc_format="ROBOT")
-class DensityLibrary(MeasuringLibrary):
+class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     """Measures cells of the density matrix.
 
     A test describes what it measures, deploys the cell, verifies that packets arrive for every service instance and
     direction, searches, and is closed, which removes the cell and writes its record.
 
-    Where the variable ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that have ended
-    are carried over from its journal, the others are measured.
+    Where the variable ``RESUME`` names the folder of a run that was cut short, that run continues: tests that have
+    ended are carried over, the others are measured.
     """
+
+    RESUMES_ELSEWHERE = False
+    FIRST_KEYWORD = "Describe Test"
 
     def __init__(self) -> None:
         super().__init__()
-        self._experiment: Experiment | None = None
-        self._choices: Lookup = variable
-        self._progress = ConsoleProgress()
-        self._keeper = Keeper(self._progress)
+        self._tests = self._number = self._carried = 0
+        self._began_s = 0.0
+        self._containers = ""
         self._priors: PriorBook | None = None
 
     # -- listener -----------------------------------------------------------------------------------------------------
@@ -65,21 +67,21 @@ class DensityLibrary(MeasuringLibrary):
         for refused in made.refused:
             result.metadata[f"Does not fit: {refused.cell}"] = refused.reason
         done = self._keeper.done_before(lookup)
-        self._progress.suite(data.name, len(data.tests), sum(key in done for key in keys_of(data, lookup)))
+        self._tests, self._number = len(data.tests), 0
+        self._carried = sum(key in done for key in keys_of(data, lookup))
+        each_s = estimate_s(
+            chosen_profile(lookup),
+            TestType(str(lookup("TEST_TYPE"))),
+            trial_overhead_s=_TRIAL_OVERHEAD_S,
+            deploy_s=_DEPLOY_S,
+        )
+        carried = [f"{self._carried} of {self._tests} tests are carried over"] if self._carried else []
+        self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
 
-    # -- testbed ------------------------------------------------------------------------------------------------------
-
-    def _open(self) -> None:
-        self._choices = resumed(variable)
-        topology = chosen_topology(self._choices)
-        chosen_profile(self._choices)  # a wrong name is told now and not in the first test
+    def _chosen(self) -> Topology:
+        chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         self._priors = chosen_priors(self._choices)
-        self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))))
-        environment = self._testbed.open(topology)
-        self._keeper.open(self._choices, topology, environment)
-
-    def _close(self) -> None:
-        self._keeper.close()
+        return super()._chosen()
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class DensityLibrary(MeasuringLibrary):
         vswitch_cores: Literal[1, 2, 4] = 1,
         nf_kinds: str = "",
     ) -> None:
-        """Say what the test measures: a cell with its sizes, and a frame size.
+        """Describe what the test measures: a cell with its sizes, and a frame size.
 
         ``nf_chains`` are service instances, ``nf_nodes`` NFs in each. ``nf_size`` is 0.5c, 1c, 2c, 3c and so on, or one
         size for each NF such as 1c+0.5c.
@@ -105,43 +107,49 @@ class DensityLibrary(MeasuringLibrary):
         cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds)
         profile = chosen_profile(self._choices)
         asked = Asked(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
-        self._keeper.begin_test(asked)
-        self._experiment = self._experiment_for(asked)
-        self._progress.test(asked, simulated=self._experiment.draft.simulation is not None)
+        test = self._test_of(asked)
+        self._number += 1
+        self._keeper.begin_test(test.key, failed_again=False, on_carried=self._carry)
+        self._test, self._began_s = test, time.monotonic()
+        self._progress.open()
+        self._progress.status(f"{self._head}: deploying")
 
-    def _experiment_for(self, asked: Asked) -> Experiment:
+    def _test_of(self, asked: Asked) -> DensityTest:
         topology, world, environment = self._testbed.opened()
-        report = self._progress.search
-        experiment = Experiment(topology, world, asked, environment, report, priors=self._priors)
-        experiment.draft.rerun = rerun(self._choices, topology)
-        return experiment
+        test = DensityTest(topology, world, asked, environment, self._searching, priors=self._priors)
+        test.draft.rerun = rerun(self._choices, topology)
+        return test
 
-    @keyword
-    def measure_with_care(self, phases: str) -> None:
-        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
+    def _carry(self, _: Result) -> None:
+        self._carried = max(0, self._carried - 1)
 
-        When the system under test breaks in it (a part dies or hangs, the deployment fails), the cell is removed and
-        all is done once more. When it breaks again, the cell goes into quarantine: the test fails with the reason, and
-        other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
+    def _again(self) -> DensityTest:
+        self._test = self._test_of(self._running.draft.asked)
+        return self._test
 
-        | Measure With Care | Phases Of Mrr |
-        """
+    @property
+    def _head(self) -> str:
+        asked = self._running.draft.asked
+        return f"test {self._number} of {self._tests}, {cell_label(asked.cell)} {asked.frame.name}"
 
-        def again() -> Experiment:
-            self._experiment = self._experiment_for(self._running.draft.asked)
-            return self._experiment
-
-        self._keeper.measure(self._running, again, lambda: BuiltIn().run_keyword(phases))
+    def _searching(self, progress: Progress) -> None:
+        """Show the bounds of a search; in a simulated world the time that it has left is not the user's."""
+        draft = self._running.draft
+        latency_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
+        running_s = None if draft.simulation is not None else progress.remaining_s + latency_s
+        self._progress.status(f"{self._head}: {bounds_in_words(progress)}", running_s)
 
     @keyword
     def deploy_cell(self) -> None:
-        """Plan the cell and bring it to life; data threads are read back and compared with the plan.
+        """Plan the cell and deploy it; the placement of data threads is read back and compared with the plan.
 
         | Deploy Cell |
         """
-        seconds = skipping(self._running.deploy)
-        logger.info(f"deployed in {seconds:.3f} s")
-        self._progress.deployed(self._running.draft.facts)
+        self._deploy(self._running.deploy)
+        containers = self._running.draft.facts.get("functions", {}).get("containers", "")
+        if containers and containers != self._containers:  # the choice of an engine
+            self._containers = containers
+            self._progress.line(f"containers of NFs: {containers}")
 
     @keyword
     def verify_traffic(self) -> None:
@@ -199,26 +207,13 @@ class DensityLibrary(MeasuringLibrary):
 
         | Test Teardown | Close Test | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        if self._experiment is None:
-            return
-        experiment, self._experiment = self._experiment, None
+        self._end(status, message)
 
-        def finish(removal: str) -> Result:
-            return experiment.draft.finish(
-                test_id=f"{variable('SUITE NAME')}.{variable('TEST NAME')}",
-                test_name=str(variable("TEST NAME")),
-                tags=tuple(variable("TEST TAGS")),
-                passed=status == "PASS" and not removal,
-                message="; ".join(filter(None, [message, removal])),
-            )
-
-        self._keeper.end_test(finish, experiment, message, status)
-
-    @property
-    def _running(self) -> Experiment:
-        if self._experiment is None:
-            raise CsitError("no test is described; Describe Test comes first")
-        return self._experiment
+    def _report(self, record: Result) -> None:
+        cell = f"{cell_label(record.cell)} {record.asked.frame.name}"
+        found = f"{result_in_words(record)} {human_time(time.monotonic() - self._began_s)}"
+        self._progress.advance(self._tests - self._number - self._carried)
+        self._progress.line(f"test {self._number} of {self._tests}, {cell}: {found}")
 
 
 register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]

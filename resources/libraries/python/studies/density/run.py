@@ -1,4 +1,4 @@
-"""One test from plan to record: the phases that the keywords name, without Robot."""
+"""A density test from plan to record: the phases of its keywords, without Robot."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,6 +10,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.locate import locate, locating_trial
@@ -19,14 +20,15 @@ from resources.libraries.python.search.throughput import Progress, SearchOutcome
 from resources.libraries.python.search.usage import usage
 from resources.libraries.python.search.verdict import MRR, ORR, judge
 from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
+from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import World
 
 
-class Experiment:
-    """Holds a deployment while a test runs, and the draft of its result.
+class DensityTest:
+    """Holds a deployment while a test runs, and the draft of its record.
 
     Args:
         topology: The testbed.
@@ -60,6 +62,13 @@ class Experiment:
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
+    @property
+    def key(self) -> TestKey:
+        """Identity of the test in the journal."""
+        asked = self.draft.asked
+        name = journal_name(asked.cell, asked.frame.name, asked.test_type)
+        return TestKey(name, asked_digest(asked), cell_key(asked.cell))
+
     def plan(self) -> Plan:
         """Derive the plan.
 
@@ -70,7 +79,7 @@ class Experiment:
         return self.draft.plan
 
     def deploy(self) -> float:
-        """Bring the plan to life and read back where its data threads run; return the seconds it took."""
+        """Deploy the plan and read back the placement of its data threads; return the seconds it took."""
         deployment = self._cell.deploy(self.draft.plan or self.plan())
         self.draft.deploy_s = deployment.deploy_s
         self.draft.affinity = self._cell.placed
@@ -91,11 +100,11 @@ class Experiment:
         return self._cell.measure(trial, self.draft.trials.append)
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the deployed cell now; empty when all is well."""
+        """What is wrong with the deployed cell; empty when it is healthy."""
         return self._cell.problems()
 
     def moved(self) -> tuple[str, ...]:
-        """Data threads that do not run any more where they ran when the cell had been deployed."""
+        """Data threads that have moved since the deployment."""
         return self._cell.moved()
 
     @property
@@ -145,7 +154,7 @@ class Experiment:
         return (*estimates, *(describe(result) for result in outcome.goals), *outcome.evidence)
 
     def _prior(self) -> Prior | None:
-        """What an earlier search of this cell found on this testbed."""
+        """Result of an earlier search of this cell on this testbed."""
         if self._priors is None or self.draft.asked.profile.algorithm is not Algorithm.LADDER:
             return None
         return self._priors.prior(

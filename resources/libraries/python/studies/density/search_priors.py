@@ -16,19 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.goal import GoalResult, Prior
 from resources.libraries.python.model.result import Asked, Environment, Result
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 
 _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "virtualization", "versions", "settings")
 """Fields of the environment that two results must share."""
 
 
 class PriorBook:
-    """Results below a folder, read when they are asked for the first time.
+    """Results below a folder, read on first use.
 
     Args:
         folder: Of one run or of many; `results/*.json` in it at any depth.
@@ -38,8 +36,7 @@ class PriorBook:
     """
 
     def __init__(self, folder: Path) -> None:
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: there is no such folder with earlier results")
+        check_results(folder)
         self.folder = folder
         self._results: list[Result] | None = None
 
@@ -70,9 +67,7 @@ class PriorBook:
 
     def _newest_first(self) -> list[Result]:
         if self._results is None:
-            read = (_read(path) for path in self.folder.rglob("results/*.json"))
-            found = [result for result in read if result is not None and result.passed]
-            self._results = sorted(found, key=lambda result: result.started_at, reverse=True)
+            self._results = [each for each in reversed(earlier_records(self.folder, Result)) if each.passed]
         return self._results
 
 
@@ -95,11 +90,3 @@ def _loads(result: Result, asked: Asked) -> dict[str, float]:
 
 def _usable(found: GoalResult) -> bool:
     return found.complete and found.lower_pps is not None
-
-
-def _read(path: Path) -> Result | None:
-    """A result; None for a file that is none, such as one of a later version."""
-    try:
-        return Result.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None

@@ -20,11 +20,10 @@ from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED
-from resources.libraries.python.recording.resume import key_of
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.planning.estimate import estimate_s
-from resources.libraries.python.studies.density.planning.rows import Refused, Rows, make_rows
+from resources.libraries.python.studies.density.planning.rows import Refused, Rows, journal_name, make_rows
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
     chosen_profile,
@@ -64,13 +63,13 @@ def rows_for(lookup: Lookup) -> Rows | None:
 
 
 def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
-    """What the journal calls the tests of a suite whose rows have been made."""
+    """Names in the journal of the tests of a suite whose rows have been made."""
     rows = [test.body[0].args for test in suite.tests if test.body and len(test.body[0].args) >= _ARGUMENTS]
     cells = [
         (cell_of(ServiceType(service_type), int(chains), int(nodes), sizes, int(vswitch), *kinds), frame)
         for service_type, chains, nodes, frame, sizes, vswitch, *kinds in rows
     ]
-    return [key_of(cell, frame, str(lookup("TEST_TYPE"))) for cell, frame in cells]
+    return [journal_name(cell, frame, str(lookup("TEST_TYPE"))) for cell, frame in cells]
 
 
 def cell_of(  # noqa: PLR0917 - as a row has them

@@ -1,87 +1,92 @@
-"""Keywords of the interference suite: what network functions on one server do to each other."""
+"""Keywords of the interference suite: co-located network functions."""
 
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.studies.density.keeper import EndOfRun
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
+from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.choices import asked_study, rerun_of_study
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
-from resources.libraries.python.studies.interference.progress import InterferenceProgress
-from resources.libraries.python.studies.interference.run import InterferenceStudy
-from resources.libraries.python.studies.shared.library import CharacterizingLibrary
+from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.studies.interference.sentences import loads_in_words, preview_in_words
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class InterferenceLibrary(CharacterizingLibrary):
-    """Measures network functions alone and beside each other, and says where to put them.
+class InterferenceLibrary(StudyLibrary[InterferenceTest]):
+    """Measures network functions alone and co-located, and advises on their placement.
 
     The network functions are described by a YAML file.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._progress = InterferenceProgress()
-        self._study: InterferenceStudy | None = None
+    FIRST_KEYWORD = "Describe Interference"
 
     @keyword
     def describe_interference(self, specification: str, frame: str = "", load: str = "", guarantee: str = "") -> None:
-        """Load the network functions and see that all of them fit together. Nothing is deployed yet.
+        """Load the network functions and check that all of them fit together. Nothing is deployed yet.
 
         The path is relative to the present folder, or to ``tests/characterization/specs``. ``frame``, ``load`` (packets
         per second offered to each, one way; ``auto`` for more than the fastest carries) and ``guarantee`` (``yes``
-        measures all companies once more with an equal share of the network guaranteed to each) change what the file
-        says. So do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and
+        measures all co-located sets once more with an equal share of the network guaranteed to each) replace values of
+        the file. So do the variables ``FRAME``, ``INTERFERENCE_LOAD``, ``GUARANTEE``, ``REPETITIONS`` and
         ``TRIAL_DURATION``. Several frame sizes or loads, joined by commas, are a sweep.
 
         | Describe Interference | interference/pairs.yaml |
         | Describe Interference | interference/pairs.yaml | frame=512B | load=50000 |
         """
         topology, world, environment = self._testbed.opened()
-        self._keeper.check()
         spec = asked_study(variable, specification, frame, load, guarantee)
-        study = InterferenceStudy(topology, world, spec, environment, self._progress.turn)
+        study = InterferenceTest(topology, world, spec, environment, self._turn)
         study.draft.rerun = rerun_of_study(variable, topology)
-        study.go_on(self._resumed(InterferenceJournal, study.digest(), spec.name))
-        self._study = study
-        turns = skipping(study.plan)
-        self._progress.begins(spec, study.cost, simulated=topology.world is World.SIM)
-        logger.info(f"{turns} measurements of {', '.join(contender.name for contender in spec.contenders)}")
+        study.resume(self._begin(study, study.digest(), spec.name, InterferenceJournal))
+        skipping(study.plan)
+        simulated = topology.world is World.SIM
+        preview = preview_in_words(spec, study.cost, simulated=simulated)
+        logger.info(preview)
+        self._progress.begin(spec.name, [preview], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
+
+    def _turn(self, ended: TurnEnded) -> None:
+        beside = f" beside {', '.join(ended.turn.against)}" if ended.turn.against else " alone"
+        found = human_rate(ended.meeting.throughput_pps) if ended.meeting else f"failed: {ended.failed}"
+        name, left = f"{ended.turn.target}{beside}", ended.of - ended.number
+        self._progress.step(
+            StepEnded(ended.number, ended.of, name, found, left, ended.measured, failed=ended.meeting is None)
+        )
 
     @keyword
     def measure_interference(self) -> None:
-        """Deploy and load each network function alone, and beside every other and its like, again and again.
+        """Deploy and load each network function alone, and co-located with every other, in all repetitions.
 
-        The order is shuffled in each repetition, so that what drifts falls on all alike. Where the variable ``RESUME``
-        names the folder of a run that was cut short, measurements that its journal has are not made again, and the
-        others are made at the same load. The test fails at the end where less was measured than ``least_measured`` of
-        the specification, by default all.
+        The order is shuffled in each repetition, so that drift affects all alike. A measurement that breaks the system
+        under test is tried once more. Where the variable ``RESUME`` names the folder of a run that was cut short,
+        measurements in its journal are not made again, and the others are made at the same load. The test fails
+        at the end where less was measured than ``least_measured`` of the specification, by default all.
 
         | Describe Interference | interference/pairs.yaml |
         | Measure Interference |
         """
         study = self._running
-        if study.remark:
-            logger.info(study.remark)
-            self._progress.says(study.remark)
-        try:
-            loads_pps = skipping(study.loads_pps)
-            for (frame, _), load_pps in zip(study.spec.points(), loads_pps, strict=True):
-                logger.info(f"{load_pps:.0f} pps of {frame.name} are offered to each, one way")
-            self._progress.loads(loads_pps, study.spec)
+        self._remark(study.remark)
+
+        def steps() -> None:
+            loads_pps = study.loads_pps()
+            for line in loads_in_words(loads_pps, study.spec):
+                self._remark(line)
             study.measure(loads_pps)
-        except RunStopped as error:
-            raise EndOfRun(str(error)) from error
+
+        self._run_steps(steps)
         for line in matrix_in_words(study.result()):
             logger.info(line)
         study.enough()
 
     @keyword
     def advise_placement(self, *servers: str) -> None:
-        """Say where network functions are put best, by what was measured.
+        """Advise where to place network functions, by the measurements.
 
         Each of ``servers`` names those that a server has already, joined by plus signs; nothing for an empty one. The
         network function that no server has is placed. Without servers all are placed on two.
@@ -100,13 +105,15 @@ class InterferenceLibrary(CharacterizingLibrary):
 
         | Test Teardown | Close Interference | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        if self._study is None:
-            return
-        study, self._study = self._study, None
-        self._progress.done(self._keeper.end_test(study.draft, study.remove, status, message))
+        self._end(status, message)
 
-    @property
-    def _running(self) -> InterferenceStudy:
-        if self._study is None:
-            raise CsitError("no test is described; Describe Interference comes first")
-        return self._study
+    def _tables(self, record: Characterization) -> dict[str, str]:
+        return {f"{name}.csv": csv_text(rows) for name, rows in interference_tables(record)}
+
+    def _result_lines(self, record: Characterization) -> list[str]:
+        found = record.interference
+        if found is None or not record.passed:
+            return []
+        note = " (simulated)" if record.simulated else ""
+        summary = f"{found.spec.name}: {len(found.meetings)} measurements{note}"
+        return [summary, *matrix_in_words(found), *advice_in_words(found)]

@@ -1,4 +1,4 @@
-"""The variables by which a user chooses how network functions are measured beside each other."""
+"""Robot variables that choose how co-located network functions are measured."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,7 @@ from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
-from resources.libraries.python.studies.shared.choices import Lookup, rerun_of
-from resources.libraries.python.studies.shared.specifications import found as file_of
+from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file
 
 DEFAULTS: Mapping[str, str] = {
     "FRAME": "",
@@ -37,7 +36,7 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
     Raises:
         ConfigError: The file or a choice makes no sense.
     """
-    spec = load_interference(file_of(specification))
+    spec = load_interference(specification_file(specification))
     chosen = {
         "frame": _value(lookup, "FRAME") or frame,
         "load_pps": _value(lookup, "INTERFERENCE_LOAD") or load,

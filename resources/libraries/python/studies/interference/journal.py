@@ -1,6 +1,6 @@
 """The journal of a study of interference: the loads that were found, and a line for each measurement.
 
-A study that goes on keeps the loads that it began with, as its measurements are compared with each other.
+A study that resumes keeps the loads that it began with, as its measurements are compared with each other.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.recording.headed_journal import HeadedJournal
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.interference.model.record import Contender, Meeting
 
 
@@ -45,7 +45,7 @@ class MeetingMeasured(Frozen):
     notes: tuple[str, ...] = ()
 
 
-class InterferenceJournal(HeadedJournal[LoadsFound | MeetingMeasured]):
+class InterferenceJournal(StepJournal[LoadsFound | MeetingMeasured]):
     """A journal of measurements; a context manager."""
 
     FILE = "interference.jsonl"

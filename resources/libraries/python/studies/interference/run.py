@@ -1,7 +1,6 @@
-"""Network functions beside each other, from plan to record: the phases that the keywords name, without Robot."""
+"""A study of interference from plan to record: the phases of its keywords, without Robot."""
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.characterization import CharacterizationDraft
 from resources.libraries.python.recording.draft import utc_now
-from resources.libraries.python.recording.headed_journal import digest_of
+from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer
 from resources.libraries.python.studies.interference.colocation_trial import met, missing
@@ -25,8 +24,9 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     Meeting,
 )
-from resources.libraries.python.studies.interference.planning.cost import cost, each_s
+from resources.libraries.python.studies.interference.planning.cost import cost
 from resources.libraries.python.studies.interference.planning.schedule import Turn, schedule
+from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import World
@@ -37,26 +37,26 @@ _ABOVE = 1.2
 """The load above what the fastest carries alone: then each shows all that it can do."""
 _FREE = Limits()
 _MOST_FAILED = 3
-"""So many measurements in a row that fail end the study."""
+"""Consecutive failed measurements that end the study."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A measurement that was made, and how far that brought the study."""
+class TurnEnded:
+    """A measurement was made, carried over, or failed."""
 
     turn: Turn
     meeting: Meeting | None
     """None where it failed."""
     failed: str | None
     number: int
-    """How many were made."""
+    """From 1."""
     of: int
-    remaining_s: float
-    """By the time that those before took."""
+    measured: bool
+    """Whether it was made now."""
 
 
-class InterferenceStudy:
-    """Deploys network functions alone and together, one company at a time, and keeps the draft of the record.
+class InterferenceTest:
+    """Deploys one set of co-located network functions at a time, and keeps the draft of the record.
 
     Args:
         topology: The testbed.
@@ -75,7 +75,7 @@ class InterferenceStudy:
         world: World,
         spec: InterferenceSpec,
         environment: Environment,
-        on_progress: Callable[[Done], None] = lambda _: None,
+        on_progress: Callable[[TurnEnded], None] = lambda _: None,
     ) -> None:
         self._topology = topology
         self._world = world
@@ -99,20 +99,20 @@ class InterferenceStudy:
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
     def digest(self) -> str:
-        """Tells studies apart: what is asked, and the testbed. To be asked for before `plan`, which has stand-ins."""
+        """Digest of the specification and the testbed; to be taken before `plan`, which puts in stand-ins."""
         return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), self._topology.model_dump_json())
 
-    def go_on(self, journal: InterferenceJournal) -> None:
-        """Keep every measurement in a journal that is open, and make none again that it has by the same plan."""
+    def resume(self, journal: InterferenceJournal) -> None:
+        """Keep every measurement in an open journal, and make none again that it has by the same plan."""
         self._journal, self._known = journal, journal.meetings
 
     @property
     def remark(self) -> str | None:
-        """What was measured before the run was resumed; None where nothing was."""
+        """Progress of the run before it was resumed; None for a new one."""
         return f"{len(self._known)} measurements were made before the run was resumed" if self._known else None
 
     def plan(self) -> int:
-        """Derive the plans of all companies; return the number of measurements.
+        """Derive the plans of all sets; return the number of measurements.
 
         Raises:
             PlanError: The testbed lacks a kind of network function, or so many do not fit.
@@ -121,7 +121,7 @@ class InterferenceStudy:
         for contender in self.spec.contenders:
             if contender.kind not in offered:
                 self._stand_in(contender.name, f"the testbed has no {contender.kind}")
-        plan = self._name_parts()  # first: of many there are very many companies
+        plan = self._name_parts()  # first: many contenders make very many sets
         turns = schedule(self.spec)
         for turn in turns:
             self._server.plan((turn.target, *turn.against))
@@ -187,7 +187,7 @@ class InterferenceStudy:
         return fastest_pps
 
     def measure(self, loads_pps: Sequence[float]) -> None:
-        """Measure all companies; what was measured is in the draft, also when it ends early.
+        """Measure all sets; what was measured is in the draft, also when it ends early.
 
         A measurement that fails is noted and the study goes on.
 
@@ -202,30 +202,27 @@ class InterferenceStudy:
         turns = [turn for turn in every if not self._absent & {turn.target, *turn.against}]
         absent = f"{', '.join(sorted(self._absent))} did not start alone"
         self._failures = [absent] * (len(every) - len(turns))
-        begin_s, made, failed = time.monotonic(), 0, 0
+        failed = 0
         try:
             for number, turn in enumerate(turns):
                 kept = self._measured_before(turn)
                 if kept is None:
                     meeting, why = self._turn(turn, loads_pps[turn.point])
-                    made += 1
                 else:
                     self._take(kept)
                     meeting, why = kept.meeting, None
                 failed = failed + 1 if why else 0
-                turn_s = (time.monotonic() - begin_s) / made if made else each_s(self.spec)
-                left_s = turn_s * (len(turns) - number - 1)
-                self._on_progress(Done(turn, meeting, why, number + 1, len(turns), left_s))
+                self._on_progress(TurnEnded(turn, meeting, why, number + 1, len(turns), kept is None))
                 if failed == _MOST_FAILED:
                     raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
         finally:
             if self._meetings:
                 lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
                 found = analyse(self.spec, self._meetings, [*self._notes, *lacks])
-                self.draft.interference = found.model_copy(update={"asked": self.cost.measurements})
+                self.draft.interference = found.model_copy(update={"asked": self.cost.runs})
 
     def result(self) -> Interference:
-        """What came of it.
+        """Result of the study.
 
         Raises:
             CsitError: Nothing was measured.
@@ -243,7 +240,7 @@ class InterferenceStudy:
         self.result().coverage.check("measurements were made", self.spec.least_measured, self._failures)
 
     def advise(self, servers: Sequence[Sequence[str]]) -> None:
-        """Say where network functions are put best.
+        """Add advice on placement.
 
         Args:
             servers: What is on each server already; empty for all of them on two empty servers.
@@ -260,14 +257,14 @@ class InterferenceStudy:
         return self._server.remove()
 
     def _measured_before(self, turn: Turn) -> MeetingMeasured | None:
-        """What the journal has of a measurement; None where it has nothing, or the plan has become another one."""
+        """Result of a measurement in the journal; None where there is none, or of another plan."""
         kept = self._known.get(turn.number)
         if kept is None:
             return None
         try:
             same = self._plan_digest(turn) == kept.plan
         except CsitError:
-            return None  # said again where it is to be deployed
+            return None  # the same error again when it is deployed
         if same:
             return kept
         beside = _beside(turn)
@@ -282,32 +279,24 @@ class InterferenceStudy:
         return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
 
     def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
-        found, why = None, None
-        try:
+        def measure() -> MeetingMeasured:
             frame, _ = self.spec.points()[turn.point]
             cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
-            found = MeetingMeasured(
+            return MeetingMeasured(
                 at=utc_now(),
                 plan=self._plan_digest(turn),
                 meeting=met(cell, turn, self.spec, load_pps, self._protocol),
                 facts=cell.deployment.facts(),
                 missing=missing(cell),
             )
-        except RunStopped:
-            raise
-        except (CsitError, OSError) as error:
-            why = reason_of(error)
-            self._failures.append(why)
-            self._notes.append(
-                f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}: {why}"
-            )
-        finally:
-            removal = self.remove()
-        notes = (removal,) if removal else ()
-        if found is None:
-            self._notes += notes
-            return None, why
-        found = found.model_copy(update={"notes": notes})
+
+        outcome = measure_step(measure, self.remove)
+        if outcome.row is None:
+            self._failures.append(outcome.reason)
+            what = f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}"
+            self._notes += [f"{what}: {outcome.reason}", *outcome.removals]
+            return None, outcome.reason
+        found = outcome.row.model_copy(update={"notes": outcome.removals})
         if self._journal is not None:
             self._journal.keep(found)
         self._take(found)

@@ -1,4 +1,4 @@
-"""The variables by which a user chooses testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
+"""Robot variables that choose testbed, cells and search: `robot -v CELLS:1x1,2x1 …`."""
 
 import hashlib
 import json
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
@@ -14,9 +16,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.recording.journal_events import Choices
-from resources.libraries.python.recording.journal_run import Command
-from resources.libraries.python.recording.resume import header_of
+from resources.libraries.python.recording.journal import Choices
+from resources.libraries.python.recording.run_journal import Command, header_of
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.studies.density.search_priors import PriorBook
@@ -30,7 +31,9 @@ DEFAULTS = {
     "NF_KINDS": "",
     "PRIORS": "",
 }
-"""Used where a variable is not given. TOPOLOGY has no default: a testbed is never guessed."""
+"""Defaults of variables. TOPOLOGY has none: a testbed is never guessed."""
+GIVEN = ("SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
+"""Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
 
 _NAMED_BY_TAGS = {
     "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
@@ -38,14 +41,15 @@ _NAMED_BY_TAGS = {
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
 }
-"""Choices that tags of rows stand for: the tag without `_`, and the word of the choice."""
+"""Choices implied by tags of rows: the tag without `_`, and the value of the variable."""
+_SPECS = PROJECT / "tests" / "characterization" / "specs"
 Lookup = Callable[[str], object]
-"""Value of a variable by name, None where it is not set."""
+"""Returns the value of a variable, None where it is not set."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteChoice:
-    """What one suite is to measure."""
+    """Test type and selection of a density suite."""
 
     test_type: TestType
     selection: Selection
@@ -55,7 +59,7 @@ def chosen_topology(lookup: Lookup) -> Topology:
     """Load the testbed named by `TOPOLOGY`.
 
     Raises:
-        ConfigError: None is named, or its file is wrong.
+        ConfigError: There is no such variable, or its file is wrong.
     """
     path = lookup("TOPOLOGY")
     if not path:
@@ -63,37 +67,63 @@ def chosen_topology(lookup: Lookup) -> Topology:
     return load_topology(Path(str(path)))
 
 
+def generator_chosen(lookup: Lookup) -> Topology:
+    """Load the testbed named by `TOPOLOGY`, with the traffic generator named by `GENERATOR`.
+
+    Raises:
+        ConfigError: The testbed's file is wrong, or it cannot have that generator.
+    """
+    topology, driver = chosen_topology(lookup), str(lookup("GENERATOR") or "")
+    if not driver:
+        return topology
+    said = topology.model_dump(mode="json")
+    said["nodes"][topology.tg_name]["generator"]["driver"] = driver
+    try:
+        return Topology.model_validate(said)
+    except ValidationError as error:
+        raise ConfigError(f"GENERATOR '{driver}': {error.errors(include_url=False)[0]['msg']}") from error
+
+
+def specification_file(path: str) -> Path:
+    """File of a specification, relative to the present folder or to the project's own specifications.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    for candidate in (Path(path), _SPECS / path):
+        if candidate.is_file():
+            return candidate.absolute()
+    raise ConfigError(f"{path}: there is no such specification, neither here nor in {_SPECS}")
+
+
 def resumed_folder(lookup: Lookup) -> Path | None:
-    """The folder of the run that is to be resumed, named by `RESUME`; None for a new run."""
+    """Folder of the run to resume, named by `RESUME`; None for a new run."""
     folder = lookup("RESUME")
     return Path(str(folder)) if folder else None
 
 
-def resumed(lookup: Lookup, *files: str) -> Lookup:
-    """The choices of a run that is resumed: what is not said again is as it was.
-
-    Args:
-        lookup: What is said now.
-        files: Names of the journals that may have them, see `header_of`.
+def resumed(lookup: Lookup) -> Lookup:
+    """Choices of the run to resume where the user does not repeat them; of a new run those of now.
 
     Raises:
-        ConfigError: There is nothing to be resumed.
+        ConfigError: There is no run to resume.
     """
     folder = resumed_folder(lookup)
     if folder is None:
         return lookup
-    then = header_of(folder, *files).choices
+    then = header_of(folder).choices
     known = {**then.variables, "TOPOLOGY": then.topology}
     return lambda name: lookup(name) or known.get(name)
 
 
 def choices(lookup: Lookup, topology: Topology) -> Choices:
-    """All that somebody chose, for the journal."""
+    """All of the user's choices, for the journal."""
     options = lookup("OPTIONS")
+    given = {name: str(value) for name in GIVEN if (value := lookup(name))}
     return Choices(
         topology=str(Path(str(lookup("TOPOLOGY"))).absolute()),
         topology_digest=_digest(topology),
-        variables=_variables(lookup),
+        variables=_variables(lookup) | given,
         include=tuple(getattr(options, "include", ())),
         exclude=tuple(getattr(options, "exclude", ())),
         profile=chosen_profile(lookup),
@@ -101,12 +131,12 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
-    """How to run the tests of the present suite again, for their records."""
+    """How to run the tests of the present density suite again, for their records."""
     return rerun_of(lookup, topology, _variables(lookup))
 
 
 def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
-    """The same for a suite that is chosen by other variables."""
+    """How to run the tests of the present suite again, given the variables that choose them."""
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),
@@ -124,13 +154,13 @@ def _variables(lookup: Lookup) -> dict[str, str]:
 
 
 def _inside(path: str) -> str:
-    """A path as it is called from inside the project, which may be elsewhere on another machine."""
+    """Path relative to the project, which may be in another folder on another machine."""
     absolute = Path(path).absolute()
     return str(absolute.relative_to(PROJECT)) if absolute.is_relative_to(PROJECT) else str(absolute)
 
 
 def command(lookup: Lookup) -> Command:
-    """How the run was started, where a command of this project says so in `COMMAND`."""
+    """Command line of the run, where a command of this project has put it into `COMMAND`."""
     text = lookup("COMMAND")
     if not text:
         return Command()
@@ -139,12 +169,12 @@ def command(lookup: Lookup) -> Command:
 
 
 def chosen_profile(lookup: Lookup) -> SearchProfile:
-    """The search profile named by `SEARCH`."""
+    """Search profile named by `SEARCH`."""
     return profile(_value(lookup, "SEARCH"))
 
 
 def chosen_priors(lookup: Lookup) -> PriorBook | None:
-    """Earlier results below the folder that `PRIORS` names; None where none is named.
+    """Earlier results below the folder `PRIORS`; None without that variable.
 
     Raises:
         ConfigError: There is no such folder.
@@ -154,7 +184,7 @@ def chosen_priors(lookup: Lookup) -> PriorBook | None:
 
 
 def suite_choice(lookup: Lookup) -> SuiteChoice | None:
-    """Read a suite's `SERVICE_TYPE` and `TEST_TYPE` and the user's selection; None for a suite that has none."""
+    """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`."""
     service_type, test_type = lookup("SERVICE_TYPE"), lookup("TEST_TYPE")
     if not service_type or not test_type:
         return None
@@ -170,16 +200,16 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
 
 
 def _value(lookup: Lookup, name: str) -> str:
-    """A choice by variable, else as tags to be included name it, else the default.
+    """Value of a variable, else the one implied by tags to include, else the default.
 
     So `--include 2CANDIMIX` selects rows of that vSwitch size and frame, which the defaults do not have. Patterns with
-    wildcards name nothing: they select among the defaults.
+    wildcards imply nothing: they select among the defaults.
     """
     return str(lookup(name) or _named_by_tags(lookup, name) or DEFAULTS[name])
 
 
 def _named_by_tags(lookup: Lookup, name: str) -> str:
-    """What `--include` names of a choice, such as `1,2`; empty for nothing."""
+    """Value implied by `--include`, such as `1,2`; empty for none."""
     if name not in _NAMED_BY_TAGS:
         return ""
     tag, word = _NAMED_BY_TAGS[name]

@@ -1,103 +1,180 @@
-"""What the libraries that measure have in common: their suites open the testbed, and close it."""
+"""Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
+from robot.api import logger
 from robot.api.deco import keyword
-from robot.errors import PassExecution
+from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.studies.shared.characterization_keeper import AnyJournal, CharacterizationKeeper
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology
-from resources.libraries.python.studies.shared.console import Console
-from resources.libraries.python.studies.shared.robot_context import variable
-from resources.libraries.python.studies.shared.testbed_session import Testbed
+from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, resumed
+from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
+from resources.libraries.python.studies.shared.progress import StudyProgress
+from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.testbed_session import TestbedSession
+
+_Test = TypeVar("_Test", bound=StudyTest)
+_Deployed = TypeVar("_Deployed", bound=DeployedTest)
+_Result = TypeVar("_Result")
 
 
-class MeasuringLibrary(ABC):
-    """A library whose suites reserve a testbed. What its variables choose is in its introduction."""
+class StudyLibrary(ABC, Generic[_Test]):
+    """Robot library of a study.
+
+    A subclass describes a test by `_begin`, runs it, and closes it by `_end`.
+    """
+
+    RESUMES_ELSEWHERE = True
+    """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
+    FIRST_KEYWORD = "the keyword that describes the test"
+    """For errors."""
 
     def __init__(self) -> None:
-        self._testbed = Testbed()
+        self._testbed = TestbedSession()
+        self._progress = StudyProgress()
+        self._keeper = StudyKeeper(self._progress)
+        self._choices: Lookup = variable
+        self._test: _Test | None = None
 
     @keyword
     def open_testbed(self) -> None:
         """Load the testbed that the variable ``TOPOLOGY`` names, check it, reserve it and remove leftovers.
 
-        Fails in one sentence when a choice is wrong, the machine lacks something, somebody else uses it, or there is no
-        space for results. Use it as suite setup; where an outer suite has opened the testbed, it stays open until that
-        suite closes it.
+        Fails in one sentence when a choice is wrong, the machine lacks something, another process uses it, or there is
+        no space for results. Use it as suite setup; where an outer suite has opened the testbed, it stays open until
+        that suite closes it.
 
         | Suite Setup | Open Testbed |
         """
-        if self._testbed.enter():
-            self._open()
+        if not self._testbed.enter():
+            return
+        self._choices = resumed(variable)
+        topology = self._chosen()
+        self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
+        environment = self._testbed.open(topology)
+        # The journal has the testbed as its file says: suites of one run may choose another generator or none.
+        self._keeper.open(self._choices, chosen_topology(self._choices), environment)
 
     @keyword
     def close_testbed(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back. Use it as suite teardown.
+        """Remove leftovers of a run that was cut short, and release the testbed. Use it as suite teardown.
 
         | Suite Teardown | Close Testbed |
         """
-        self._testbed.leave(self._close)
-
-    @abstractmethod
-    def _open(self) -> None:
-        """Read what was chosen, and open the testbed and the place of the results."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Close the place of the results; the testbed is closed."""
-
-
-class CharacterizingLibrary(MeasuringLibrary):
-    """One whose tests write records of characterizations."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keeper = CharacterizationKeeper()
-        self._choices: Lookup = variable
-
-    def _open(self) -> None:
-        topology = self._chosen()
-        self._keeper.open(Path(str(variable("OUTPUT DIR"))))
-        environment = self._testbed.open(topology)
-        # As the file says it: suites of one run may choose another generator or none.
-        self._keeper.begin(self._choices, chosen_topology(self._choices), environment)
-
-    def _close(self) -> None:
-        self._keeper.close()
-
-    def _resumed(
-        self,
-        kind: type[AnyJournal],
-        digest: str,
-        name: str,
-        on_carried: Callable[[Characterization], None] = lambda _: None,
-    ) -> AnyJournal:
-        """The journal of the present test; where that had passed before the run was resumed it passes at once.
-
-        Args:
-            kind: Of the journal.
-            digest: Of what the test measures, and of the system.
-            name: Of what is measured, for the console.
-            on_carried: Takes the record of a test that had passed.
-        """
-        journal = self._keeper.journal(kind, digest)
-        if (record := self._keeper.carried_over(journal)) is not None:
-            on_carried(record)
-            console = Console()
-            console.line("")  # Robot's own line of the test may still be open
-            console.line(f"{name}: carried over")
-            raise PassExecution("")
-        return journal
+        self._testbed.leave(self._keeper.close)
 
     def _chosen(self) -> Topology:
-        """Read what was chosen; return the testbed.
+        """Read the choices of the suite; return the testbed.
 
         Raises:
             ConfigError: A choice is wrong.
         """
         return chosen_topology(self._choices)
+
+    def _begin(
+        self,
+        test: _Test,
+        digest: str,
+        name: str,
+        journal: type[AnyStepJournal],
+        on_carried: Callable[[Any], None] = lambda _: None,
+    ) -> AnyStepJournal:
+        """Begin a test with steps; one that had passed before the run was resumed passes at once.
+
+        Args:
+            test: The test.
+            digest: Of what it measures, and of the system.
+            name: Of what is measured, for the console.
+            journal: Class of the journal of its steps.
+            on_carried: Takes the record of a test that had passed.
+
+        Returns:
+            The journal, open until the test ends.
+        """
+
+        def carried(record: Any) -> None:  # noqa: ANN401 - a record of any study
+            on_carried(record)
+            self._progress.open()
+            self._progress.begin(name, ["carried over"], simulated=True)
+
+        key = TestKey(f"{variable('SUITE NAME')}.{variable('TEST NAME')}", digest, digest)
+        self._keeper.begin_test(key, failed_again=True, on_carried=carried)
+        self._progress.open()
+        steps = self._keeper.step_journal(journal)
+        self._test = test
+        return steps
+
+    def _run_steps(self, steps: Callable[[], _Result]) -> _Result:
+        """Run all steps of the present test.
+
+        Raises:
+            EndOfRun: No further test can run.
+            SkipExecution: The testbed lacks something.
+        """
+        self._keeper.begin_steps()
+        with self._keeper.ending():
+            return skipping(steps)
+
+    def _remark(self, sentence: str | None) -> None:
+        """Log a sentence, and show it on the console."""
+        if sentence:
+            logger.info(sentence)
+            self._progress.line(sentence)
+
+    def _end(self, status: str, message: str) -> Any:  # noqa: ANN401 - a record of any study
+        """Remove what is deployed, write the record with its CSV files; return it, None where no test is described."""
+        if self._test is None:
+            return None
+        test, self._test = self._test, None
+        return self._keeper.end_test(test, status, message, self._tables, self._report)
+
+    def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
+        """Show the result of a test on the console."""
+        self._progress.end(record.passed, record.message, self._result_lines(record))
+
+    def _tables(self, record: Any) -> dict[str, str]:  # noqa: ANN401, ARG002 - a record of this study
+        """Make the CSV files of a record, by name."""
+        return {}
+
+    def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
+        """Lines of the console when a test has ended."""
+        return []
+
+    @property
+    def _running(self) -> _Test:
+        if self._test is None:
+            raise CsitError(f"no test is described; {self.FIRST_KEYWORD} comes first")
+        return self._test
+
+
+class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):
+    """Robot library of a study whose tests have one deployment each: the phases of a test are retried as a whole.
+
+    Modules of subclasses call `register_run_keyword(__name__, "measure_with_care")`.
+    """
+
+    @keyword
+    def measure_with_care(self, phases: str) -> None:
+        """Run the keyword ``phases`` for the test that was described, with a health gate after it.
+
+        When the system under test breaks in it (a part dies or hangs, the deployment fails), the deployment is removed
+        and the phases run once more. When it breaks again, its cell goes into quarantine: the test fails with the
+        reason, and other tests of the same cell are skipped. A result is never tried again, also not 'no traffic'.
+
+        | Measure With Care | Phases Of Mrr |
+        """
+        self._keeper.measure(self._running, self._again, lambda: BuiltIn().run_keyword(phases))
+
+    @abstractmethod
+    def _again(self) -> _Deployed:
+        """Make a new attempt of the present test."""
+
+    def _deploy(self, deploy: Callable[[], float]) -> None:
+        """Deploy and log how long it took."""
+        logger.info(f"deployed in {skipping(deploy):.3f} s")

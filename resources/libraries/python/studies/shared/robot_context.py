@@ -1,4 +1,4 @@
-"""What Robot has of the test that is running: its variables, and a way to skip it."""
+"""Variables of the running test, and a way to skip it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,12 +12,12 @@ _Result = TypeVar("_Result")
 
 
 def variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
-    """A Robot variable, None where it is not set."""
+    """Return a Robot variable, None where it is not set."""
     return BuiltIn().get_variable_value(f"${{{name}}}")
 
 
 def skipping(step: Callable[[], _Result]) -> _Result:
-    """Run a step; what this machine cannot do skips the test."""
+    """Run a step; skip the test where the machine does not support it."""
     try:
         return step()
     except Unsupported as error:

@@ -1,4 +1,4 @@
-"""The testbed of a run: opened by the outermost suite that asks for it, closed by the same."""
+"""The testbed of a run: opened and closed by the outermost suite that uses it."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,8 +15,8 @@ from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 
-class Testbed:
-    """One world at a time."""
+class TestbedSession:
+    """The testbed of a run, opened once for nested suites."""
 
     __test__ = False  # not a pytest class
 
@@ -27,15 +27,15 @@ class Testbed:
         self._environment: Environment | None = None
 
     def enter(self) -> bool:
-        """A suite asks for the testbed; whether it is the outermost one, which opens it."""
+        """Count a suite in; return whether it is the outermost one, which opens the testbed."""
         self._suites += 1
         return self._suites == 1
 
     def leave(self, then: Callable[[], None]) -> None:
-        """A suite needs it no more; the outermost one closes it, open or not.
+        """Count a suite out; the outermost one closes the testbed, open or not.
 
         Args:
-            then: Called after it, whatever happens.
+            then: Called afterwards in any case.
         """
         self._suites -= 1
         if self._suites <= 0:
@@ -48,7 +48,7 @@ class Testbed:
 
         Raises:
             Unsupported: A machine lacks something.
-            CsitError: Somebody else uses it.
+            CsitError: Another process uses it.
         """
         if topology.world is World.LAB:
             nodes = ", ".join(topology.nodes)
@@ -64,7 +64,7 @@ class Testbed:
         return self._environment
 
     def close(self) -> None:
-        """Remove what is left of a run that was cut short, and give the testbed back."""
+        """Remove leftovers of a run that was cut short, and release the testbed."""
         world, self._world = self._world, None
         if world is None:
             return
@@ -74,7 +74,7 @@ class Testbed:
                 logger.warn(f"{line} was still there and was removed by force")
 
     def opened(self) -> tuple[Topology, parts.World, Environment]:
-        """All of it.
+        """Return topology, world and fingerprint.
 
         Raises:
             CsitError: It is not open.

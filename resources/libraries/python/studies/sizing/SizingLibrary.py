@@ -5,36 +5,31 @@ from typing import Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.studies.density.keeper import EndOfRun
-from resources.libraries.python.studies.shared.choices import rerun_of
-from resources.libraries.python.studies.shared.library import CharacterizingLibrary
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
-from resources.libraries.python.studies.shared.specifications import found
+from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.sizing.journal import SizingJournal
-from resources.libraries.python.studies.sizing.progress import SizingProgress, cost_in_words
 from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.sentences import cost_in_words, sizes_in_words
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class SizingLibrary(CharacterizingLibrary):
+class SizingLibrary(StudyLibrary[ServiceSizing]):
     """Measures services of several components in different deployment sizes.
 
     Service and workload are described by two JSON files and by scripts that these name.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._progress = SizingProgress()
-        self._sizing: ServiceSizing | None = None
-        self._journal: SizingJournal
+    FIRST_KEYWORD = "Describe Sizing"
+    _journal: SizingJournal
 
     @keyword
     def describe_sizing(self, deployment: str, workload: str, only_in: OnlyIn = "any", **options: str) -> None:
-        """Load both specifications and tell what the sizing will cost. Nothing is deployed yet.
+        """Load both specifications and preview the cost of the sizing. Nothing is deployed yet.
 
         Paths are relative to the present folder, or to ``tests/characterization/specs``. In another world than
         ``only_in`` the test is skipped: a service that is only simulated cannot be deployed, and the other way round.
@@ -49,21 +44,28 @@ class SizingLibrary(CharacterizingLibrary):
             raise SkipExecution(
                 f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
             )
-        self._keeper.check()
-        sizing = ServiceSizing(topology, world, environment, (found(deployment), found(workload)), options)
-        self._journal = self._resumed(SizingJournal, sizing.digest(), sizing.asked.deployment.vnf_name)
+        files = (specification_file(deployment), specification_file(workload))
+        sizing = ServiceSizing(topology, world, environment, files, options)
         sizing.draft.rerun = rerun_of(variable, topology, {})
-        cost = sizing.cost()
-        logger.info(cost_in_words(cost))
-        self._progress.begins(sizing.asked.deployment.vnf_name, cost, simulated=simulated)
-        self._sizing = sizing
+        name, cost = sizing.asked.deployment.vnf_name, sizing.cost()
+        self._journal = self._begin(sizing, sizing.digest(), name, SizingJournal)
+        words = cost_in_words(cost)
+        logger.info(words)
+        loads = cost.sizes * cost.loads
+        self._progress.begin(
+            name,
+            [words + (" of simulated time" if simulated else "")],
+            simulated=simulated,
+            each_s=cost.seconds / loads,
+            left=loads,
+        )
 
     @keyword
     def search_size(self) -> None:
         """Deploy one size after the other and offer the workload to it, until the search has its answer.
 
-        Where the variable ``RESUME`` names the folder of a run that was cut short, sizes that its journal has are not
-        measured again, and nothing is measured where this test had passed.
+        A size that breaks is tried once more. Where the variable ``RESUME`` names the folder of a run that was cut
+        short, sizes in its journal are not measured again, and nothing is measured where this test had passed.
 
         | Describe Sizing | sip-service/deployment.json | sip-service/reg-dereg.json |
         | Search Size |
@@ -71,14 +73,16 @@ class SizingLibrary(CharacterizingLibrary):
         running, journal = self._running, self._journal
         folder = journal.path.parent
 
+        cost = running.cost()
+
         def report(sentence: str) -> None:
             logger.info(sentence)
-            self._progress.says(sentence)
+            self._progress.status(sentence)
 
-        try:
-            skipping(lambda: running.run(folder, journal, report, self._progress.reached))
-        except RunStopped as error:
-            raise EndOfRun(str(error)) from error
+        def reached(sizes: int, loads: int) -> None:
+            self._progress.advance(max(0, (cost.sizes - sizes) * cost.loads - loads), loads > 0)
+
+        self._run_steps(lambda: running.run(folder, journal, report, reached))
         logger.info(f"traces, tables and journal: {folder}")
 
     @keyword
@@ -87,14 +91,16 @@ class SizingLibrary(CharacterizingLibrary):
 
         | Test Teardown | Close Sizing | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        if self._sizing is None:
-            return
-        sizing, self._sizing = self._sizing, None
-        # Every size has been removed before the next one: nothing is deployed any more.
-        self._progress.done(self._keeper.end_test(sizing.draft, lambda: None, status, message))
+        self._end(status, message)
 
-    @property
-    def _running(self) -> ServiceSizing:
-        if self._sizing is None:
-            raise CsitError("no test is described; Describe Sizing comes first")
-        return self._sizing
+    def _result_lines(self, record: Characterization) -> list[str]:
+        sizing = record.sizing
+        if sizing is None or not record.passed:
+            return []
+        note = " (simulated)" if record.simulated else ""
+        best = sizing.named().get(sizing.best or "")
+        found = "no size carries the lowest load"
+        if best is not None and best.capacity is not None:
+            found = f"best {best.name}, {best.capacity:g} {sizing.workload.unit}"
+        sizes = sizes_in_words(len(sizing.sizes))
+        return [f"{sizing.deployment.vnf_name}: {sizes}, {found}{note} [{sizing.stopped}]"]

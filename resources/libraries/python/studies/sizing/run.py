@@ -1,4 +1,4 @@
-"""A sizing test: the two specifications, the world that deploys the service, and what comes of it for the record."""
+"""A sizing from its two specifications to the record."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles
 from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
-from resources.libraries.python.studies.sizing.planning.cost import Cost, cost
+from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.size_search import Reached
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
@@ -46,8 +46,8 @@ class ServiceSizing:
         self.draft = CharacterizationDraft(topology, environment, "sizing")
         self.draft.drivers = {"orchestrator": str(topology.world)}
 
-    def cost(self) -> Cost:
-        """What it will take.
+    def cost(self) -> SizingCost:
+        """Cost of the sizing.
 
         Raises:
             PlanError: There are too many sizes.
@@ -55,8 +55,12 @@ class ServiceSizing:
         return cost(self.asked.deployment, self.asked.workload)
 
     def digest(self) -> str:
-        """Tells sizings apart: both specifications, and the testbed."""
+        """Digest of both specifications and the testbed."""
         return digest(self.asked.deployment, self.asked.workload, self._system)
+
+    def remove(self) -> str | None:
+        """Nothing: every size has been removed before the next one."""
+        return None
 
     def run(
         self,
@@ -65,13 +69,13 @@ class ServiceSizing:
         report: Callable[[str], None],
         reached: Reached = lambda _sizes, _loads: None,
     ) -> Sizing:
-        """Search; what was measured is in a journal, and what it has is not measured again.
+        """Search; sizes in the journal are not measured again.
 
         Args:
             folder: For traces, tables and templates of this test.
             journal: Open, of this digest.
-            report: Told in sentences what goes on.
-            reached: Told how many sizes are done, and how many loads of the present one.
+            report: Takes the events of the search in sentences.
+            reached: Takes the number of sizes that are done, and of loads of the present one.
 
         Raises:
             Unsupported: This world cannot deploy it.
@@ -104,7 +108,7 @@ class ServiceSizing:
         return sizing
 
     def _note(self, services: list[Service]) -> None:
-        """What the services turned out to be, for the record."""
+        """Add the facts of the services to the record."""
         facts = [service.facts() for service in services]
         if facts:
             self.draft.facts["service"] = dict(facts[-1])

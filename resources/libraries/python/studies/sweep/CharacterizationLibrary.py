@@ -1,52 +1,57 @@
-"""Keywords of the characterization suites: services under a row of loads, their profiles, predictions of chains."""
+"""Keywords of the characterization suites: sweeps of services, their profiles, predictions of chains."""
 
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import CsitError, PlanError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.studies.shared.characterization_keeper import ending
-from resources.libraries.python.studies.shared.console import human_time
-from resources.libraries.python.studies.shared.library import CharacterizingLibrary
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
-from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
+from resources.libraries.python.studies.shared.choices import generator_chosen
+from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
+from resources.libraries.python.studies.shared.robot_context import skipping
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    break_point_in_words,
+    errors_in_words,
+    profile_in_words,
+)
+from resources.libraries.python.studies.sweep.analysis.tables import csv_text, tables_of
 from resources.libraries.python.studies.sweep.choices import (
     SweepRow,
     asked_sweep,
-    generator_chosen,
+    earlier_profiles,
     rerun_of_sweep,
-    resumed_sweeps,
-    shelf,
 )
 from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.load_steps import duration_s, loads
-from resources.libraries.python.studies.sweep.profile_store import Shelf
-from resources.libraries.python.studies.sweep.progress import SweepProgress
+from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
+from resources.libraries.python.studies.sweep.profile_store import ProfileStore
+from resources.libraries.python.studies.sweep.request import AskedSweep
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 
 _EACH_SECOND_S = 0.14
-"""What a second of load takes beyond itself: preparing, settling and reading of counters. Measured on local.yaml."""
+"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class CharacterizationLibrary(CharacterizingLibrary):
+class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """Measures services under a row of loads.
 
-    A service is a network function alone, a chain of them, or branches between shared ones. A test describes its
+    A service is a single network function, a chain of them, or branches between shared ones. A test describes its
     sweep, deploys the service, verifies that packets arrive, runs the sweep, profiles the service, and is closed, which
     removes the service and writes the record.
 
     The variable ``GENERATOR`` names another traffic generator than the testbed's file does. Where the variable
-    ``RESUME`` names the folder of a run that was cut short, that run goes on: tests that had passed are carried over,
-    and a sweep that was cut goes on with its next load.
+    ``RESUME`` names the folder of a run that was cut short, that run continues: tests that had passed are carried over,
+    and a sweep that was cut short continues with its next load.
     """
+
+    FIRST_KEYWORD = "Describe Sweep"
 
     def __init__(self) -> None:
         super().__init__()
-        self._progress = SweepProgress()
-        self._shelf: Shelf | None = None
-        self._service: ServiceSweep | None = None
+        self._profiles: ProfileStore | None = None
+        self._journal: SweepJournal | None = None
         self._passed: dict[str, str] = {}  # tests of this process, by the digest of their sweep
 
     @keyword
@@ -65,7 +70,7 @@ class CharacterizationLibrary(CharacterizingLibrary):
         bursts: str = "",
         once: bool = False,
     ) -> None:
-        """Say what the test measures: a service, and what is sent through it. Skips the test where it does not fit.
+        """Describe what the test measures: a service and its traffic. Skips the test where the service does not fit.
 
         ``nf_kinds`` are the network functions in the order of the chain, such as ``linux_router+linux_firewall``, or
         ``none`` for the path without any, with a cable in their place; and
@@ -83,38 +88,56 @@ class CharacterizationLibrary(CharacterizingLibrary):
 
         | Describe Sweep | firewall | linux_firewall | rates=10000-200000/10000 | frame=512B |
         """
-        self._keeper.check()
-        topology, world, environment = self._testbed.opened()
+        topology, _, _ = self._testbed.opened()
         row = SweepRow(
             name, nf_kinds, nf_sizes, branches, shared_nodes, frame, flows, protocol, rates, duration, bursts
         )
-        asked = asked_sweep(self._choices, topology, row)
-        service = ServiceSweep(topology, world, asked, environment, self._progress.load)
-        service.draft.rerun = rerun_of_sweep(self._choices)
+        service = self._service(asked_sweep(self._choices, topology, row))
         try:
             skipping(service.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
         digest = service.digest()
         if once and digest in self._passed:
-            raise SkipExecution(f"{asked.name} is measured already, by {self._passed[digest]}: its record is there")
+            raise SkipExecution(f"{name} is measured already, by {self._passed[digest]}: its record is there")
 
         def carried(record: Characterization) -> None:
-            if self._shelf is not None:
-                self._shelf.put(record)
+            if self._profiles is not None:
+                self._profiles.put(record)
             self._passed[digest] = record.test_id
 
-        service.go_on(self._resumed(SweepJournal, digest, asked.name, carried))
-        self._progress.test(asked.name, simulated=service.draft.simulation is not None)
-        self._service = service
+        self._journal = self._begin(service, digest, name, SweepJournal, carried)
+        service.resume(self._journal)
+        self._progress.begin(name, simulated=service.draft.simulation is not None)
+        self._progress.status("deploying")
+
+    def _service(self, asked: AskedSweep) -> ServiceSweep:
+        topology, world, environment = self._testbed.opened()
+        service = ServiceSweep(topology, world, asked, environment, self._load)
+        service.draft.rerun = rerun_of_sweep(self._choices)
+        return service
+
+    def _again(self) -> ServiceSweep:
+        self._test = self._service(self._running.asked)
+        if self._journal is not None:
+            self._test.resume(self._journal)
+        return self._test
+
+    def _load(self, ended: LoadEnded) -> None:
+        found = "sampled"
+        if (point := ended.point) is not None:
+            found = human_rate(point.rate_pps) + (
+                "" if point.loss_ratio is None else f", loss {100 * point.loss_ratio:.2f} %"
+            )
+        self._progress.step(StepEnded(ended.number, ended.of, "load", found, ended.left_s, ended.measured_s))
 
     @keyword
     def deploy_service(self) -> None:
-        """Bring the service to life; where its data threads run is read back.
+        """Deploy the service; the placement of its data threads is read back.
 
         | Deploy Service |
         """
-        logger.info(f"deployed in {skipping(self._running.deploy):.3f} s")
+        self._deploy(self._running.deploy)
 
     @keyword
     def verify_traffic(self) -> None:
@@ -135,17 +158,23 @@ class CharacterizationLibrary(CharacterizingLibrary):
         | Run Sweep |
         """
         service = self._running
-        with ending():
+        with self._keeper.ending():
             spec = skipping(service.spec)
         row = loads(spec)
-        expected = human_time(duration_s(spec, each_second_s=_EACH_SECOND_S))
+        expected_s = duration_s(spec, each_second_s=_EACH_SECOND_S)
         first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
         flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
-        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {flows}, {expected}"
-        for line in filter(None, [text, service.remark]):
-            logger.info(line)
-            self._progress.begins(line)
-        with ending():
+        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {flows}, {human_time(expected_s)}"
+        work_s = sum(load.duration_s for load in row)
+        self._progress.begin(
+            service.asked.name,
+            simulated=service.draft.simulation is not None,
+            each_s=expected_s / work_s,
+            left=work_s,
+        )
+        for line in (text, service.remark):
+            self._remark(line)
+        with self._keeper.ending():
             found = skipping(lambda: service.sweep(spec))
         for point in found.points:
             logger.info(f"{point.rate_pps:.0f} pps: " + (point.flagged or "as asked"))
@@ -162,7 +191,7 @@ class CharacterizationLibrary(CharacterizingLibrary):
 
     @keyword
     def predict_chain(self, *parts: str) -> None:
-        """Predict the chain that was swept from profiles of its parts alone, and compare with what was measured.
+        """Predict the chain that was swept from the profiles of its single parts, and compare with the measurement.
 
         ``parts`` are names of services in the order of the chain, measured with the same frame before: in this run, or
         in an earlier one whose results are below the folder that the variable ``PROFILES`` names. Where the path
@@ -170,9 +199,9 @@ class CharacterizationLibrary(CharacterizingLibrary):
 
         | Predict Chain | router | firewall |
         """
-        if self._shelf is None:
+        if self._profiles is None:
             raise CsitError("the testbed is not open; the suite setup is missing")
-        for line in errors_in_words(self._running.predict(parts, self._shelf)):
+        for line in errors_in_words(self._running.predict(parts, self._profiles)):
             logger.info(line)
 
     @keyword
@@ -183,26 +212,33 @@ class CharacterizationLibrary(CharacterizingLibrary):
 
         | Test Teardown | Close Test | ${TEST STATUS} | ${TEST MESSAGE} |
         """
-        if self._service is None:
-            return
-        service, self._service = self._service, None
-        record = self._keeper.end_test(service.draft, service.remove, status, message)
-        if self._shelf is not None and record.passed:
-            self._shelf.put(record)
-        if record.passed:
+        service = self._test
+        record = self._end(status, message)
+        if service is not None and record.passed:
+            if self._profiles is not None:
+                self._profiles.put(record)
             self._passed[service.digest()] = record.test_id
-        self._progress.done(record)
+
+    def _tables(self, record: Characterization) -> dict[str, str]:
+        return {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
+
+    def _result_lines(self, record: Characterization) -> list[str]:
+        if not record.passed or record.sweep is None:
+            return []
+        points, samples = len(record.sweep.points), len(record.sweep.samples)
+        note = " (simulated)" if record.simulated else ""
+        lines = [f"{record.sweep.name}: {f'{points} loads' if points else f'{samples} samples'}{note}"]
+        if record.profile is not None:
+            lines.append(break_point_in_words(record.profile))
+        predictions = [each.model_copy(update={"notes": ()}) for each in record.predictions]
+        return [*lines, *errors_in_words(predictions)]
 
     def _chosen(self) -> Topology:
-        self._choices = resumed_sweeps(variable)
         topology = generator_chosen(self._choices)
-        earlier = shelf(self._choices, topology)
-        if self._shelf is None or not self._shelf.is_of(topology.world, topology.metadata.name):
-            self._shelf = earlier
+        earlier = earlier_profiles(self._choices, topology)
+        if self._profiles is None or not self._profiles.is_of(topology.world, topology.metadata.name):
+            self._profiles = earlier
         return topology
 
-    @property
-    def _running(self) -> ServiceSweep:
-        if self._service is None:
-            raise CsitError("no test is described; Describe Sweep comes first")
-        return self._service
+
+register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]

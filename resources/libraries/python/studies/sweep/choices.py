@@ -1,4 +1,4 @@
-"""The variables by which a user chooses how services are swept: `robot -v SWEEP_RATES:10000-200000/10000 …`."""
+"""Robot variables that choose how services are swept: `robot -v SWEEP_RATES:10000-200000/10000 …`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +13,10 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.recording.journal import CHARACTERIZATION_JOURNAL, JOURNAL_FILE
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, rerun_of, resumed, resumed_folder
+from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, rerun_of
 from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
-from resources.libraries.python.studies.sweep.profile_store import Shelf
+from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import AskedSweep
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 
@@ -36,50 +35,19 @@ NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 
 
-def resumed_sweeps(lookup: Lookup) -> Lookup:
-    """The choices of a run that is resumed in its own folder; of a new one those of now.
-
-    Raises:
-        ConfigError: It is resumed in another folder.
-    """
-    folder, here = resumed_folder(lookup), Path(str(lookup("OUTPUT DIR")))
-    if folder is None:
-        return lookup
-    if folder.resolve() != here.resolve():
-        raise ConfigError(f"a run is resumed in its own folder; say -d {folder}")
-    return resumed(lookup, CHARACTERIZATION_JOURNAL, JOURNAL_FILE)
-
-
-def generator_chosen(lookup: Lookup) -> Topology:
-    """The chosen testbed, with the generator of `GENERATOR` where one is named.
-
-    Raises:
-        ConfigError: The testbed's file is wrong, or it cannot have that generator.
-    """
-    topology, driver = chosen_topology(lookup), _value(lookup, "GENERATOR")
-    if not driver:
-        return topology
-    said = topology.model_dump(mode="json")
-    said["nodes"][topology.tg_name]["generator"]["driver"] = driver
-    try:
-        return Topology.model_validate(said)
-    except ValidationError as error:
-        raise ConfigError(f"GENERATOR '{driver}': {error.errors(include_url=False)[0]['msg']}") from error
-
-
-def shelf(lookup: Lookup, topology: Topology) -> Shelf:
-    """Profiles that may be used, earlier ones below the folder `PROFILES`.
+def earlier_profiles(lookup: Lookup, topology: Topology) -> ProfileStore:
+    """Profiles of this testbed, earlier ones below the folder `PROFILES`.
 
     Raises:
         ConfigError: There is no such folder.
     """
     folder = _value(lookup, "PROFILES")
-    return Shelf(topology.world, topology.metadata.name, Path(folder) if folder else None)
+    return ProfileStore(topology.world, topology.metadata.name, Path(folder) if folder else None)
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """What a test says; empty is as the variables say."""
+    """Arguments of a test; empty ones are taken from the variables."""
 
     name: str
     nf_kinds: str
@@ -95,7 +63,7 @@ class SweepRow:
 
 
 def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep:
-    """What a test asks for; what it leaves open is as the variables say.
+    """Sweep of a test; arguments that it leaves empty are taken from the variables.
 
     Args:
         lookup: The variables.
@@ -103,7 +71,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep
         row: The test.
 
     Raises:
-        ConfigError: Something in it makes no sense.
+        ConfigError: A value is wrong.
     """
     cell = _cell(row)
     flows = row.flows or _value(lookup, "FLOWS")
@@ -152,7 +120,7 @@ def _cell(row: SweepRow) -> Cell:
 
 def _whole(text: str, what: str, most: int) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise ConfigError(f"{what}: '{text}' is no whole number from 1 to {most}")
+        raise ConfigError(f"{what}: '{text}' is not a whole number from 1 to {most}")
     return int(text)
 
 
@@ -164,7 +132,7 @@ def _share(text: str) -> float | None:
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        raise ConfigError(f"STOP_LOSS: '{text}' is no loss ratio from 0 to 1, such as 0.2")
+        raise ConfigError(f"STOP_LOSS: '{text}' is not a loss ratio from 0 to 1, such as 0.2")
     return share
 
 

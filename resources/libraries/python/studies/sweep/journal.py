@@ -1,20 +1,22 @@
-"""The journal of a sweep: what is sent, and a line for each load that was measured.
+"""The journal of a sweep: what is sent, and a line for each measured load.
 
-A sweep that was cut short goes on where it stopped, on a service that is deployed anew by the same plan.
+A sweep that was cut short continues with its next load, on a service that is deployed anew by the same plan.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.recording.headed_journal import HeadedJournal
+from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.sweep.load_steps import Load, Measured
 from resources.libraries.python.studies.sweep.model.record import SweepSample, SweepSpec
 
 
 class SweepBegun(Frozen):
-    """What is sent: rates that nobody chose are found out once."""
+    """What is sent; rates that the user did not choose are determined once."""
 
     line: Literal["spec"] = "spec"
     at: str
@@ -23,7 +25,7 @@ class SweepBegun(Frozen):
 
 
 class LoadMeasured(Frozen):
-    """A load that is complete."""
+    """A complete load."""
 
     line: Literal["load"] = "load"
     at: str
@@ -35,7 +37,7 @@ class LoadMeasured(Frozen):
     note: str | None
 
 
-class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured]):
+class SweepJournal(StepJournal[SweepBegun | LoadMeasured]):
     """A journal of loads; a context manager. Its digest is that of what is asked, and of the plan."""
 
     FILE = "sweep.jsonl"
@@ -44,11 +46,69 @@ class SweepJournal(HeadedJournal[SweepBegun | LoadMeasured]):
 
     @property
     def begun(self) -> SweepBegun | None:
-        """What an earlier run sent; None where it did not come so far."""
+        """What an earlier run sent; None where it was cut short before."""
         return next((row for row in self.rows if isinstance(row, SweepBegun)), None)
 
     @property
     def loads(self) -> Mapping[tuple[float, int], LoadMeasured]:
-        """Measured before, by rate and beginning; none without what was to be sent."""
+        """Loads of earlier runs, by rate and beginning."""
         found = self.rows if self.begun is not None else []
         return {(row.rate_pps, row.begin_s): row for row in found if isinstance(row, LoadMeasured)}
+
+
+class SweepMemory:
+    """Loads of a sweep that are measured already.
+
+    Args:
+        journal: Open; None for a sweep that cannot be resumed.
+    """
+
+    def __init__(self, journal: SweepJournal | None = None) -> None:
+        self._journal = journal
+        self._known = {} if journal is None else dict(journal.loads)
+
+    @property
+    def remark(self) -> str | None:
+        """Warning for the record; None of a sweep that was not resumed."""
+        if self._journal is None or self._journal.begun is None or not self._known:
+            return None
+        return (
+            f"{len(self._known)} loads were measured in a run that was cut short, from {self._journal.begun.at} on; "
+            "the others on a service that was deployed anew"
+        )
+
+    def spec(self, find: Callable[[], SweepSpec]) -> SweepSpec:
+        """What is sent: as before, or else determined now.
+
+        Raises:
+            RunStopped: The journal cannot be written.
+        """
+        if self._journal is not None and self._journal.begun is not None:
+            return self._journal.begun.spec
+        spec = find()
+        if self._journal is not None:
+            self._journal.keep(SweepBegun(at=utc_now(), spec=spec))
+        return spec
+
+    def before(self, load: Load) -> Measured | None:
+        """Result of a load of an earlier run; None where it is to be measured."""
+        kept = self._known.get((load.rate_pps, load.begin_s))
+        return None if kept is None else Measured(kept.samples, kept.sender_pps, kept.note)
+
+    def keep(self, load: Load, found: Measured) -> None:
+        """A load is complete.
+
+        Raises:
+            RunStopped: The journal cannot be written.
+        """
+        if self._journal is not None:
+            self._journal.keep(
+                LoadMeasured(
+                    at=utc_now(),
+                    rate_pps=load.rate_pps,
+                    begin_s=load.begin_s,
+                    samples=found.samples,
+                    sender_pps=found.sender_pps,
+                    note=found.note,
+                )
+            )

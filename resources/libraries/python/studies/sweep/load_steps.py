@@ -1,4 +1,4 @@
-"""A service under a row of loads, given a function that measures one load.
+"""Loads of a sweep, given a function that measures one load.
 
 That is Algorithm 1 of "Performance Characterization and Profiling of Chained CPU-bound Virtual Network Functions"
 (Troia et al.). Constant loads go from the lowest to the highest; each gives one sample per second and a point, the
@@ -39,7 +39,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a load gave."""
+    """Result of a load."""
 
     samples: tuple[SweepSample, ...]
     sender_pps: float | None = None
@@ -49,8 +49,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A load that was measured, and how far that brought the sweep."""
+class LoadEnded:
+    """A load of the sweep has ended."""
 
     load: Load
     samples: tuple[SweepSample, ...]
@@ -58,43 +58,42 @@ class Done:
     """None of bursts."""
     number: int
     """Of the load in the sweep, from 1."""
-    loads: int
-    remaining_s: float
-    """By the time that the loads before took."""
+    of: int
+    measured_s: float
+    """Seconds of load measured now: 0 for a load of an earlier run."""
+    left_s: float
+    """Seconds of load that are left."""
 
 
 def sweep(
     measure: Callable[[Load], Measured],
     spec: SweepSpec,
-    clock: Callable[[], float],
     *,
     before: Callable[[Load], Measured | None] = lambda _: None,
     stop_loss_ratio: float | None = None,
     whole_bursts: bool = False,
-) -> Iterator[Done]:
-    """Measure load after load; what was measured is at hand while the rest goes on.
+) -> Iterator[LoadEnded]:
+    """Measure load after load.
 
     Args:
         measure: Offers one load and samples it.
         spec: What is sent.
-        clock: Seconds, for the time left.
-        before: What a run that was cut short has measured of a load, which is then not measured again.
+        before: Result of a load in a run that was cut short, which is not measured again.
         stop_loss_ratio: Leave the other loads out when `STOP_AFTER` in a row lost more than this share, in [0, 1).
             None measures all, as the paper does.
         whole_bursts: All bursts are one load: the generator makes them itself.
     """
     row = loads(spec, whole_bursts=whole_bursts)
     known = [before(load) for load in row]
-    begin, lossy, done_s = clock(), 0, 0
+    lossy = 0
     for number, (load, kept) in enumerate(zip(row, known, strict=True), 1):
         measured = measure(load) if kept is None else kept
         made = None if spec.bursts is not None else point(load, measured, spec)
-        done_s += load.duration_s if kept is None else 0
-        to_do_s = sum(each.duration_s for each, there in zip(row[number:], known[number:], strict=True) if not there)
-        left_s = to_do_s * (clock() - begin) / done_s if done_s else float(to_do_s)
+        left_s = sum(each.duration_s for each, there in zip(row[number:], known[number:], strict=True) if not there)
         lossy = lossy + 1 if stop_loss_ratio is not None and made and (made.loss_ratio or 0.0) > stop_loss_ratio else 0
         stop = lossy == STOP_AFTER
-        yield Done(load, measured.samples, made, number, len(row), 0.0 if stop else left_s)
+        measured_s = load.duration_s if kept is None else 0
+        yield LoadEnded(load, measured.samples, made, number, len(row), measured_s, 0 if stop else left_s)
         if stop:
             return
 

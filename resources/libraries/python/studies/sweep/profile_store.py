@@ -1,26 +1,25 @@
-"""Profiles of services that were measured before, in this run or in an earlier one, by name and frame.
+"""Profiles of services measured in this run or in earlier ones, by name and frame.
 
-Beside them the path without any network function, by frame.
+Also sweeps of the path without any network function, by frame.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 from resources.libraries.python.studies.sweep.model.profile import Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep
 
 
-class Shelf:
+class ProfileStore:
     """Records with a profile; the newest of a name and frame counts.
 
     Args:
-        world: Only what was measured there is given out: a simulated profile says nothing of a real chain.
-        testbed: As the world.
+        world: Records of other worlds are ignored: a simulated profile says nothing about a real chain.
+        testbed: As for the world.
         folder: With results of earlier runs at any depth; None for none.
 
     Raises:
@@ -28,19 +27,19 @@ class Shelf:
     """
 
     def __init__(self, world: World, testbed: str, folder: Path | None = None) -> None:
-        if folder is not None and not folder.is_dir():
-            raise ConfigError(f"{folder}: there is no such folder with earlier results")
+        if folder is not None:
+            check_results(folder)
         self._world = world
         self._testbed = testbed
         self._folder = folder
         self._known: _Known | None = None
 
     def is_of(self, world: World, testbed: str) -> bool:
-        """Whether it is that of a testbed."""
+        """Whether its records are of a testbed."""
         return (self._world, self._testbed) == (world, testbed)
 
     def put(self, record: Characterization) -> None:
-        """Keep a record, if it has something that can be used."""
+        """Add a record, if it has a profile."""
         self._all().put(record)
 
     def profile(self, name: str, frame: str) -> Profile:
@@ -65,9 +64,8 @@ class Shelf:
     def _all(self) -> "_Known":
         if self._known is None:
             self._known = _Known()
-            files = [] if self._folder is None else self._folder.rglob("results/*.json")
-            found = [record for path in files if (record := _read(path)) is not None]
-            for record in sorted(found, key=lambda each: each.started_at):
+            found = [] if self._folder is None else earlier_records(self._folder, Characterization)
+            for record in found:
                 if (record.world, record.testbed) == (self._world, self._testbed):
                     self._known.put(record)
         return self._known
@@ -87,11 +85,3 @@ class _Known:
         self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
         if not sweep.cell.nf_nodes:
             self.paths[sweep.spec.frame.name] = sweep
-
-
-def _read(path: Path) -> Characterization | None:
-    """A characterization; None for a file that is none, such as the result of a density test."""
-    try:
-        return Characterization.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None

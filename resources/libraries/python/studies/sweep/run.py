@@ -1,4 +1,4 @@
-"""One service under a row of loads, from plan to record: the phases that the keywords name, without Robot."""
+"""A sweep from plan to record: the phases of its keywords, without Robot."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,14 +13,13 @@ from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.deployed_chain import predictions
-from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.load_steps import BEYOND, Done, Load, Measured, rates_around, sweep
+from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
+from resources.libraries.python.studies.sweep.load_steps import BEYOND, Load, LoadEnded, Measured, rates_around, sweep
 from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepSample, SweepSpec
-from resources.libraries.python.studies.sweep.profile_store import Shelf
+from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import AskedSweep
-from resources.libraries.python.studies.sweep.resume import SweepMemory
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
@@ -38,7 +37,7 @@ class ServiceSweep:
         on_progress: Called after each load.
 
     Raises:
-        ConfigError: What is asked makes no sense.
+        ConfigError: Flows cannot be shared equally by the branches.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class ServiceSweep:
         world: World,
         asked: AskedSweep,
         environment: Environment,
-        on_progress: Callable[[Done], None] = lambda _: None,
+        on_progress: Callable[[LoadEnded], None] = lambda _: None,
     ) -> None:
         asked.check()
         self.asked = asked
@@ -73,12 +72,25 @@ class ServiceSweep:
         return self.draft.plan
 
     def digest(self) -> str:
-        """Tells sweeps apart: what is asked, and the plan. Sweeps of the same are parts of one."""
+        """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
         plan = self.draft.plan or self.plan()
         return self.asked.digest(plan)
 
-    def go_on(self, journal: SweepJournal) -> None:
-        """Keep every load in a journal that is open, and measure none again that it has."""
+    @property
+    def is_deployed(self) -> bool:
+        """Whether the service is deployed."""
+        return self._cell.is_deployed
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the deployed service; empty when it is healthy."""
+        return self._cell.problems()
+
+    def moved(self) -> tuple[str, ...]:
+        """Data threads that have moved since the deployment."""
+        return self._cell.moved()
+
+    def resume(self, journal: SweepJournal) -> None:
+        """Keep every load in an open journal, and measure none again that it has."""
         self._memory = SweepMemory(journal)
         self.draft.warnings.extend(filter(None, [self.remark]))
 
@@ -88,7 +100,7 @@ class ServiceSweep:
         return self._memory.remark
 
     def deploy(self) -> float:
-        """Bring the service to life; return the seconds it took."""
+        """Deploy the service; return the seconds it took."""
         plan = self.draft.plan or self.plan()
         self.draft.warnings.extend(plan.warnings)
         deployment = self._cell.deploy(plan)
@@ -139,12 +151,10 @@ class ServiceSweep:
             RunStopped: The journal cannot be written.
         """
         plan = self._cell.deployment.plan
-        clock = self._cell.deployment.parts.clock
         try:
             for done in sweep(
                 lambda load: self._measured(spec, load),
                 spec,
-                clock,
                 before=self._memory.before,
                 stop_loss_ratio=self.asked.stop_loss_ratio,
                 whole_bursts=self._sampling.by_log,
@@ -171,14 +181,14 @@ class ServiceSweep:
         self.draft.profile = profile_of_sweep(self.draft.sweep)
         return self.draft.profile
 
-    def predict(self, parts: Sequence[str], shelf: Shelf) -> tuple[Prediction, ...]:
+    def predict(self, parts: Sequence[str], profiles: ProfileStore) -> tuple[Prediction, ...]:
         """Compare the chain that was swept with what profiles of its parts alone let expect.
 
-        Where the shelf has the path without network functions, its delay counts once.
+        Where the path without network functions was measured as well, its delay counts once.
 
         Args:
             parts: Names of services, one for each node of the chain.
-            shelf: Where their profiles are.
+            profiles: Measured before.
 
         Raises:
             ConfigError: One was not measured, or there are too many or too few.
@@ -189,9 +199,9 @@ class ServiceSweep:
             raise CsitError("there is nothing to predict: no sweep of constant loads has been run")
         if len(parts) != found.cell.nf_nodes:
             raise ConfigError(f"{len(parts)} parts for {found.cell.nf_nodes} network functions of {found.name}")
-        profiles = [shelf.profile(name, found.spec.frame.name) for name in parts]
+        measured = [profiles.profile(name, found.spec.frame.name) for name in parts]
         self.draft.kind = "chain"
-        self.draft.predictions = predictions(found, plan, profiles, shelf.path(found.spec.frame.name))
+        self.draft.predictions = predictions(found, plan, measured, profiles.path(found.spec.frame.name))
         return self.draft.predictions
 
     def remove(self) -> str | None:
@@ -227,5 +237,5 @@ class ServiceSweep:
             )
         dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]
         if dark:
-            self.draft.warnings.append(f"nobody tells what {', '.join(dark)} used of its CPUs")
+            self.draft.warnings.append(f"no CPU accounting for {', '.join(dark)}")
         self.draft.warnings.extend(self._cell.moved())

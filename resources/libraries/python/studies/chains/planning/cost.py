@@ -1,8 +1,8 @@
-"""What a study of chains costs before it begins: deployments, measurements, time."""
+"""Cost of a study of chains: deployments, measurements, time."""
 
 from dataclasses import dataclass
 
-from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains
 
 AROUND_S = 4.0
@@ -13,18 +13,23 @@ LEAD_S = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Of a whole study."""
+class ChainStudyCost(StudyCost):
+    """Cost of a study of chains; its steps are chains, its runs chains under a workload."""
 
-    chains: int
     deployments: int
     """A chain is deployed once for each number of sessions."""
-    measurements: int
-    """Of a chain under a workload."""
-    seconds: float
+
+    def counts(self) -> dict[str, float]:
+        """See StudyCost."""
+        return {
+            "chains": self.steps,
+            "deployments": self.deployments,
+            "measurements": self.runs,
+            "seconds": self.seconds,
+        }
 
 
-def cost(chains: Chains, around_s: float = AROUND_S) -> Cost:
+def cost(chains: Chains, around_s: float = AROUND_S) -> ChainStudyCost:
     """Count without making any chain.
 
     Args:
@@ -32,11 +37,17 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> Cost:
         around_s: Seconds around the workloads of a deployment.
 
     Raises:
-        ConfigError: It takes longer than anybody waits.
+        ConfigError: It exceeds a bound of `model.bounds`.
     """
     workloads = chains.spec.workloads
     deployments = chains.count * len({workload.sessions for workload in workloads})
     measurements = chains.count * len(workloads)
     seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
-    refuse_endless(chains.spec.name, measurements, "measurements of chains under workloads", seconds)
-    return Cost(chains.count, deployments, measurements, seconds)
+    return ChainStudyCost(
+        name=chains.spec.name,
+        steps=chains.count,
+        runs=measurements,
+        unit="measurements of chains under workloads",
+        seconds=seconds,
+        deployments=deployments,
+    )

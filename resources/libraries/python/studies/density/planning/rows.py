@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A cell that cannot be run."""
+    """A cell that does not fit."""
 
     cell: str
     """For a person: `CSC 10R2C NF-1c vSwitch-1c`."""
@@ -80,12 +80,27 @@ def make_rows(
     )
 
 
+def cell_label(cell: Cell) -> str:
+    """Label of a cell on the console and in errors."""
+    return f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
+
+
+def cell_key(cell: Cell) -> str:
+    """Name of a cell in the journal, the same for all frames and test types."""
+    return cell_label(cell) + (f" {'+'.join(cell.nf_kinds)}" if cell.nf_kinds else "")
+
+
+def journal_name(cell: Cell, frame: str, test_type: str) -> str:
+    """Name of a test in the journal."""
+    return f"{cell_key(cell)} {frame} {test_type}"
+
+
 def _refused(
     topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
 ) -> Refused:
     cell = candidate.cell
     return Refused(
-        cell=f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c",
+        cell=cell_label(cell),
         reason=candidate.reason or "",
         tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
     )

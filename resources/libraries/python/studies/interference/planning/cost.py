@@ -1,9 +1,9 @@
-"""What a study of interference costs before it begins: deployments, measurements, time."""
+"""Cost of a study of interference: deployments, measurements, time."""
 
 from dataclasses import dataclass
 from math import comb
 
-from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 
 AROUND_S = 0.9
@@ -13,20 +13,26 @@ ALONE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Of a whole study."""
+class InterferenceCost(StudyCost):
+    """Cost of a study of interference; its steps are measurements, with and without a guarantee in all repetitions."""
 
-    companies: int
-    """Targets with each company that they meet, alone included."""
-    measurements: int
-    """Of all companies in all repetitions, with and without a guarantee."""
+    sets: int
+    """Targets with each set of co-located network functions, alone included."""
     deployments: int
     """One for each measurement, and one for each network function and frame size to find the load; more where one has a
-    stand-in, or where what the network carries has to be found."""
-    seconds: float
+    stand-in, or where the capacity of the network has to be found."""
+
+    def counts(self) -> dict[str, float]:
+        """See StudyCost."""
+        return {
+            "companies": self.sets,
+            "measurements": self.runs,
+            "deployments": self.deployments,
+            "seconds": self.seconds,
+        }
 
 
-def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
+def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> InterferenceCost:
     """Count without making any; `schedule` has them one by one.
 
     Args:
@@ -37,15 +43,22 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> Cost:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
     names = len(spec.contenders)
-    # Multisets of up to together - 1 of n: a company has its neighbours in any order, and may have two of a kind.
-    companies = names * comb(names + spec.together - 1, names)
+    # Multisets of up to together - 1 of n: neighbours have no order, and two may be of a kind.
+    sets = names * comb(names + spec.together - 1, names)
     # A network function alone shares nothing: it is measured without a guarantee only.
-    rounds = companies + (companies - names if spec.guarantee else 0)
+    rounds = sets + (sets - names if spec.guarantee else 0)
     measurements = rounds * spec.repetitions * len(spec.points())
     searches = names * len(spec.frames or (spec.frame,))
     seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
-    refuse_endless(spec.name, measurements, "measurements", seconds)
-    return Cost(companies, measurements, searches + measurements, seconds)
+    return InterferenceCost(
+        name=spec.name,
+        steps=measurements,
+        runs=measurements,
+        unit="measurements",
+        seconds=seconds,
+        sets=sets,
+        deployments=searches + measurements,
+    )
 
 
 def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:

@@ -1,9 +1,9 @@
-"""What a sizing costs before it begins: deployments, loads, repetitions, time."""
+"""Cost of a sizing: deployments, loads, repetitions, time."""
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import planned
@@ -15,10 +15,9 @@ REPETITION_OVERHEAD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Of a whole sizing."""
+class SizingCost(StudyCost):
+    """Cost of a sizing; its runs are those of the generator script."""
 
-    sizes: int
     sizes_at_most: bool
     """Directed search may need fewer."""
     loads: int
@@ -27,11 +26,26 @@ class Cost:
     """The stop rule may end a size earlier."""
     repetitions: int
     """Per load."""
-    runs: int
-    """Of the generator script."""
-    seconds: float
     instance_deploy_s: float
-    """That was assumed for bringing up an instance and removing it."""
+    """Assumed for deploying an instance and removing it."""
+
+    @property
+    def sizes(self) -> int:
+        """Deployment sizes."""
+        return self.steps
+
+    def counts(self) -> dict[str, float]:
+        """See StudyCost."""
+        return {
+            "sizes": self.sizes,
+            "sizes_at_most": self.sizes_at_most,
+            "loads": self.loads,
+            "loads_at_most": self.loads_at_most,
+            "repetitions": self.repetitions,
+            "runs": self.runs,
+            "seconds": self.seconds,
+            "instance_deploy_s": self.instance_deploy_s,
+        }
 
     @property
     def at_most(self) -> bool:
@@ -39,8 +53,8 @@ class Cost:
         return self.sizes_at_most or self.loads_at_most
 
 
-def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = INSTANCE_DEPLOY_S) -> Cost:
-    """What will be done, exactly or at most.
+def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = INSTANCE_DEPLOY_S) -> SizingCost:
+    """Count sizes, loads and seconds, exactly or at most.
 
     Args:
         spec: The service.
@@ -64,16 +78,17 @@ def cost(spec: DeploymentSpec, load: WorkloadSpec, instance_deploy_s: float = IN
         instances = sum(share.instances for size in known for share in size.components.values())
     runs = sizes * loads * load.repeat
     seconds = instances * instance_deploy_s + runs * (load.duration_s + REPETITION_OVERHEAD_S)
-    refuse_endless(spec.vnf_name, runs, "runs of the generator", seconds)
-    return Cost(
-        sizes,
-        known is None,
-        loads,
-        load.stop is not None,
-        load.repeat,
-        runs,
-        seconds,
-        instance_deploy_s,
+    return SizingCost(
+        name=spec.vnf_name,
+        steps=sizes,
+        runs=runs,
+        unit="runs of the generator",
+        seconds=seconds,
+        sizes_at_most=known is None,
+        loads=loads,
+        loads_at_most=load.stop is not None,
+        repetitions=load.repeat,
+        instance_deploy_s=instance_deploy_s,
     )
 
 

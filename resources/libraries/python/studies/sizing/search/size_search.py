@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from resources.libraries.python.errors import ConfigError, CsitError, InUse, RunStopped, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, InUse, RunStopped, SystemBroken, Unsupported
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Size, Sized, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
@@ -69,9 +69,9 @@ class SizingSearch:
         space: The sizes.
         deploy: Brings a size up and, in the end, away. An error in the end is the search's, not the size's.
         done: Sizes by name that were measured before; a size that failed then is measured again.
-        keep: Told of every size that was measured now.
-        report: Told in sentences what goes on.
-        reached: Told before such a sentence how many sizes are done, and how many loads of the present one.
+        keep: Takes every size that was measured now.
+        report: Takes the events of the search in sentences.
+        reached: Takes, before such a sentence, the number of sizes that are done and of loads of the present one.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class SizingSearch:
         while True:
             sized = self._measure(size)
             if sized.failed:
-                self._step(f"Ended: {sized.name} could not be measured, so nobody knows which component needs more.")
+                self._step(f"Ended: {sized.name} could not be measured, so the component that needs more is unknown.")
                 return "failed"
             reached = self._reached(sized)
             if reached:
@@ -171,7 +171,7 @@ class SizingSearch:
         return None
 
     def _why(self, sized: Sized) -> tuple[str, str | None]:
-        """What is said of a size's capacity, and the component that needs more; None where nobody can tell."""
+        """Capacity of a size in words, and the component that needs more; None where that is unknown."""
         unit = self._workload.unit
         point = at_capacity(sized.offered, sized.capacity)
         use = utilization(point, self._spec.watch) if point else {}
@@ -181,7 +181,7 @@ class SizingSearch:
             else f"{sized.name} does not carry {self._workload.range.min:g} {unit}"
         )
         if sized.bottleneck is None:
-            return f"{carries}, but nothing is known of its {self._spec.watch.value} use", None
+            return f"{carries}, but its {self._spec.watch.value} use is unknown", None
         shares = ", ".join(f"{name} {used(use[name], self._spec.watch)}" for name in sorted(use, key=lambda n: -use[n]))
         return f"{carries}, where {sized.bottleneck} is busiest ({self._spec.watch.value}: {shares})", sized.bottleneck
 
@@ -193,14 +193,22 @@ class SizingSearch:
             self._tell(len(self._sizes) + 1, 0)
             self._report(f"{name} was measured before: {outcome(sized, self._workload.unit)}")
         else:
-            sized = self._measured(size, name)
+            sized = self._measured_with_retry(size, name)
             self._keep(sized)
             self._tell(len(self._sizes) + 1, 0)
             self._report(f"{name}: {outcome(sized, self._workload.unit)}")
         self._sizes.append(sized)
         return sized
 
-    def _measured(self, size: Size, name: str) -> Sized:
+    def _measured_with_retry(self, size: Size, name: str) -> Sized:
+        """Measure a size; where that breaks the service, once more."""
+        try:
+            return self._measured(size, name)
+        except SystemBroken as error:
+            self._report(f"{name}: {error}; trying again")
+        return self._measured(size, name, last=True)
+
+    def _measured(self, size: Size, name: str, *, last: bool = False) -> Sized:
         offered: list[Offered] = []
         deploy_s = failed = None
         with ExitStack() as held:
@@ -217,6 +225,8 @@ class SizingSearch:
             except _NOT_OF_A_SIZE:
                 raise
             except CsitError as error:
+                if isinstance(error, SystemBroken) and not last:
+                    raise
                 failed = str(error)
         capacity = None if failed else capacity_of(offered, self._workload.threshold)
         point = None if failed else at_capacity(offered, capacity)

@@ -1,5 +1,6 @@
-"""What a journal tells: what is done, what is tried again and how often, what is refused."""
+"""The journal of a run: tests that have ended, retries, quarantine, and what a resumed run refuses."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,110 +10,153 @@ from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.result import Result
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.recording.journal_run import Command, Run
-from resources.libraries.python.recording.resume import MACHINE_DOWN, asked_key, differences, past_of
+from resources.libraries.python.recording.run_journal import (
+    MACHINE_DOWN,
+    Command,
+    RunJournal,
+    TestKey,
+    asked_digest,
+    differences,
+    has_ended,
+    header_of,
+    past_of,
+)
 from tests.unit.csit_utils import builders
-from tests.unit.recording.test_journal import CHOICES, header
+from tests.unit.recording.test_journal import AT, CHOICES, header
 
 ENVIRONMENT = builders.ENVIRONMENT
 
 
-def result(chains: int = 1, nodes: int = 1, **changes: Any) -> Result:
-    return builders.result(ServiceType.CSC, chains, nodes, histograms=False).model_copy(update=changes)
+def key(chains: int = 1, test: str = "MRR", digest: str = "d") -> TestKey:
+    return TestKey(f"CSC {chains}R1C {test}", digest, f"CSC {chains}R1C")
 
 
-def begin(folder: Path, boot_id: str = "boot-1") -> Run:
-    return Run.begin(folder, CHOICES, ENVIRONMENT, Command(), boot_id)
+def begin(folder: Path, boot_id: str = "boot-1") -> RunJournal:
+    return RunJournal.begin(folder, CHOICES, ENVIRONMENT, Command(), boot_id)
 
 
-def resume(folder: Path, boot_id: str = "boot-1") -> Run:
-    return Run.resume(folder, CHOICES, ENVIRONMENT, World.LOCAL, boot_id)
+def resume(folder: Path, boot_id: str = "boot-1") -> RunJournal:
+    return RunJournal.resume(folder, CHOICES, ENVIRONMENT, World.LOCAL, boot_id)
 
 
-def killed(run: Run) -> None:
+def killed(run: RunJournal) -> None:
     """The process is gone without a word."""
     run._held.pop_all()
     run._journal.__exit__(None, None, None)
 
 
-def test_a_finished_test_is_carried_over_with_its_record(tmp_path: Path) -> None:
+def test_a_finished_test_is_carried_over_by_the_name_of_its_record(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    row = result()
-    run.started(row.asked)
-    run.ended(row, "PASS")
+    run.started(key())
+    run.ended(key(), "PASS", "1.json")
     killed(run)
     run = resume(tmp_path)
-    ended = run.standing(row.asked).ended
+    ended = run.standing(key()).ended
     assert ended is not None
-    assert (ended.status, ended.result) == ("PASS", row)
-    assert run.standing(result(2).asked).ended is None
+    assert (ended.status, ended.record) == ("PASS", "1.json")
+    assert run.standing(key(2)).ended is None
+    run.discard(key())
+    assert run.standing(key()).ended is None, "its record cannot be read any more"
     run.close()
+
+
+def test_a_test_with_other_settings_is_another_test(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    run.ended(key(), "PASS", "1.json")
+    assert run.standing(key(digest="e")).ended is None
+    run.ended(key(digest="e"), "PASS", "2.json")
+    assert run.standing(key()).ended is not None
+    run.close()
+
+
+def test_journals_with_whole_records_are_resumed(tmp_path: Path) -> None:
+    begin(tmp_path).close()
+    row = builders.result(ServiceType.CSC, 1, 1, histograms=False)
+    line = {
+        "line": 2,
+        "at": AT,
+        "event": "finished",
+        "test": "t",
+        "status": "PASS",
+        "result": row.model_dump(mode="json"),
+    }
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text(journal.read_text("utf-8").splitlines()[0] + "\n" + json.dumps(line) + "\n", "utf-8")
+    run = resume(tmp_path)
+    ended = run.standing(TestKey("t", asked_digest(row.asked), "c")).ended
+    assert ended is not None
+    assert Result.model_validate(ended.result) == row
+    run.close()
+
+
+def test_the_separate_journal_of_earlier_characterization_tests_is_resumed(tmp_path: Path) -> None:
+    begin(tmp_path).close()
+    (tmp_path / "journal.jsonl").rename(tmp_path / "characterization.jsonl")
+    assert header_of(tmp_path).choices == CHOICES
+    assert has_ended(tmp_path)
+    resume(tmp_path).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 def test_a_test_that_was_interrupted_or_killed_is_measured_again_from_its_first_attempt(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    row = result()
-    run.started(row.asked)
-    run.interrupted(row.asked, "signal", row)
+    run.started(key())
+    run.interrupted(key(), "signal", "1.json")
     run.close()
     run = resume(tmp_path)
-    assert run.started(row.asked) == 1
+    assert run.started(key()) == 1
     killed(run)
     run = resume(tmp_path)
-    assert run.standing(row.asked).broken == ()
-    assert run.started(row.asked) == 1
+    assert run.standing(key()).broken == ()
+    assert run.started(key()) == 1
     run.close()
 
 
 def test_a_machine_that_goes_down_in_a_test_counts_as_an_attempt(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    row = result()
     for number in (1, 2):
-        assert run.started(row.asked) == number
+        assert run.started(key()) == number
         killed(run)
         run = resume(tmp_path, f"boot-{number + 1}")
-    assert run.standing(row.asked).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.standing(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
     killed(run)
     run = resume(tmp_path, "boot-4")  # nothing was running this time
-    assert run.standing(row.asked).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.standing(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
     run.close()
 
 
 def test_broken_attempts_and_quarantine_survive(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    row = result()
-    run.started(row.asked)
-    assert run.broken(row.asked, "the bridge is gone") == ("the bridge is gone",)
+    run.started(key())
+    assert run.broken(key(), "the bridge is gone") == ("the bridge is gone",)
     killed(run)
     run = resume(tmp_path)
-    assert run.started(row.asked) == 2
-    reasons = run.broken(row.asked, "the NF is gone")
-    assert reasons == ("the bridge is gone", "the NF is gone")
-    run.ended(row.model_copy(update={"quarantined": reasons[-1], "broken": reasons, "passed": False}), "FAIL")
+    assert run.started(key()) == 2
+    assert run.broken(key(), "the NF is gone") == ("the bridge is gone", "the NF is gone")
+    run.ended(key(), "FAIL", "1.json", "the NF is gone")
     killed(run)
     run = resume(tmp_path)
-    other = result(asked=row.asked.model_copy(update={"test_type": "MRR"}))
-    assert run.standing(other.asked).quarantine == "the NF is gone"
-    assert run.standing(result(2).asked).quarantine is None
-    ended = run.standing(row.asked).ended
+    assert run.standing(key(test="NDRPDR")).quarantine == "the NF is gone"
+    assert run.standing(key(2)).quarantine is None
+    ended = run.standing(key()).ended
     assert ended is not None and ended.status == "FAIL"
+    run.discard(key())
+    assert run.standing(key(test="NDRPDR")).quarantine is None, "a test that runs again decides anew"
     run.close()
 
 
 def test_several_cells_in_a_row_mean_that_the_machine_is_broken_and_they_are_measured_again(tmp_path: Path) -> None:
     run = begin(tmp_path)
-    good = result(1, 2)
-    run.ended(good, "PASS")
-    rows = [result(chains, quarantined="the disk is on fire", passed=False) for chains in (1, 2, 3)]
-    for row in rows[:2]:
-        run.ended(row, "FAIL")
+    run.ended(key(9), "PASS", "9.json")
+    for chains in (1, 2):
+        run.ended(key(chains), "FAIL", "", "the disk is on fire")
     with pytest.raises(RunStopped, match="3 cells in a row broke the system under test, the last one because the disk"):
-        run.ended(rows[2], "FAIL")
+        run.ended(key(3), "FAIL", "", "the disk is on fire")
     run.close()
     run = resume(tmp_path)
-    assert all(run.standing(row.asked).ended is None for row in rows)
-    assert all(run.standing(row.asked).quarantine is None for row in rows)
-    assert run.standing(good.asked).ended is not None
+    assert all(run.standing(key(chains)).ended is None for chains in (1, 2, 3))
+    assert all(run.standing(key(chains)).quarantine is None for chains in (1, 2, 3))
+    assert run.standing(key(9)).ended is not None
     run.close()
 
 
@@ -120,40 +164,8 @@ def test_a_good_cell_between_bad_ones_keeps_the_run_going(tmp_path: Path) -> Non
     run = begin(tmp_path)
     for chains in range(1, 9):
         bad = chains % 3
-        run.ended(result(chains, quarantined="it broke" if bad else None, passed=not bad), "FAIL" if bad else "PASS")
+        run.ended(key(chains), "FAIL" if bad else "PASS", "", "it broke" if bad else None)
     run.close()
-
-
-def test_a_record_that_cannot_be_read_any_more_is_measured_again(tmp_path: Path) -> None:
-    run = begin(tmp_path)
-    row = result()
-    run.ended(row, "PASS")
-    run.close()
-    journal = tmp_path / "journal.jsonl"
-    journal.write_text(journal.read_text(encoding="utf-8").replace('"testbed":', '"testbad":'), encoding="utf-8")
-    run = resume(tmp_path)
-    assert run.standing(row.asked).ended is None
-    run.close()
-
-
-def test_other_settings_of_the_same_test_are_refused(tmp_path: Path) -> None:
-    run = begin(tmp_path)
-    row = result()
-    run.ended(row, "PASS")
-    profile = row.asked.profile.model_copy(update={"mrr_trials": 77})
-    with pytest.raises(ConfigError, match="was measured with other settings"):
-        run.standing(row.asked.model_copy(update={"profile": profile}))
-    run.close()
-
-
-def test_every_test_of_a_matrix_has_a_name_of_its_own() -> None:
-    asked = result().asked
-    cell, others = asked.cell, []
-    for change in ({"nf_chains": 2}, {"nf_nodes": 2}, {"nf_sizes": ("0.5c",)}, {"vs_dtc": 2}, {"nf_kinds": ("sim",)}):
-        others.append(asked.model_copy(update={"cell": type(cell).model_validate({**cell.model_dump(), **change})}))
-    others.append(asked.model_copy(update={"test_type": "MRR"}))
-    others.append(asked.model_copy(update={"frame": builders.IMIX}))
-    assert len({asked_key(each) for each in (asked, *others)}) == 8
 
 
 @pytest.mark.parametrize(
@@ -163,7 +175,10 @@ def test_every_test_of_a_matrix_has_a_name_of_its_own() -> None:
         ({"variables": {"CELLS": "2x2"}}, "with CELLS '1x1' and cannot be resumed with '2x2'"),
         ({"include": ("CSC",)}, "with --include nothing and cannot be resumed with CSC"),
         ({"exclude": ("CSC",)}, "with --exclude nothing and cannot be resumed with CSC"),
-        ({"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})}, "means something else than when"),
+        (
+            {"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})},
+            "has other settings than when the",
+        ),
     ],
 )
 def test_other_choices_are_refused(change: dict[str, Any], expected: str) -> None:
@@ -205,18 +220,17 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no run to resume"):
         past_of(tmp_path)
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
-    with pytest.raises(ConfigError, match="nothing was begun in this run"):
+    with pytest.raises(ConfigError, match="the journal has no header"):
         past_of(tmp_path)
 
 
 def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_path: Path) -> None:
     begin(tmp_path).close()
     other = CHOICES.model_copy(update={"variables": {**CHOICES.variables, "FRAMES": "IMIX"}})
-    run = Run.go_on(tmp_path, other, ENVIRONMENT, "boot-1")
-    row = result()
-    run.started(row.asked)
-    run.ended(row, "PASS")
+    run = RunJournal.next_suite(tmp_path, other, ENVIRONMENT, "boot-1")
+    run.started(key())
+    run.ended(key(), "PASS", "1.json")
     run.close()
     assert len(past_of(tmp_path).done) == 1
     with pytest.raises(ConfigError, match="suites of one run are on one testbed"):
-        Run.go_on(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")
+        RunJournal.next_suite(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")

@@ -17,20 +17,19 @@ from resources.libraries.python.errors import (
     RunStopped,
     SystemBroken,
 )
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.recording.journal_run import Command, Run
-from resources.libraries.python.studies.density.retry import measure_with_care
+from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
+from resources.libraries.python.studies.shared.retry import measure_with_care
 from tests.unit.csit_utils import builders
 from tests.unit.recording.test_journal import CHOICES
 
-ASKED = builders.result(ServiceType.CSC, 1, 1, histograms=False).asked
+KEY = TestKey("CSC 1R1C MRR", "d", "CSC 1R1C")
 
 
 class Cell:
     """Stands for an experiment."""
 
     def __init__(self, problems: tuple[str, ...] = (), moved: tuple[str, ...] = ()) -> None:
-        self.draft: Any = SimpleNamespace(asked=ASKED, broken=(), quarantined=None)
+        self.draft: Any = SimpleNamespace(broken=(), quarantined=None)
         self.is_deployed = True
         self.problems = lambda: problems
         self.moved = lambda: moved
@@ -57,11 +56,11 @@ def fine() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run.begin(tmp_path, CHOICES, builders.ENVIRONMENT, Command(), "boot-1")
+def run(tmp_path: Path) -> RunJournal:
+    return RunJournal.begin(tmp_path, CHOICES, builders.ENVIRONMENT, Command(), "boot-1")
 
 
-def measure(run: Run, attempts: list[tuple[Cell, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
+def measure(run: RunJournal, attempts: list[tuple[Cell, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
     """Let the attempts happen one after the other."""
     cells = iter(attempts)
     now: dict[str, Callable[[], None]] = {}
@@ -73,14 +72,13 @@ def measure(run: Run, attempts: list[tuple[Cell, Callable[[], None]]], check: Ca
     def phases() -> None:
         now["phases"]()
 
-    progress: Any = SimpleNamespace(broken=lambda *_, **__: None)
     try:
-        measure_with_care(run, again(), again, phases, check=check, progress=progress)
+        measure_with_care(run, KEY, again(), again, phases, check=check, on_broken=lambda *_: None)
     finally:
         run.close()
 
 
-def events(run: Run) -> list[str]:
+def events(run: RunJournal) -> list[str]:
     text = run.past.path.read_text(encoding="utf-8")
     return [line.split('"event":"')[1].split('"')[0] for line in text.splitlines()]
 
@@ -95,7 +93,7 @@ def events(run: Run) -> list[str]:
         SystemBroken("the bridge is gone"),
     ],
 )
-def test_what_breaks_the_system_is_tried_once_more(run: Run, error: Exception) -> None:
+def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Exception) -> None:
     first, second = Cell(), Cell()
     measure(run, [(first, fails_by(error)), (second, fine)])
     assert first.removed == 1
@@ -108,7 +106,7 @@ def test_what_breaks_the_system_is_tried_once_more(run: Run, error: Exception) -
     "error",
     [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")],
 )
-def test_a_result_or_a_defect_is_not_tried_again(run: Run, error: Exception) -> None:
+def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Exception) -> None:
     cell = Cell()
     with pytest.raises(ExecutionFailed):
         measure(run, [(cell, fails_by(error))])
@@ -116,18 +114,18 @@ def test_a_result_or_a_defect_is_not_tried_again(run: Run, error: Exception) -> 
     assert events(run) == ["run", "started", "ended"]
 
 
-def test_a_result_of_a_system_with_a_dead_part_is_none(run: Run) -> None:
+def test_a_result_of_a_system_with_a_dead_part_is_none(run: RunJournal) -> None:
     measure(run, [(Cell(("nf-1-1 is gone",)), fails_by(NoTraffic("no traffic"))), (Cell(), fine)])
-    assert run.past.broken == {f"{'CSC 1R1C NF-1c vSwitch-1c'} 64B NDRPDR": ("nf-1-1 is gone",)}
+    assert run.past.broken == {KEY.test: ("nf-1-1 is gone",)}
 
 
-def test_numbers_of_a_system_that_died_at_the_end_are_thrown_away(run: Run) -> None:
+def test_numbers_of_a_system_that_died_at_the_end_are_thrown_away(run: RunJournal) -> None:
     second = Cell()
     measure(run, [(Cell(("the bridge is gone",)), fine), (second, fine)])
     assert second.draft.broken == ("the bridge is gone",)
 
 
-def test_twice_is_enough(run: Run) -> None:
+def test_twice_is_enough(run: RunJournal) -> None:
     cells = [Cell(), Cell(("the NF is gone",))]
     with pytest.raises(SystemBroken, match="quarantined after 2 attempts: the NF is gone"):
         measure(run, [(cells[0], fails_by(NotReady("a", 1, "b"))), (cells[1], fine)])
@@ -136,20 +134,20 @@ def test_twice_is_enough(run: Run) -> None:
     assert len(cells[1].draft.broken) == 2
 
 
-def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: Run) -> None:
+def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: RunJournal) -> None:
     cells = [Cell(moved=("it moved",)), Cell(moved=("it moved",))]
     measure(run, [(cells[0], fine), (cells[1], fine)])
     assert cells[1].draft.quarantined is None
 
 
 @pytest.mark.parametrize("how", [{"exit": True}, {"skip": True}, {"test_timeout": True}])
-def test_the_end_of_the_run_a_skip_and_a_timeout_go_through(run: Run, how: dict[str, bool]) -> None:
+def test_the_end_of_the_run_a_skip_and_a_timeout_go_through(run: RunJournal, how: dict[str, bool]) -> None:
     with pytest.raises(ExecutionFailed):
         measure(run, [(Cell(("everything is broken",)), fails_by(NotReady("a", 1, "b"), **how))])
     assert "broken" not in events(run)
 
 
-def test_nothing_begins_without_space(run: Run) -> None:
+def test_nothing_begins_without_space(run: RunJournal) -> None:
     def check() -> None:
         raise RunStopped("no space")
 

@@ -1,55 +1,16 @@
-"""What a study of chains shows on the console while it goes on."""
+"""Sentences of a study of chains on the console."""
 
 from collections.abc import Iterator
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
-from resources.libraries.python.studies.chains.run import Done, StudyOfChains
-from resources.libraries.python.studies.shared.console import Console, human_time
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.shared.progress import human_time
 
 _MOST_SUSPECTS = 5
 _MOST_REASONS = 4
-
-
-class ChainProgress:
-    """Chain k of n, what it gave, time left."""
-
-    def __init__(self) -> None:
-        self._console = Console()
-        self._name = ""
-        self._simulated = False
-
-    def begins(self, name: str, lines: tuple[str, ...], *, simulated: bool) -> None:
-        """A study begins; in a simulated world the time that is left is not a person's."""
-        self._name, self._simulated = name, simulated
-        self._console.line("")  # Robot's own line of the test may still be open
-        for line in lines:
-            self._console.line(f"{name}: {line}")
-
-    def says(self, sentence: str) -> None:
-        """Something is to be known of the study."""
-        self._console.line(f"{self._name}: {sentence}")
-
-    def chain(self, done: Done) -> None:
-        """A chain was measured, or could not be."""
-        left = "" if self._simulated else f"; about {human_time(done.remaining_s)} left"
-        gave = ", ".join(dict.fromkeys(map(_gave, done.runs)))
-        text = f"{self._name}: chain {done.number} of {done.of}, {done.runs[0].chain.name}: {gave}{left}"
-        if any(run.failed for run in done.runs):
-            self._console.line(text)
-        else:
-            self._console.status(text)
-
-    def done(self, record: Characterization) -> None:
-        """A test has ended."""
-        if record.chain_study is None or not record.passed:
-            self._console.line(f"{self._name}: {record.message}")
-        if record.chain_study is not None:
-            for line in suspects_in_words(record.chain_study):
-                self._console.line(line + (" (simulated)" if record.simulated and line.startswith("suspect") else ""))
 
 
 def lasting(spec: ChainStudySpec, seconds: object) -> ChainStudySpec:
@@ -62,12 +23,12 @@ def lasting(spec: ChainStudySpec, seconds: object) -> ChainStudySpec:
     if not text:
         return spec
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST_LOAD_S:
-        raise ConfigError(f"CHAIN_DURATION: '{text}' is no whole number of seconds from 1 to {LONGEST_LOAD_S}")
+        raise ConfigError(f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to {LONGEST_LOAD_S}")
     return spec.model_copy(update={"duration_s": int(text)})
 
 
-def preview_in_words(study: StudyOfChains, *, simulated: bool) -> tuple[str, ...]:
-    """What is going to be measured, what policies forbid, which faults are planted."""
+def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ...]:
+    """Preview of a study: chains, time, chains that policies forbid, planted faults."""
     chains, spec = study.chains, study.spec
     by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
     time = "" if simulated else f", about {human_time(study.cost.seconds)}"
@@ -82,7 +43,7 @@ def preview_in_words(study: StudyOfChains, *, simulated: bool) -> tuple[str, ...
 
 
 def suspects_in_words(study: ChainStudy) -> Iterator[str]:
-    """The first suspects with their reasons, and what could not be measured."""
+    """The first suspects with their reasons, and chains that could not be measured."""
     failed: dict[str, dict[str, None]] = {}
     for run in study.runs:
         if run.failed:
@@ -105,7 +66,8 @@ def _suspect(rank: int, suspect: Suspect) -> str:
     return f"suspect {rank} by {by}: {suspect.chain.name}, mean Cook's distance {suspect.mean_distance:.3g}{fault}"
 
 
-def _gave(run: ChainRun) -> str:
+def found_in_words(run: ChainRun) -> str:
+    """Throughput and loss of a run, or why there are none."""
     if run.throughput_bps is None or run.offered_bps is None:
         return f"not measured: {run.failed}"
     loss = "" if run.loss_ratio is None else f", loss {100 * run.loss_ratio:.2f} %"

@@ -6,35 +6,35 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.record import ChainStudy
-from resources.libraries.python.studies.chains.progress import lasting, preview_in_words, suspects_in_words
-from resources.libraries.python.studies.chains.run import StudyOfChains
-from resources.libraries.python.studies.shared.specifications import found
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.chains.sentences import lasting, preview_in_words, suspects_in_words
+from resources.libraries.python.studies.shared.choices import specification_file
 from resources.libraries.python.testbed.worlds.simulated import SimWorld
 from tests.integration.robot_runs import PROJECT
 
-SPEC = load_chains(found("chains/four-vnfs.yaml"))
+SPEC = load_chains(specification_file("chains/four-vnfs.yaml"))
 SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
 
 
 @pytest.fixture(scope="module")
-def study() -> StudyOfChains:
+def study() -> ChainStudyTest:
     world = SimWorld(SIM)
-    return StudyOfChains(SIM, world, lasting(SPEC, "1"), world.environment())
+    return ChainStudyTest(SIM, world, lasting(SPEC, "1"), world.environment())
 
 
 @pytest.fixture(scope="module")
-def measured(study: StudyOfChains) -> ChainStudy:
+def measured(study: ChainStudyTest) -> ChainStudy:
     return study.run()
 
 
-def test_the_preview_counts_chains_names_policies_and_planted_faults(study: StudyOfChains) -> None:
+def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
     first, *policies, fault = preview_in_words(study, simulated=False)
     assert first.startswith("11 chains (4 of 1, 7 of 2 VNFs) under 4 workloads of 1 s, about ")
     assert [line.split("'")[1] for line in policies] == list(SPEC.policies)
     assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
 
 
-def test_a_simulated_study_takes_no_time_of_a_person(study: StudyOfChains) -> None:
+def test_a_simulated_study_takes_no_time_of_a_person(study: ChainStudyTest) -> None:
     assert "about" not in preview_in_words(study, simulated=True)[0]
 
 
@@ -53,7 +53,7 @@ def test_chains_that_were_not_measured_are_named_with_the_reason(measured: Chain
 
 @pytest.mark.parametrize("text", ["0", "3601", "1.5", "long"])
 def test_a_duration_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"CHAIN_DURATION: '{text}' is no whole number of seconds from 1 to 3600"):
+    with pytest.raises(ConfigError, match=f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to 3600"):
         lasting(SPEC, text)
 
 

@@ -1,0 +1,37 @@
+"""Work and time of a study, known before it begins."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from resources.libraries.python.model.bounds import refuse_endless
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCost(ABC):
+    """Cost of a whole study. Studies add counts of their own.
+
+    Raises:
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
+    """
+
+    name: str
+    """Of the study."""
+    steps: int
+    """Measured one after the other, each in the journal; what the progress counts."""
+    runs: int
+    """Measurements of all steps together."""
+    unit: str
+    """Of `runs`, in the plural."""
+    seconds: float
+
+    def __post_init__(self) -> None:
+        refuse_endless(self.name, self.runs, self.unit, self.seconds)
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of one step on average."""
+        return self.seconds / max(1, self.steps)
+
+    @abstractmethod
+    def counts(self) -> dict[str, float]:
+        """Counts and seconds by the names that previews give them in JSON."""

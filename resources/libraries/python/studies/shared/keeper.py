@@ -1,0 +1,376 @@
+"""The keeper of a run: its journal, space for its last records, and the record of every test."""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from robot.api import Failure, SkipExecution, logger
+from robot.errors import ExecutionFailed, PassExecution
+
+from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
+from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.result import Environment, Result
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.environment import boot_id
+from resources.libraries.python.recording.file_names import FileNames
+from resources.libraries.python.recording.journal import CellQuarantined, Status, TestFinished
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.packed import pack, pack_characterization
+from resources.libraries.python.recording.run_journal import RunJournal, TestKey, past_of
+from resources.libraries.python.recording.space import Reserve
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.recording.writer import (
+    RESULTS_FOLDER,
+    check_folder,
+    write_characterization,
+    write_result,
+    write_tables,
+)
+from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
+from resources.libraries.python.studies.shared.progress import StudyProgress
+from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
+from resources.libraries.python.studies.shared.robot_context import variable
+
+RESULT_SPACE_BYTES = 50_000_000
+"""Free space that a run needs, the reserve included."""
+_SIGNAL = "Execution terminated by signal"
+"""Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
+Record = Result | Characterization
+Tables = Callable[[Any], dict[str, str]]
+"""CSV files of a record, by name."""
+AnyStepJournal = TypeVar("AnyStepJournal", bound=StepJournal[Any])
+_Deployed = TypeVar("_Deployed", bound=DeployedTest)
+_BEGUN: set[Path] = set()
+"""Folders of runs that this process has begun or resumed: each of their suites opens the testbed anew."""
+_NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
+"""By folder of a run, shared by its suites."""
+
+
+class EndOfRun(Exception):
+    """Ends the whole run, with its text as the reason."""
+
+    ROBOT_EXIT_ON_FAILURE = True
+    ROBOT_SUPPRESS_NAME = True
+
+
+class StudyKeeper:
+    """Keeps a run from `open` to `close`, for tests of any study."""
+
+    def __init__(self, progress: StudyProgress) -> None:
+        self._progress = progress
+        self._folder: Path | None = None
+        self._resumed: Path | None = None
+        """Folder of the run that is resumed, which may be another one."""
+        self._run_or_none: RunJournal | None = None
+        self._reserve: Reserve | None = None
+        self._key: TestKey | None = None
+        self._cut_short = False
+        self._held = ExitStack()
+        self._test = ExitStack()
+
+    def prepare(self, lookup: Lookup, folder: Path, *, elsewhere: bool) -> None:
+        """Check the folder of the results.
+
+        Args:
+            lookup: Values of variables.
+            folder: Of the run.
+            elsewhere: Whether a run may be resumed in another folder, with the steps of its tests.
+
+        Raises:
+            CsitError: It cannot be written, has no space, or is not that of the run to resume.
+        """
+        self._resumed = resumed_folder(lookup)
+        if self._resumed is not None and self._resumed.resolve() != folder.resolve() and not elsewhere:
+            raise CsitError(f"a run is resumed in its own folder; say -d {self._resumed}")
+        check_folder(folder, RESULT_SPACE_BYTES)
+        self._folder = folder
+
+    def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
+        """Begin the journal of a run, or continue it; suites of one Robot run share it.
+
+        Raises:
+            CsitError: Another process is running it, or it was begun with other choices.
+        """
+        folder, chosen = self._opened, choices(lookup, topology)
+        if folder.resolve() in _BEGUN:
+            run = RunJournal.next_suite(folder, chosen, environment, boot_id())
+        elif self._continues:
+            run = RunJournal.resume(folder, chosen, environment, topology.world, boot_id())
+        else:
+            run = RunJournal.begin(folder, chosen, environment, command(lookup), boot_id())
+        self._held.callback(run.close)
+        _BEGUN.add(folder.resolve())
+        for line in run.remarks:
+            logger.warn(line)
+        self._reserve = Reserve(folder)
+        self._held.callback(self._reserve.free)
+        self._reserve.hold()
+        self._run_or_none = run
+
+    def close(self) -> None:
+        """Close the journal and release the reserved space."""
+        self._test.close()
+        self._run_or_none = None
+        with self.ending():
+            self._held.close()
+
+    def done_before(self, lookup: Lookup) -> Collection[str]:
+        """Names of tests that have ended, as the journal has them."""
+        if self._run_or_none is not None:
+            return {test for test, _ in self._run.past.done}
+        folder = resumed_folder(lookup)
+        return {test for test, _ in past_of(folder).done} if folder is not None else ()
+
+    def begin_test(
+        self, key: TestKey, *, failed_again: bool, on_carried: Callable[[Any], None] = lambda _: None
+    ) -> None:
+        """Let a test begin; one that has ended before the run was resumed ends here in the same way.
+
+        Args:
+            key: Of the test.
+            failed_again: Whether to run a failed test again, which measures the steps that it lacks.
+            on_carried: Takes the record of a test that has ended before.
+
+        Raises:
+            PassExecution, Failure, SkipExecution: It has ended in this way, or its cell is in quarantine.
+            EndOfRun: There is no space for another test.
+        """
+        self._cut_short = False
+        self._key = key
+        standing = self._run.standing(key)
+        ended = standing.ended
+        if ended is not None and (ended.status == "PASS" or not failed_again):
+            record = self._record_of(ended)
+            if record is not None:
+                on_carried(record)
+                _carry_over(ended, record)
+            self._run.discard(key)
+        elif standing.quarantine is not None:
+            raise SkipExecution(f"quarantined: {key.cell}: {standing.quarantine}")
+        self.check()
+
+    def begin_steps(self) -> None:
+        """The steps of the present test begin."""
+        self._run.started(self._present)
+
+    def step_journal(self, kind: type[AnyStepJournal]) -> AnyStepJournal:
+        """Open the journal of the present test's steps, until the test ends.
+
+        Where the run to resume has another folder, this is a new run that begins with a copy of its steps.
+
+        Raises:
+            CsitError: It cannot be written, or this version cannot read it.
+            EndOfRun: There is no space for it.
+        """
+        self._test.close()
+        path = self.tables_in(self._opened) / kind.FILE
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._continues:
+                path.unlink(missing_ok=True)
+                if self._resumed is not None and (earlier := self.tables_in(self._resumed) / kind.FILE).exists():
+                    shutil.copyfile(earlier, path)
+            there = path.exists()
+        except OSError as error:
+            raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
+        journal = kind(path, self._present.digest)
+        with self.ending():
+            self._test.enter_context(journal)
+        for line in journal.remarks:
+            logger.warn(line)
+        if there and not journal.rows:
+            logger.warn(f"{path} has no {kind.KIND} with these settings: all steps are measured")
+        return journal
+
+    def tables_in(self, folder: Path) -> Path:
+        """Folder of the present test's tables, in this run's folder or in that of the run to resume."""
+        return write_tables(self._name, {}, folder)
+
+    def check(self) -> None:
+        """Check that there is space for another test.
+
+        Raises:
+            EndOfRun: There is not.
+        """
+        if self._reserve is not None:
+            with self.ending():
+                self._reserve.check()
+
+    def measure(self, test: _Deployed, again: Callable[[], _Deployed], phases: Callable[[], object]) -> None:
+        """Run the phases of a test, see `measure_with_care`.
+
+        Raises:
+            EndOfRun: No further test can run.
+            Failure: The cell goes into quarantine.
+        """
+        assert self._reserve is not None  # noqa: S101 - the run is open
+        try:
+            with self.ending():
+                measure_with_care(
+                    self._run,
+                    self._present,
+                    test,
+                    again,
+                    phases,
+                    check=self._reserve.check,
+                    on_broken=lambda reason, more: self._progress.line(
+                        f"{reason}; {'trying again' if more else 'quarantined'}"
+                    ),
+                )
+        except EndOfRun:
+            self._cut_short = True
+            raise
+        except SystemBroken as error:
+            raise Failure(str(error)) from error
+        except ExecutionFailed as failure:  # by a signal, where it ends the run
+            self._cut_short = failure.exit
+            raise
+
+    def end_test(
+        self,
+        test: StudyTest,
+        status: str,
+        message: str,
+        tables: Tables = lambda _: {},
+        report: Callable[[Any], None] = lambda _: None,
+    ) -> Any:  # noqa: ANN401 - a record of any study
+        """Remove what is deployed and write the record of the test.
+
+        Args:
+            test: What ends.
+            status: Robot's, of the test.
+            message: Robot's.
+            tables: Makes the CSV files of the record.
+            report: Shows the record.
+
+        Returns:
+            The record.
+
+        Raises:
+            EndOfRun: No further test can run.
+            CsitError: The removal failed.
+        """
+        cut_short = self._cut_short or message.startswith(_SIGNAL)
+        stop: RunStopped | None = None
+        try:
+            removal = test.remove() or ""
+        except RunStopped as error:
+            removal, stop, cut_short = str(error), error, True
+        record = test.draft.finish(
+            test_id=_test_id(),
+            test_name=str(variable("TEST NAME")),
+            tags=tuple(variable("TEST TAGS")),
+            passed=status == "PASS" and not removal,
+            message="; ".join(filter(None, [message, removal])),
+        )
+        with self._test, self.ending():
+            file = ""
+            with suppress(*([RunStopped] if cut_short else [])):  # a test that was cut short is measured again
+                file = self._write(record, tables)
+            report(record)
+            if cut_short:
+                with suppress(RunStopped):
+                    self._run.interrupted(self._present, message, file)
+            else:
+                ended: Status = "PASS" if record.passed else "SKIP" if status == "SKIP" else "FAIL"
+                self._run.ended(self._present, ended, file, getattr(record, "quarantined", None))
+            if stop is not None:
+                raise stop
+        if removal:
+            raise CsitError(removal)
+        return record
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End the run on errors that make further tests pointless.
+
+        Raises:
+            EndOfRun: In the place of RunStopped.
+        """
+        try:
+            yield
+        except RunStopped as error:
+            if self._reserve is not None:
+                self._reserve.free()
+            if self._run_or_none is not None:
+                with suppress(RunStopped):
+                    self._run_or_none.stopped(str(error))
+            self._progress.line(str(error))
+            raise EndOfRun(str(error)) from error
+
+    def _write(self, record: Record, tables: Tables) -> str:
+        if isinstance(record, Result):
+            path = write_result(record, self._opened)
+            logger.info(f"{RESULT_MARKER}{pack(record)}")
+            for line in record.verdict.evidence:
+                logger.info(f"verdict: {line}")
+        else:
+            logger.info(f"{RESULT_MARKER}{pack_characterization(record)}")
+            path = write_characterization(record, self._opened, self._name)
+        logger.info(f"record: {path}")
+        if found := tables(record):
+            logger.info(f"tables: {write_tables(self._name, found, self._opened)}")
+        return path.name
+
+    def _record_of(self, ended: TestFinished | CellQuarantined) -> Record | None:
+        """Record of a test that has ended; None where it cannot be read any more."""
+        path = self._opened / RESULTS_FOLDER / ended.record
+        try:
+            if ended.result is not None:
+                return Result.model_validate(ended.result)
+            text = path.read_bytes()
+            return (Characterization if b'"kind"' in text[:400] else Result).model_validate_json(text)
+        except (OSError, ValidationError) as error:
+            logger.warn(f"{ended.test} is measured again: its record {path} cannot be read: {error}")
+            return None
+
+    @property
+    def _name(self) -> str:
+        """File name of the present test."""
+        return _NAMES[self._opened.resolve()].of(_test_id(), str(variable("TEST NAME")))
+
+    @property
+    def _continues(self) -> bool:
+        """Whether the run in this folder is resumed."""
+        return self._resumed is not None and self._resumed.resolve() == self._opened.resolve()
+
+    @property
+    def _present(self) -> TestKey:
+        if self._key is None:
+            raise CsitError("no test has begun")
+        return self._key
+
+    @property
+    def _run(self) -> RunJournal:
+        if self._run_or_none is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        return self._run_or_none
+
+    @property
+    def _opened(self) -> Path:
+        if self._folder is None:
+            raise CsitError("the testbed is not open; the suite setup is missing")
+        return self._folder
+
+
+def _carry_over(ended: TestFinished | CellQuarantined, record: Record) -> None:
+    """End the present test as it ended when it was measured."""
+    packed = pack(record) if isinstance(record, Result) else pack_characterization(record)
+    logger.info(f"{RESULT_MARKER}{packed}")
+    logger.info(f"carried over; measured from {record.started_at} to {record.finished_at}")
+    match ended.status:
+        case "PASS":
+            raise PassExecution("")
+        case "SKIP":
+            raise SkipExecution(record.message)
+        case "FAIL":
+            raise Failure(record.message)
+
+
+def _test_id() -> str:
+    """Robot's long name of the present test."""
+    return f"{variable('SUITE NAME')}.{variable('TEST NAME')}"

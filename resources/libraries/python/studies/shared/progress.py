@@ -1,0 +1,163 @@
+"""Progress of a study on the console, with the time left: one rewritten line on a terminal, few lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TextIO
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Where lines cannot be rewritten, such as in a Jenkins log."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """A step of a study has ended: measured now, carried over from the journal, or failed."""
+
+    number: int
+    """From 1."""
+    of: int
+    name: str
+    """Such as `chain nat > gateway`."""
+    found: str
+    """Its result, or why there is none."""
+    left: float
+    """Work left after it, in steps or in seconds of load."""
+    work: float = 1.0
+    """Its own work in the same unit; 0 when it was carried over."""
+    failed: bool = False
+
+
+class StudyProgress:
+    """Step k of n of the present study, its result, and the time left.
+
+    Args:
+        clock: Seconds.
+        stream: None for Robot's real output, which its own listeners and loggers do not capture.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, stream: TextIO | None = None) -> None:
+        self._clock = clock
+        self._console = _Console(stream)
+        self._name = ""
+        self._is_timed = False
+        self._each_s = 0.0
+        self._began_s = self._last_s = self._measured = self._left = 0.0
+
+    def begin(
+        self, name: str, lines: Iterable[str] = (), *, simulated: bool, each_s: float = 0.0, left: float = 0.0
+    ) -> None:
+        """A study begins.
+
+        Args:
+            name: Put before all its lines.
+            lines: Its preview.
+            simulated: Whether its time is simulated: then no time left is shown.
+            each_s: Expected seconds of a unit of work, used until one was measured.
+            left: Work of the whole study.
+        """
+        self._name, self._is_timed, self._each_s = name, not simulated, each_s
+        self._began_s = self._last_s = self._clock()
+        self._measured, self._left = 0.0, left
+        for line in lines:
+            self.line(line)
+
+    def open(self) -> None:
+        """Begin a line of its own: Robot's line of the test may still be open."""
+        self._console.line("")
+
+    def advance(self, left: float, work: float = 1.0) -> None:
+        """Work was done, or turned out to be unnecessary.
+
+        Args:
+            left: Work left in the study.
+            work: Amount that was measured now.
+        """
+        self._left, self._measured, self._last_s = left, self._measured + work, self._clock()
+
+    def left_s(self, running_s: float | None = None) -> float | None:
+        """Seconds left by the work measured so far, before that as expected; None for simulated time.
+
+        Args:
+            running_s: Seconds left of the present step, where it knows them.
+        """
+        if not self._is_timed:
+            return None
+        each_s = (self._last_s - self._began_s) / self._measured if self._measured else self._each_s
+        if running_s is not None:
+            return max(0.0, self._left - 1) * each_s + running_s
+        return max(0.0, self._left * each_s - (self._clock() - self._last_s))
+
+    def step(self, step: StepEnded) -> None:
+        """Show a step; a failed one stays on the console."""
+        self.advance(step.left, step.work)
+        text = f"{step.name} ({step.number} of {step.of}): {step.found}"
+        if step.failed:
+            self.line(text + self._time_left())
+        else:
+            self.status(text)
+
+    def status(self, sentence: str, running_s: float | None = None) -> None:
+        """Show the present state with the time left, see `left_s`."""
+        self._console.status(f"{self._name}: {sentence}{self._time_left(running_s)}")
+
+    def line(self, sentence: str) -> None:
+        """Show a line that stays."""
+        self._console.line(f"{self._name}: {sentence}")
+
+    def end(self, passed: bool, message: str, lines: Iterable[str]) -> None:
+        """Show the result of the study, or why it failed, and the lines of its result."""
+        if not passed:
+            self.line(message)
+        for line in lines:
+            self._console.line(line)
+
+    def _time_left(self, running_s: float | None = None) -> str:
+        left_s = self.left_s(running_s)
+        return "" if left_s is None or not (self._each_s or self._measured) else f"; about {human_time(left_s)} left"
+
+
+class _Console:
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream or sys.__stdout__ or sys.stdout
+        self._rewrites = self._stream.isatty()
+        self._width = 0
+        self._last = time.monotonic()
+
+    def status(self, text: str) -> None:
+        """Write a line that the next one replaces."""
+        now = time.monotonic()
+        if self._rewrites:
+            self._stream.write("\r" + text[:150].ljust(self._width))
+            self._width = len(text[:150])
+            self._stream.flush()
+        elif now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            self.line(text)
+
+    def line(self, text: str) -> None:
+        """Write a line that stays, in the place of one that was to be replaced."""
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._width = 0
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def human_rate(rate_pps: float | None) -> str:
+    """Format a rate with three significant digits."""
+    if rate_pps is None:
+        return "?"
+    for factor, unit in ((1e6, "Mpps"), (1e3, "kpps")):
+        if rate_pps >= factor:
+            return f"{rate_pps / factor:.3g} {unit}"
+    return f"{rate_pps:.3g} pps"
+
+
+def human_time(seconds: float) -> str:
+    """Format a duration: `90 s`, `12 min`, `3 h 05 min`."""
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"

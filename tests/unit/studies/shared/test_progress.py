@@ -1,0 +1,89 @@
+"""Progress of a study: lines that stay, and the time left."""
+
+import io
+
+import pytest
+
+from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress
+
+
+class Terminal(io.StringIO):
+    """Lines can be rewritten there."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def begun(clock: Clock, stream: io.StringIO | None = None, *, simulated: bool = False) -> StudyProgress:
+    progress = StudyProgress(clock, stream or io.StringIO())
+    progress.begin("study", ["a preview"], simulated=simulated, each_s=5.0, left=32)
+    return progress
+
+
+def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unnecessary(clock: Clock) -> None:
+    progress = begun(clock)
+    assert progress.left_s() == 5.0 * 32
+    clock.now_s += 4.0
+    progress.advance(31)
+    assert progress.left_s() == 4.0 * 31
+    clock.now_s += 2.0
+    assert progress.left_s() == 4.0 * 31 - 2.0, "the present step goes on"
+    progress.advance(30)
+    assert progress.left_s() == 3.0 * 30
+    progress.advance(24, work=0)
+    assert progress.left_s() == 3.0 * 24
+    progress.advance(0)
+    assert progress.left_s() == 0
+
+
+def test_a_step_that_was_carried_over_takes_no_time(clock: Clock) -> None:
+    progress = begun(clock)
+    progress.advance(8, work=0)
+    assert progress.left_s() == 5.0 * 8
+
+
+def test_a_step_that_knows_its_own_time_is_taken_by_that(clock: Clock) -> None:
+    progress = begun(clock)
+    assert progress.left_s(running_s=1.0) == 5.0 * 31 + 1.0
+
+
+def test_simulated_time_is_not_shown(clock: Clock) -> None:
+    stream = Terminal()
+    progress = begun(clock, stream, simulated=True)
+    progress.step(StepEnded(1, 2, "chain a", "3 Mbit/s", 1))
+    assert progress.left_s() is None
+    assert stream.getvalue().endswith("\rstudy: chain a (1 of 2): 3 Mbit/s")
+
+
+def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: Clock) -> None:
+    stream = Terminal()
+    progress = begun(clock, stream)
+    clock.now_s += 2.0
+    progress.step(StepEnded(1, 3, "chain a", "3 Mbit/s", 2))
+    assert stream.getvalue().endswith("\rstudy: chain a (1 of 3): 3 Mbit/s; about 4 s left")
+    progress.step(StepEnded(2, 3, "chain b", "no traffic", 1, failed=True))
+    assert stream.getvalue().splitlines()[-1].endswith("study: chain b (2 of 3): no traffic; about 1 s left")
+
+
+def test_where_lines_cannot_be_rewritten_few_are_written(clock: Clock) -> None:
+    stream = io.StringIO()
+    progress = begun(clock, stream)
+    for number in range(1, 20):
+        progress.step(StepEnded(number, 20, "load", "lost nothing", 20 - number))
+    progress.end(passed=False, message="no traffic", lines=["and nothing else"])
+    assert stream.getvalue().splitlines() == ["study: a preview", "study: no traffic", "and nothing else"]
