@@ -37,11 +37,11 @@ Side By Side Over Packet Sizes And Loads
     interference/sweep.yaml
 
 Side By Side With A Tunnel
-    [Documentation]    All of each packet is read and written: who has so much to do for a packet leaves less to others.
+    [Documentation]    All of each packet is read and written, which leaves less to the others.
     [Tags]    TUNNEL    ${UNLESS ASKED}[${MORE}]
     interference/tunnel.yaml
 
 Three Side By Side
-    [Documentation]    Whether pairs tell what three do to each other.
+    [Documentation]    Whether pairs predict groups of three.
     [Tags]    THREE    ${UNLESS ASKED}[${MORE}]
     interference/three.yaml

@@ -6,7 +6,7 @@ Documentation       Which deployment size of a service carries how much: instanc
 ...                 Clearwater and the service `snort` are simulated; the SIP service, the HTTP proxy and intrusion
 ...                 detection are real, and need their programs on the machine, or on the nodes of a lab.
 ...                 Of the traffic of intrusion detection half is malicious; `-v MORE:yes` measures other shares too.
-...                 `-v RESUME:results/20260101-120000` goes on with a run that was cut short.
+...                 `-v RESUME:results/20260101-120000` resumes a run that was cut short.
 Resource            ../../resources/libraries/robot/sizing.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed

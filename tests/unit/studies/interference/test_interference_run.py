@@ -18,7 +18,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.studies.interference.analysis.colocation import Companies
+from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
@@ -163,7 +163,7 @@ def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict()
     for row in found.matrix:
         assert row.mean == pytest.approx(known[row.target, row.against], abs=0.06)
     (note,) = (note for note in found.notes if note.startswith("the prediction from pairs is off by"))
-    off = Companies(found.matrix).prediction_error()
+    off = ColocatedThroughputs(found.matrix).prediction_error()
     assert off is not None and off > 0.03 and f"{off:.3f}" in note
 
 

@@ -247,5 +247,5 @@ def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:
         heat_template(asked, asked.deployment.sizes[0])
     (tmp_path / "image.bin").write_bytes(bytes(60_000))
     whole = Size(components={row.name: Share(flavor="medium") for row in asked.deployment.components})
-    with pytest.raises(ConfigError, match="an instance can be told 49151"):
+    with pytest.raises(ConfigError, match="an instance takes 49151"):
         heat_template(asked, whole)

@@ -115,7 +115,7 @@ def test_its_bursts_are_one_trial_too(cell: CellUnderTest) -> None:
 
 def test_a_generator_that_tells_nothing_is_told(cell: CellUnderTest) -> None:
     use(cell, Logging(keeps=False))
-    with pytest.raises(CsitError, match="the generator told of no second of 3 s at 1500 pps"):
+    with pytest.raises(CsitError, match="the generator reported no second of 3 s at 1500 pps"):
         Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, Load(1500.0, 0, 3))
 
 

@@ -110,7 +110,7 @@ class ChainStudyTest:
     def run(self) -> ChainStudy:
         """Measure all chains and compare them; what was measured is in the draft, also when it ends early.
 
-        A chain that cannot be measured is in the result with the reason, and the study goes on.
+        A chain that cannot be measured is in the result with the reason, and the study continues.
 
         Raises:
             RunStopped: Something cannot be removed, or the journal cannot be written.

@@ -41,14 +41,14 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
     tracing = tracer is not None and _begun(tracer, watched)  # first: it takes a while, and seconds count from the next
     try:
         if features is None:
-            watched.notes.append("no features were sampled: this world has nobody who does")
+            watched.notes.append("no features were sampled: not supported on this testbed")
         else:
             features.start()
         yield watched
     finally:
         try:
             series = features.stop() if features is not None else ()
-        finally:  # whatever became of the features: the kernel goes on tracing until it is told
+        finally:  # in any case: the kernel traces until it is stopped
             graphs = _ended(tracer, watched) if tracer is not None and tracing else None
         used: dict[Step, float | None] = {}
         if features is not None:

@@ -247,7 +247,7 @@ class DensityTest:
         self.draft.affinity = tuple(
             now.get(row.name, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
         )
-        self.draft.facts = self.deployment.facts()  # once more: some parts tell what they did in the last trial
+        self.draft.facts = self.deployment.facts()  # once more: some parts report on the last trial
         self.draft.verdict = judge(
             self.deployment.plan,
             outcome=self._outcome,

@@ -47,7 +47,7 @@ def rows_for(lookup: Lookup) -> Rows | None:
     """The rows of a suite that has the given variables; None when it is no suite of the matrix.
 
     Raises:
-        CsitError: Testbed or selection are wrong, or the tests take longer than anybody waits.
+        CsitError: Testbed or selection are wrong, or the tests exceed a bound of `model.bounds`.
     """
     choice = suite_choice(lookup)
     if choice is None:

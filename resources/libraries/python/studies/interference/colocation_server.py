@@ -1,4 +1,4 @@
-"""One server on which companies of network functions are deployed, one company at a time."""
+"""One server on which groups of network functions are deployed, one group at a time."""
 
 from functools import cache
 
@@ -26,7 +26,7 @@ _FREE = Limits()
 
 
 class SharedServer:
-    """Deploys and removes companies, each in the places that the largest one has.
+    """Deploys and removes groups, each in the places that the largest one has.
 
     Args:
         topology: The testbed.
@@ -43,21 +43,21 @@ class SharedServer:
         self._contenders = {contender.name: contender for contender in spec.contenders}
         self._deployed: tuple[CellUnderTest, Plan] | None = None
         self.plan = cache(self._planned)
-        """Of a company with the limits of each; raises PlanError where they do not fit."""
+        """Of a group with the limits of each; raises PlanError where they do not fit."""
 
-    def plan_digest(self, company: tuple[str, ...], limits: Limits = _FREE) -> str:
-        """Of the plan of a company; raises PlanError where they do not fit."""
-        return digest(self.plan(company, limits))
+    def plan_digest(self, group: tuple[str, ...], limits: Limits = _FREE) -> str:
+        """Of the plan of a group; raises PlanError where they do not fit."""
+        return digest(self.plan(group, limits))
 
     def deploy(
-        self, company: tuple[str, ...], frame: Frame, limits: Limits = _FREE, repetition: int = 0
+        self, group: tuple[str, ...], frame: Frame, limits: Limits = _FREE, repetition: int = 0
     ) -> CellUnderTest:
-        """Bring a company to life, for packets of one size.
+        """Bring a group to life, for packets of one size.
 
         Raises:
             CsitError: One of them does not start.
         """
-        plan = self.plan(company, limits)
+        plan = self.plan(group, limits)
         asked = Asked(test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition)
         cell = CellUnderTest(self._topology, self._world, asked)
         self._deployed = cell, plan
@@ -69,7 +69,7 @@ class SharedServer:
         deployed, self._deployed = self._deployed, None
         return deployed[0].remove(deployed[1]) if deployed else None
 
-    def carried_pps(self, company: tuple[str, ...], frame: Frame) -> float:
+    def carried_pps(self, group: tuple[str, ...], frame: Frame) -> float:
         """What network functions carry together for a moment, both ways together; 0 where next to nothing.
 
         They are to be removed afterwards.
@@ -77,7 +77,7 @@ class SharedServer:
         Raises:
             CsitError: One of them does not start.
         """
-        cell = self.deploy(company, frame)
+        cell = self.deploy(group, frame)
 
         def offer(load_pps: float) -> tuple[float, float]:
             result = cell.measure(calibration(frame, load_pps, self._protocol))
@@ -85,17 +85,17 @@ class SharedServer:
 
         return capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
 
-    def line_share_pps(self, company: tuple[str, ...], frame: Frame) -> float | None:
-        """An equal part of the line for each of a company, one way; None where no port's rate is known."""
-        if line := max_rate(self.plan(company), frame):
+    def line_share_pps(self, group: tuple[str, ...], frame: Frame) -> float | None:
+        """An equal part of the line for each of a group, one way; None where no port's rate is known."""
+        if line := max_rate(self.plan(group), frame):
             return line.flow_pps
         rates = [port.rate_bps for port in self._topology.tg.interfaces.values() if port.rate_bps is not None]
-        return line_rate_pps(min(rates), frame) / len(company) if rates else None
+        return line_rate_pps(min(rates), frame) / len(group) if rates else None
 
-    def _planned(self, company: tuple[str, ...], limits: Limits = _FREE) -> Plan:
-        """Who is alone runs where it has neighbours otherwise."""
+    def _planned(self, group: tuple[str, ...], limits: Limits = _FREE) -> Plan:
+        """Plan with places for the largest group: a single NF runs where it runs with neighbours."""
         most = self._spec.together
-        row = [self._contenders[name] for name in (*company, *company[:1] * (most - len(company)))]
+        row = [self._contenders[name] for name in (*group, *group[:1] * (most - len(group)))]
         kinds = tuple(contender.kind for contender in row)
         programs = tuple(contender.program for contender in row)
         cell = Cell(
@@ -110,6 +110,6 @@ class SharedServer:
         asked = Asked(test_type=TestType.MRR, cell=cell, frame=self._spec.frame, profile=QUICK)
         plan = CellUnderTest(self._topology, self._world, asked).plan()
         try:
-            return first_instances(plan, len(company)) if len(company) < most else plan
+            return first_instances(plan, len(group)) if len(group) < most else plan
         except ValueError as error:
             raise PlanError(f"network functions cannot be measured alone on this testbed: {error}") from error

@@ -166,7 +166,7 @@ class InterferenceTest:
         return found
 
     def _found_before(self, found: LoadsFound) -> tuple[float, ...]:
-        """Go on with the loads, the stand-ins and the network of an earlier run."""
+        """Take the loads, the stand-ins and the network of an earlier run."""
         self._notes += found.notes
         self._absent = frozenset(found.absent)
         self._network_pps = dict(found.network_pps)
@@ -189,7 +189,7 @@ class InterferenceTest:
     def measure(self, loads_pps: Sequence[float]) -> None:
         """Measure all sets; what was measured is in the draft, also when it ends early.
 
-        A measurement that fails is noted and the study goes on.
+        A measurement that fails is noted and the study continues.
 
         Args:
             loads_pps: Offered to each, one way, at each point.
@@ -313,9 +313,9 @@ class InterferenceTest:
         if failure := self.remove():
             self._notes.append(failure)
 
-    def _fair_share(self, company: tuple[str, ...], frame: Frame) -> Limits:
+    def _fair_share(self, group: tuple[str, ...], frame: Frame) -> Limits:
         """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
-        share_pps = self._server.line_share_pps(company, frame) or self._network_pps[frame.name] / len(company)
+        share_pps = self._server.line_share_pps(group, frame) or self._network_pps[frame.name] / len(group)
         return Limits(network_pps=share_pps)
 
     def _network(self, carried: Mapping[str, float], frame: Frame) -> float:

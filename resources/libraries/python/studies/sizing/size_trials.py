@@ -1,4 +1,4 @@
-"""Runs a sizing: every size is deployed, loaded and watched, then removed before the next one."""
+"""Measurements of a sizing: each size is deployed, loaded, watched and removed before the next one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,10 +39,10 @@ def run_sizing(
         workload: What is offered to it.
         orchestrator: Deploys sizes.
         journal: Open; sizes that it has are not measured again. None for a search that cannot be resumed.
-        progress: Told in sentences what goes on.
+        progress: Takes the events of the search in sentences.
         time: How it passes; None for the machine's own.
-        trace: Takes what every instance used each second; None when nobody wants it.
-        reached: Told how many sizes are done, and how many loads of the present one.
+        trace: Takes what every instance used each second; None for none.
+        reached: Takes the number of sizes that are done, and of loads of the present one.
 
     Raises:
         PlanError: There are too many sizes.

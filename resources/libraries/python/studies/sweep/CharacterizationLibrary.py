@@ -75,7 +75,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         ``nf_kinds`` are the network functions in the order of the chain, such as ``linux_router+linux_firewall``, or
         ``none`` for the path without any, with a cable in their place; and
         ``nf_sizes`` their flavors: 0.5c, 1c, 2c, 3c and so on for all, or one for each. With ``branches`` there are so
-        many chains beside each other; ``shared_nodes`` are one for all branches: ``1+3`` of three is a split and merge.
+        many parallel chains; ``shared_nodes`` are one for all branches: ``1+3`` of three is a split and merge.
 
         ``rates`` are packets per second of each flow, one way: ``10000-200000/10000`` (first-last/step) or ``auto``,
         twelve steps up to 1.6 times what the service forwards in a short test, of the path up to what it forwards.
@@ -153,7 +153,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def run_sweep(self) -> None:
         """Run all loads, lowest first, and sample throughput, loss, delay and CPUs every second.
 
-        A load that the generator could not offer is flagged and the sweep goes on.
+        A load that the generator could not offer is flagged and the sweep continues.
 
         | Run Sweep |
         """

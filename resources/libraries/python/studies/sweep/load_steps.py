@@ -20,7 +20,7 @@ from resources.libraries.python.studies.sweep.model.record import (
 )
 
 BEYOND = 1.6
-"""How far above what a service forwards in a short test its loads go, where nobody named them."""
+"""How far above what a service forwards in a short test automatic loads go."""
 STOP_AFTER = 3
 """So many loads in a row must lose too much before a sweep that may stop early does."""
 

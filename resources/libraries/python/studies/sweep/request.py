@@ -1,4 +1,4 @@
-"""What a sweep is asked to measure."""
+"""Request of a sweep."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -32,7 +32,7 @@ class AskedSweep:
     """See `search.sweep`."""
 
     def check(self) -> None:
-        """See that flows can be shared equally.
+        """Check that branches can share flows equally.
 
         Raises:
             ConfigError: They cannot.
@@ -42,5 +42,5 @@ class AskedSweep:
             raise ConfigError(f"{self.flows} flows for {branches} branches: each branch needs the same number of them")
 
     def digest(self, plan: Plan) -> str:
-        """Tells sweeps apart, SHA-256 of what is asked and of the plan: sweeps of the same are parts of one."""
+        """SHA-256 of the request and its plan: sweeps of the same digest are parts of one."""
         return sha256(TypeAdapter(AskedSweep).dump_json(self) + digest(plan).encode()).hexdigest()

@@ -21,7 +21,7 @@ _WAYS = 2
 _GLANCE_S = 0.2
 _LOOK_S = 0.25
 _LEAST_PPS = 1000.0
-"""Aggregate: a service that forwards less needs rates that somebody chose."""
+"""Aggregate: a service that forwards less needs explicit rates."""
 
 
 class Sampling:
@@ -84,10 +84,10 @@ class Sampling:
         return Measured(tuple(samples), left_pps, "; ".join(notes) or None)
 
     def _one_long(self, spec: SweepSpec, load: Load) -> Measured:
-        """A single trial, whose generator tells of every second; the CPUs are looked at meanwhile.
+        """A single trial, whose generator reports every second; the CPUs are sampled meanwhile.
 
         Raises:
-            CsitError: The generator told nothing.
+            CsitError: The generator reported nothing.
         """
         deployment, plan = self._cell.deployment, self._cell.deployment.plan
         ports = deployment.parts.generator_counters()
@@ -100,7 +100,7 @@ class Sampling:
         costs = busiest(plan, readings, load.duration_s)
         samples = seconds_of(result, load.rate_pps, costs)
         if not samples:
-            raise CsitError(f"the generator told of no second of {load.duration_s} s at {load.rate_pps:.0f} pps")
+            raise CsitError(f"the generator reported no second of {load.duration_s} s at {load.rate_pps:.0f} pps")
         left_pps = sender_pps(plan, [result], ports, deployment.parts.generator_counters())
         return Measured(samples, left_pps, result.note)
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Side(StrEnum):
-    """Who tells."""
+    """Source of the feature."""
 
     GUEST = "guest"
     """The network function's control group, vCPUs and interfaces."""
@@ -53,7 +53,7 @@ FEATURES: tuple[Feature, ...] = (
     _guest("tx_pps", "pps", "packets that its ports sent"),
     _guest("rx_dropped_pps", "pps", "packets that its ports dropped as they came in"),
     _guest("tx_dropped_pps", "pps", "packets that its ports dropped on the way out, the next one's queue being full"),
-    _guest("queued_packets", "", "packets that wait in the queues behind it: received, and taken by nobody yet"),
+    _guest("queued_packets", "", "packets that wait in the queues behind it: received and not yet taken"),
     _guest("queued_kib", "KiB", "memory of packets that wait in its sockets for its program"),
     _guest(
         "socket_dropped_pps", "pps", "packets that its program lost at its sockets, one being full, and no port counts"

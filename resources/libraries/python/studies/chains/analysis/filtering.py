@@ -7,7 +7,7 @@ from statistics import quantiles
 REACH = 1.5
 """Interquartile ranges below the first and above the third quartile that still count (Tukey's fences)."""
 LEAST_VALUES = 4
-"""Of fewer, nobody can say which one is off."""
+"""Fewest samples in which an outlier can be identified."""
 
 
 def ordinary(values: Sequence[float | None]) -> tuple[list[float], int]:

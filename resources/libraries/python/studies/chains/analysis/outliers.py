@@ -91,7 +91,7 @@ def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[obje
 
 
 def _path_s(statistics: Sequence[Statistic], known: Truth) -> float | None:
-    """Latency of the path without VNFs, which every VNF alone has in it; None where it cannot be told."""
+    """Latency of the path without VNFs, which every VNF alone has in it; None where unknown."""
     found = [
         (sum(alone) - each.mean) / (len(alone) - 1)
         for each in statistics

@@ -109,7 +109,7 @@ def _stands_out(found: Sequence[Distance]) -> bool:
 
 
 def _above(each: Distance) -> bool:
-    """Above the threshold, and not by digits that nobody measures: of points on a line some are always the farthest."""
+    """Above the threshold, and not only by rounding: of points on a line some are always the farthest."""
     least = _SAME_LOSS if each.feature == LOSS else _SAME * max(abs(each.measured), abs(each.expected))
     return each.distance > each.threshold and abs(each.measured - each.expected) > least
 

@@ -95,7 +95,7 @@ def _lengths(spec: ChainStudySpec) -> tuple[int, ...]:
     lengths = tuple(sorted({1, *(spec.lengths or range(1, there + 1))}))
     if sum(comb(there, length) for length in range(lengths[-1] + 1)) > MOST_SETS:
         raise ConfigError(
-            f"{spec.name}: lengths: chains of up to {lengths[-1]} of {there} VNFs are more than anybody can measure; "
+            f"{spec.name}: lengths: chains of up to {lengths[-1]} of {there} VNFs are too many to measure; "
             "ask for shorter ones"
         )
     return lengths

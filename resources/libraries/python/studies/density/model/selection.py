@@ -1,4 +1,4 @@
-"""Which tests of the density matrix somebody wants: the choice of the experiment."""
+"""Selection of tests from the density matrix."""
 
 import re
 from itertools import product

@@ -1,4 +1,4 @@
-"""What a network function does in any company: as measured, or predicted from pairs."""
+"""Throughput of a network function in a co-located group: as measured, or predicted from pairs."""
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
@@ -11,10 +11,10 @@ _LEAST_TIME = 0.5
 """Of the time of a packet alone: what noise says to be faster beside others is no more than twice as fast."""
 
 
-class Companies:
-    """Normalized throughputs by target and company.
+class ColocatedThroughputs:
+    """Normalized throughputs by target and group.
 
-    A company that was not measured is predicted: each neighbour adds as much time to a packet as in a pair, so that
+    A group that was not measured is predicted: each neighbour adds as much time to a packet as in a pair, so that
     1 / N(i | j, k) - 1 = (1 / N(i | j) - 1) + (1 / N(i | k) - 1). That is a model; `prediction_error` says how far it
     is from what was measured. On simulated testbeds whose contention is another function, it lost 1.8 % of the best
     capacity on average of 14 placements, and the product of pairs 4.7 %.
@@ -27,10 +27,10 @@ class Companies:
         self._rows = {(row.target, tuple(sorted(row.against))): row for row in matrix}
 
     def normalized(self, target: str, against: Iterable[str]) -> float:
-        """Throughput of a target in a company over its throughput alone.
+        """Throughput of a target in a group over its throughput alone.
 
         Raises:
-            ConfigError: Neither the company nor one of its pairs was measured.
+            ConfigError: Neither the group nor one of its pairs was measured.
         """
         return _together([row.mean for row in self._rows_of(target, tuple(sorted(against)))])
 
@@ -43,7 +43,7 @@ class Companies:
         return sqrt(sum(width**2 for width in widths))
 
     def prediction_error(self) -> float | None:
-        """Mean of |predicted - measured| over the companies of three and more that were measured; None of none."""
+        """Mean of |predicted - measured| over the groups of three and more that were measured; None of none."""
         errors = [
             abs(_together([self._pair(target, each).mean for each in against]) - row.mean)
             for (target, against), row in self._rows.items()

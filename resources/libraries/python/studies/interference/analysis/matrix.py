@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 
 
 def normalized(meetings: Iterable[Meeting]) -> tuple[Normalized, ...]:
-    """A row for each target and company that were measured, where the target was measured alone, too.
+    """A row for each target and group that were measured, where the target was measured alone, too.
 
     Args:
         meetings: Of one load and frame, all with a guarantee or all without one.

@@ -1,6 +1,6 @@
 """Where network functions are put best: the servers on which they do each other the least harm.
 
-The capacity of a placement is the sum of the normalized throughputs of all network functions, each in the company that
+The capacity of a placement is the sum of the normalized throughputs of all network functions, each in the group that
 it has on its server: at most their number. That is the example of Figure 1 of Zeng et al. with normalized units.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import sqrt
 
-from resources.libraries.python.studies.interference.analysis.colocation import Companies
+from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import Advice, Placement
 
 MOST_TRIED = 50_000
@@ -22,16 +22,16 @@ _SHOWN = 0.005
 Servers = tuple[tuple[str, ...], ...]
 
 
-def capacity(companies: Companies, servers: Sequence[Sequence[str]]) -> float:
+def capacity(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]) -> float:
     """Sum of the normalized throughputs of all network functions on servers.
 
     Raises:
         ConfigError: Two of them on one server were not measured beside each other.
     """
-    return sum(_on_one(companies, server) for server in servers)
+    return sum(_on_one(throughputs, server) for server in servers)
 
 
-def advise(companies: Companies, servers: Sequence[Sequence[str]], more: Sequence[str]) -> Advice:
+def advise(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], more: Sequence[str]) -> Advice:
     """Where to put network functions, on servers that may have some already.
 
     All placements are compared where there are few enough. Otherwise the network functions are put one after the other
@@ -47,13 +47,14 @@ def advise(companies: Companies, servers: Sequence[Sequence[str]], more: Sequenc
     if len(begun) ** len(more) <= MOST_TRIED:
         found = list(_all(begun, tuple(more)))
     else:
-        found = [_moved(companies, begun, _greedy(companies, begun, more))]
+        found = [_moved(throughputs, begun, _greedy(throughputs, begun, more))]
     # The first of equals is kept, so that the advice for a matrix is always the same one.
     ranked = sorted(
-        (Placement(servers=each, capacity=capacity(companies, each)) for each in found), key=lambda each: -each.capacity
+        (Placement(servers=each, capacity=capacity(throughputs, each)) for each in found),
+        key=lambda each: -each.capacity,
     )
     best, others = ranked[0], tuple(ranked[1 : 1 + OTHERS])
-    sentence = _one(companies, ranked, begun, more[0]) if len(more) == 1 else _several(companies, ranked)
+    sentence = _one(throughputs, ranked, begun, more[0]) if len(more) == 1 else _several(throughputs, ranked)
     return Advice(sentence=sentence, best=best, others=others)
 
 
@@ -70,21 +71,21 @@ def _all(servers: Servers, more: tuple[str, ...]) -> Iterator[Servers]:
             yield from _all(_with(servers, index, name), rest)
 
 
-def _greedy(companies: Companies, servers: Servers, more: Sequence[str]) -> Servers:
+def _greedy(throughputs: ColocatedThroughputs, servers: Servers, more: Sequence[str]) -> Servers:
     for name in more:
         servers = max(
-            (_with(servers, index, name) for index in range(len(servers))), key=lambda each: capacity(companies, each)
+            (_with(servers, index, name) for index in range(len(servers))), key=lambda each: capacity(throughputs, each)
         )
     return servers
 
 
-def _moved(companies: Companies, begun: Servers, servers: Servers) -> Servers:
+def _moved(throughputs: ColocatedThroughputs, begun: Servers, servers: Servers) -> Servers:
     """Move or exchange network functions, never those that were there, while there is something to gain."""
-    best = capacity(companies, servers)
+    best = capacity(throughputs, servers)
     while True:
         steps = _steps(begun, servers)
-        better = max(steps, key=lambda each: capacity(companies, each), default=servers)
-        if (now := capacity(companies, better)) <= best + _SAME:
+        better = max(steps, key=lambda each: capacity(throughputs, each), default=servers)
+        if (now := capacity(throughputs, better)) <= best + _SAME:
             return servers
         servers, best = better, now
 
@@ -113,21 +114,21 @@ def _without(servers: Servers, index: int, place: int) -> Servers:
     return (*servers[:index], left, *servers[index + 1 :])
 
 
-def _on_one(companies: Companies, server: Sequence[str]) -> float:
-    return sum(companies.normalized(name, _others(server, place)) for place, name in enumerate(server))
+def _on_one(throughputs: ColocatedThroughputs, server: Sequence[str]) -> float:
+    return sum(throughputs.normalized(name, _others(server, place)) for place, name in enumerate(server))
 
 
 def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
     return (*server[:place], *server[place + 1 :])
 
 
-def _one(companies: Companies, ranked: Sequence[Placement], begun: Servers, name: str) -> str:
+def _one(throughputs: ColocatedThroughputs, ranked: Sequence[Placement], begun: Servers, name: str) -> str:
     best = ranked[0]
     said = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
     if len(ranked) == 1:
         return f"{said}; all servers are alike" if len(begun) > 1 else said
     rest = " and ".join(f"{each.capacity:.2f} on server {_server_of(each, begun)}" for each in ranked[1 : 1 + OTHERS])
-    return f"{said} against {rest}{_doubt(companies, ranked)}"
+    return f"{said} against {rest}{_doubt(throughputs, ranked)}"
 
 
 def _server_of(placement: Placement, begun: Servers) -> int:
@@ -138,7 +139,7 @@ def _server_of(placement: Placement, begun: Servers) -> int:
     )
 
 
-def _several(companies: Companies, ranked: Sequence[Placement]) -> str:
+def _several(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:
     best = ranked[0]
     where = ", ".join(
         f"{' + '.join(server) or 'nothing'} on server {number}" for number, server in enumerate(best.servers, 1)
@@ -147,14 +148,14 @@ def _several(companies: Companies, ranked: Sequence[Placement]) -> str:
     if len(ranked) == 1:
         return said
     last = f", {ranked[-1].capacity:.2f} in the worst of {len(ranked)} placements" if len(ranked) > 2 else ""
-    return f"{said} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(companies, ranked)}"
+    return f"{said} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(throughputs, ranked)}"
 
 
-def _doubt(companies: Companies, ranked: Sequence[Placement]) -> str:
+def _doubt(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:
     """Where the best and the next best are as good as the same."""
     wide = sqrt(
         sum(
-            companies.half_width(name, _others(server, place)) ** 2
+            throughputs.half_width(name, _others(server, place)) ** 2
             for each in ranked[:2]
             for server in each.servers
             for place, name in enumerate(server)

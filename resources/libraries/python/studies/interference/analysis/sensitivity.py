@@ -1,4 +1,4 @@
-"""Who suffers, who does harm, and how much of it comes from the network (Zeng et al., section IV)."""
+"""Sensitivity, aggressiveness, and the share of the network in degradation (Zeng et al., section IV)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def degradation(normalized: float) -> float:
 def network_share(without: Sequence[Normalized], guaranteed: Sequence[Normalized], together: int = 2) -> float | None:
     """Share of the degradation that goes away when each has network I/O guaranteed.
 
-    (N_guaranteed - N_without) / (1 - N_without), of the means over all companies that were measured both ways: one
+    (N_guaranteed - N_without) / (1 - N_without), of the means over all groups that were measured both ways: one
     that hardly degrades could have any share.
 
     Args:

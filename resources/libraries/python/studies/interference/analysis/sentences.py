@@ -12,7 +12,7 @@ _NOTHING = 0.0005
 
 
 def matrix_in_words(found: Interference) -> tuple[str, ...]:
-    """A line for each network function, then who is most sensitive and most aggressive, and the network's share."""
+    """A line for each network function, then the most sensitive, the most aggressive, and the network's share."""
     return (*_rows(found.matrix), *summary_in_words(found), *sweep_in_words(found))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.colocation import Companies
+from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.matrix import in_order, normalized
 from resources.libraries.python.studies.interference.analysis.placement import advise
 from resources.libraries.python.studies.interference.analysis.sensitivity import (
@@ -16,9 +16,9 @@ from resources.libraries.python.studies.interference.analysis.sensitivity import
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec, Meeting
 
 SERVERS = 2
-"""On which all network functions are placed, where nobody says other ones."""
+"""On which all network functions are placed, by default."""
 
-Company = tuple[str, tuple[str, ...]]
+Group = tuple[str, tuple[str, ...]]
 """A target and what is beside it."""
 
 
@@ -51,7 +51,7 @@ def analyse(spec: InterferenceSpec, meetings: Sequence[Meeting], notes: Sequence
         aggressiveness=aggressiveness(matrix),
         network_share=shares[2],
         network_shares={size: share for size, share in shares.items() if share is not None and spec.together > 2},
-        notes=(*notes, *_stand_ins(spec), *_of_capped(capped), *_of_prediction(Companies(matrix))),
+        notes=(*notes, *_stand_ins(spec), *_of_capped(capped), *_of_prediction(ColocatedThroughputs(matrix))),
     )
     if len(_measured(found)) <= SERVERS:
         return found
@@ -81,7 +81,7 @@ def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequenc
         raise ConfigError("all network functions of the study are on servers already; say which one is to be put there")
     if not servers:
         raise ConfigError(f"there is no server to put {', '.join(left)} on")
-    return found.model_copy(update={"advice": (advise(Companies(found.matrix), servers, left),)})
+    return found.model_copy(update={"advice": (advise(ColocatedThroughputs(found.matrix), servers, left),)})
 
 
 def _measured(found: Interference) -> list[str]:
@@ -98,26 +98,26 @@ def _stand_ins(spec: InterferenceSpec) -> list[str]:
     ]
 
 
-def _capped(meetings: Iterable[Meeting]) -> dict[Company, tuple[float, float]]:
-    """Companies in which the target was guaranteed less than it carries alone: that share, and what it carries.
+def _capped(meetings: Iterable[Meeting]) -> dict[Group, tuple[float, float]]:
+    """Groups in which the target was guaranteed less than it carries alone: that share, and its throughput alone.
 
     What it lacks there its limit took, whatever the others do, so it says nothing of where degradation comes from.
     """
     alone: dict[str, list[float]] = defaultdict(list)
-    limits: dict[Company, float] = {}
+    limits: dict[Group, float] = {}
     for each in meetings:
         if not each.against:
             alone[each.target].append(each.throughput_pps)
         elif each.limit_pps is not None:
             limits[each.target, each.against] = each.limit_pps
     return {
-        company: (limit_pps, carried_pps)
-        for company, limit_pps in limits.items()
-        if (row := alone.get(company[0])) and limit_pps < (carried_pps := fmean(row))
+        group: (limit_pps, carried_pps)
+        for group, limit_pps in limits.items()
+        if (row := alone.get(group[0])) and limit_pps < (carried_pps := fmean(row))
     }
 
 
-def _of_capped(capped: Mapping[Company, tuple[float, float]]) -> list[str]:
+def _of_capped(capped: Mapping[Group, tuple[float, float]]) -> list[str]:
     by_size = {(target, 1 + len(against)): rates for (target, against), rates in sorted(capped.items())}
     return [
         f"{target} does not count for the share of network I/O with {size} together: it carries {carried_pps:.0f} pps "
@@ -126,8 +126,8 @@ def _of_capped(capped: Mapping[Company, tuple[float, float]]) -> list[str]:
     ]
 
 
-def _of_prediction(companies: Companies) -> list[str]:
-    error = companies.prediction_error()
+def _of_prediction(throughputs: ColocatedThroughputs) -> list[str]:
+    error = throughputs.prediction_error()
     if error is None:
         return []
     return [f"the prediction from pairs is off by {error:.3f} on average for three and more together"]

@@ -15,9 +15,9 @@ MEETINGS = (
 )  # fmt: skip
 """One line a measurement; rates are of one way, `against` is empty where the target was alone."""
 MATRIX = ("target", "against", "guaranteed", "normalized", "stdev", "low", "high", "samples", "degradation")
-"""One line for each target and company; `low` and `high` are the ends of the 95 % confidence interval."""
+"""One line for each target and group; `low` and `high` are the ends of the 95 % confidence interval."""
 SWEEP = ("frame", "load_pps", *MATRIX)
-"""One line for each target and company at each frame size and load of a sweep."""
+"""One line for each target and group at each frame size and load of a sweep."""
 MEANS = ("network_function", "type", "kind", "stand_in_for", "sensitivity", "aggressiveness")
 """Row mean and column mean of the matrix."""
 

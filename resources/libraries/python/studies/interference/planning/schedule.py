@@ -1,4 +1,4 @@
-"""The order in which network functions are measured, alone and beside each other."""
+"""The order in which network functions are measured, alone and co-located."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ def schedule(spec: InterferenceSpec) -> tuple[Turn, ...]:
 
 
 def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each target with each company: alone, beside every other and its like, and up to `together` at once."""
+    """Each target with each group: alone, beside every other and its like, and up to `together` at once."""
     names = [contender.name for contender in spec.contenders]
-    company = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
-    return tuple((target, group) for target in names for group in company)
+    groups = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
+    return tuple((target, group) for target in names for group in groups)
 
 
 def _turns(spec: InterferenceSpec) -> Iterator[Turn]:

@@ -1,6 +1,6 @@
-"""Templates of OpenStack Heat, one per deployment size, for those who deploy there.
+"""Templates of OpenStack Heat, one per deployment size.
 
-What the local world tells the install script by its environment, an instance there is told by cloud-init: the same
+The local world passes facts to the install script by its environment, OpenStack by cloud-init: the same
 variables, with addresses that Heat fills in. All instances come up at once: a script has to wait for what it needs.
 """
 
@@ -36,7 +36,7 @@ def heat_template(asked: Specifications, size: Size) -> str:
 
     Raises:
         ConfigError: Flavors have parts of a CPU, which machines cannot have, or scripts and the files beside them are
-            more than an instance can be told.
+            more than cloud-init takes.
     """
     spec = asked.deployment
     used = list(dict.fromkeys(share.flavor for share in size.components.values()))
@@ -109,7 +109,7 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
     script = asked.install[component]
     share = size.components[component]
     home, folder = f"/opt/{spec.vnf_name}", f"/var/lib/{spec.vnf_name}"
-    told = {
+    variables = {
         "CSIT_COMPONENT": component,
         "CSIT_INSTANCE": number,
         "CSIT_ADDRESS": f"@{instance}@",
@@ -122,7 +122,7 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
     rows: dict[str, list[str]] = {}
     for name in instance_names(spec, size):
         rows.setdefault(name.rpartition("-")[0], []).append(f"@{name}@")
-    told |= {f"CSIT_ADDRESSES_{name.upper().replace('-', '_')}": " ".join(row) for name, row in rows.items()}
+    variables |= {f"CSIT_ADDRESSES_{name.upper().replace('-', '_')}": " ".join(row) for name, row in rows.items()}
     config = {
         "write_files": [
             {
@@ -136,13 +136,13 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
         ],
         "runcmd": [
             ["mkdir", "-p", folder],
-            ["env", "-C", folder, *(f"{name}={value}" for name, value in told.items()), f"{home}/{script.name}"],
+            ["env", "-C", folder, *(f"{name}={value}" for name, value in variables.items()), f"{home}/{script.name}"],
         ],
     }
     text = "#cloud-config\n" + json.dumps(config) + "\n"
     if len(base64.b64encode(text.encode())) > _MOST_USER_DATA:
         raise ConfigError(
             f"{script.parent}: install script and the files beside it are {len(text)} bytes for cloud-init; an "
-            f"instance can be told {_MOST_USER_DATA * 3 // 4}"
+            f"instance takes {_MOST_USER_DATA * 3 // 4}"
         )
     return text

@@ -1,4 +1,4 @@
-"""The cable by which a service of several components is loaded in a lab, and who has its ends."""
+"""Cable that loads a service of several components in a lab, and the addresses of its ends."""
 
 from resources.libraries.python.model.plan import Nic, Port
 from resources.libraries.python.model.topology import Topology
@@ -6,9 +6,9 @@ from resources.libraries.python.planning.edges import edges_of
 
 BRIDGE = "service-bridge"
 LOADER = "service-load"
-"""Who offers the load. No instance has such a name: those end with a number."""
+"""Name of the traffic generator. No instance has such a name: those end with a number."""
 INTERFACE = "eth0"
-"""The port of everybody who has an address."""
+"""Port of each end with an address."""
 UPLINK = "uplink"
 """The bridge's end of the cable."""
 _MAC = "02:c5:ff:00:00:{:02x}"

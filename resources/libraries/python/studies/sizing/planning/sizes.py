@@ -42,7 +42,7 @@ def instance_names(spec: DeploymentSpec, size: Size) -> tuple[str, ...]:
 def next_size(spec: DeploymentSpec, size: Size, component: str) -> Size | None:
     """More for one component, as the specification scales; None where it has the most already.
 
-    The size may need more than the resources: `DeploymentSpec.lacking` tells.
+    The size may need more than the resources: see `DeploymentSpec.lacking`.
     """
     row, share = spec.component(component), size.components[component]
     larger = row.flavors.index(share.flavor) + 1
@@ -59,7 +59,7 @@ def planned(spec: DeploymentSpec) -> tuple[Size, ...] | None:
     """The sizes that are known before anything is measured; None for directed search, which finds its way.
 
     Raises:
-        PlanError: They are too many for anybody to wait for.
+        PlanError: There are more than `model.bounds` allows.
     """
     match spec.mode:
         case Mode.CUSTOM:

@@ -1,8 +1,8 @@
-"""Where a row of points stops growing: a broken line through noisy points. Numbers in, a knee out.
+"""Break-point of a curve: segmented regression of noisy points that stop growing.
 
-Left of the knee a straight or bent line, right of it a flat, straight or bent one, joined at the knee (segmented
-regression: Hudson, J. Amer. Stat. Assoc. 61 (1966) 1097). Being joined, the lines tell the knee more finely than any
-threshold could: at 80 points, to a fraction of the distance between two of them.
+A straight or bent line on the left, a flat, straight or bent one on the right, joined at the break-point (Hudson, J.
+Amer. Stat. Assoc. 61 (1966) 1097). Being joined, the lines locate the break-point more precisely than a threshold: at
+80 points, to a fraction of the distance between two of them.
 """
 
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from scipy.optimize import isotonic_regression
 from resources.libraries.python.studies.sweep.analysis.points import Array
 
 FEWEST = 5
-"""Points that can tell a knee."""
+"""Fewest points for a break-point."""
 BETTER = 10.0
-"""Of Akaike's criterion: a knee has to be that much better than a line without one."""
+"""Of Akaike's criterion: a break-point has to be that much better than a line without one."""
 GROWS = 0.05
-"""Share of the level at the knee: what grows by more behind it, grows still."""
+"""Share of the level at the break-point: what grows by more behind it, grows still."""
 SLOWER = 0.5
-"""Of the mean growth before the knee: the growth behind it has to be less than that beyond doubt."""
+"""Of the mean growth before the break-point: the growth behind it has to be less than that beyond doubt."""
 _FINER = 16
 _BENDS = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
-"""Degrees of the lines left and right of a knee, simplest first."""
+"""Degrees of the lines left and right of a break-point, simplest first."""
 
 
 @dataclass(frozen=True)
-class Knee:
-    """The end of growth."""
+class CurveBreakPoint:
+    """End of the growth of a curve."""
 
     at: float
     level: float
@@ -37,7 +37,7 @@ class Knee:
 
 @dataclass(frozen=True)
 class _Broken:
-    """A broken line that was laid through points."""
+    """A fitted segmented line."""
 
     criterion: float
     at: float
@@ -49,18 +49,18 @@ class _Broken:
         return np.asarray(_columns(x, self.at, self.bends) @ self.coefficients)
 
 
-def find_knee(x: Array, y: Array) -> Knee | None:
-    """The knee of points by rising x.
+def curve_break_point(x: Array, y: Array) -> CurveBreakPoint | None:
+    """Find the break-point of points with rising x.
 
-    A line that grows in two steps, fast and then slowly, has its knee at the end of the second; a line that still
-    grows at its end has none, however bent it is.
+    A line that grows in two steps, fast and then slowly, has its break-point at the end of the second; a line that
+    still grows at its end has none, however bent it is.
     """
     while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
         broken = _best_broken(x, y)
         if broken is None or broken.criterion > _smooth_criterion(x, y) - BETTER:
             return None
         if not _grows_behind(broken, x, y):
-            return Knee(broken.at, float(broken.value(np.array([broken.at]))[0]))
+            return CurveBreakPoint(broken.at, float(broken.value(np.array([broken.at]))[0]))
         behind = x >= broken.at
         x, y = x[behind], y[behind]
     return None
@@ -95,7 +95,7 @@ def _lay(x: Array, y: Array, columns: Array, extra: int = 0) -> tuple[float, Arr
 
 
 def _smooth_criterion(x: Array, y: Array) -> float:
-    """Of the best line without a knee, straight or bent."""
+    """Of the best line without a break-point, straight or bent."""
     return min(_lay(x, y, np.vander(x, degree + 1))[0] for degree in (1, 2))
 
 
@@ -107,7 +107,7 @@ def _best_broken(x: Array, y: Array) -> _Broken | None:
 
 
 def _laid(x: Array, y: Array, bends: tuple[int, int]) -> _Broken | None:
-    """The best place of the knee for these bends, first among the points, then around the best of them."""
+    """The best place of the break-point for these bends, first among the points, then around the best of them."""
     distinct = np.unique(x)
     coarse = min(_broken(x, y, distinct[1:-1], bends), key=lambda each: each.criterion)
     if not np.isfinite(coarse.criterion):
@@ -119,14 +119,14 @@ def _laid(x: Array, y: Array, bends: tuple[int, int]) -> _Broken | None:
     return min(_broken(x, y, places, bends), key=lambda each: each.criterion)
 
 
-def _broken(x: Array, y: Array, knees: Array, bends: tuple[int, int]) -> Iterator[_Broken]:
-    for at in knees:
+def _broken(x: Array, y: Array, places: Array, bends: tuple[int, int]) -> Iterator[_Broken]:
+    for at in places:
         criterion, coefficients = _lay(x, y, _columns(x, at, bends), extra=1)
         yield _Broken(criterion, float(at), coefficients, bends)
 
 
 def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
-    """Whether points behind the knee may still grow: by much, or at a pace that the noise does not tell from before."""
+    """Whether points behind the break-point may still grow: by much, or not significantly slower than before."""
     first, level = map(float, broken.value(np.array([x[0], broken.at])))
     growth = (level - first) / float(broken.at - x[0])
     if growth <= 0:

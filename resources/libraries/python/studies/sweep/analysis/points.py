@@ -29,11 +29,11 @@ class Observed:
     """See model.sweep.SweepSample."""
 
     def wanted(self, vnf: str) -> float | None:
-        """CPUs that a VNF had work for, whether it got them or not; None where nobody knows."""
+        """CPUs that a VNF had work for, whether it got them or not; None where unknown."""
         return sum(self.busy[vnf]) if vnf in self.busy else None
 
     def used(self, vnf: str) -> float | None:
-        """CPUs that a VNF used, 1.0 for one; None where nobody knows."""
+        """CPUs that a VNF used, 1.0 for one; None where unknown."""
         return sum(self.cpu[vnf]) if vnf in self.cpu else None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.break_point import FEWEST, find_knee, reaches
+from resources.libraries.python.studies.sweep.analysis.break_point import FEWEST, curve_break_point, reaches
 from resources.libraries.python.studies.sweep.analysis.points import Array, Observed
 from resources.libraries.python.studies.sweep.analysis.shared_cpu_saturation import crowded_break_point, is_crowded
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
@@ -17,14 +17,14 @@ NEARLY = 0.95
 SAME_ALWAYS = 0.05
 """A CPU that varies by less than this share over all loads does not follow the load."""
 _SLACK = 0.1
-"""Of the distance between two loads: a knee so little above a load is at that load."""
+"""Of the distance between two loads: a break-point so little above a load is at that load."""
 
 
 @dataclass(frozen=True)
 class _Found:
     """Where one VNF saturates."""
 
-    knee: float
+    at: float
     point: BreakPoint
 
 
@@ -44,7 +44,7 @@ def find_break_point(
         vcpus: CPUs of each VNF, by name.
 
     Returns:
-        None where no load saturated anything, or nobody knows; and sentences that say what is not known and why.
+        None where no load saturated anything, or that is unknown; and sentences that say what is not known and why.
     """
     found, notes = [], []
     for name, there in vcpus.items():
@@ -70,15 +70,15 @@ def find_break_point(
             found.append(_Found(at, _described(name, at, x, points, there)))
     if not found:
         return None, tuple(notes)
-    first = min(found, key=lambda each: each.knee)
+    first = min(found, key=lambda each: each.at)
     step = float(np.median(np.diff(np.unique([each.rate for each in observed]))))
-    rivals = [each for each in found if each.knee <= first.knee + step]
+    rivals = [each for each in found if each.at <= first.at + step]
     return max(rivals, key=lambda each: each.point.cpus_used / each.point.cpus_there).point, tuple(notes)
 
 
 def _saturation(x: Array, y: Array, there: int) -> float | None:
-    knee = find_knee(x, y)
-    return knee.at if knee is not None else reaches(x, y, FULL * there)
+    found = curve_break_point(x, y)
+    return found.at if found is not None else reaches(x, y, FULL * there)
 
 
 def _described(name: str, at: float, x: Array, points: Sequence[Observed], there: int) -> BreakPoint:

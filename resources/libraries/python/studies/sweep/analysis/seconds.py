@@ -168,7 +168,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[Work]) -> t
     Args:
         result: Of the trial.
         rate_pps: Asked, of each flow; of bursts, while they are on.
-        costs: What each second cost; empty where nobody knows.
+        costs: What each second cost; empty where unknown.
     """
     duty = result.trial.on_off_s
     return tuple(
@@ -187,7 +187,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[Work]) -> t
 
 
 def busiest(plan: Plan, readings: Sequence[Reading], seconds: int) -> tuple[Work, ...]:
-    """What each second of a long trial cost, when nobody told at which reading its sending began.
+    """What each second of a long trial cost, when the reading at which sending began is unknown.
 
     A generator prepares before it sends and settles afterwards, while data threads have nothing to do: of all windows
     of that length, the one in which they ran most is that of the sending. Bursts end with nothing to do, so that many

@@ -2,7 +2,7 @@
 
 What tells is for how long it has work: running, or waiting while others have the CPU. At all of the time it cannot do
 more. Data threads that take the more packets at once the longer they waited use the CPU the better the more loaded they
-are; so neither a busy CPU nor a level of its use is a sign, and no knee is looked for.
+are; so neither a busy CPU nor a level of its use is a sign, and no break-point is looked for.
 """
 
 from collections.abc import Sequence

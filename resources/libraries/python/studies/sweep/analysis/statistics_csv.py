@@ -1,4 +1,4 @@
-"""A S_statistics CSV read back into points: ours, or one that somebody made."""
+"""A S_statistics CSV read back into points: written by this project or by others."""
 
 import csv
 import re

@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 from resources.libraries.python.errors import ConfigError
 
 MOST_BRACKETS = 20
-"""Inside each other; nobody can read more."""
+"""Depth of parentheses."""
 
 
 class Operator(StrEnum):
@@ -136,7 +136,7 @@ class _Reader:
         return Name(token.text)
 
     def _refuse_both_sides(self, operator: Operator, operands: Sequence[Expression], place: int) -> None:
-        """`A > A` and `A | A` could be obeyed by chains without A only, which nobody means."""
+        """`A > A` and `A | A` would only allow chains without A, which is never intended."""
         before = frozenset[str]().union(*(operand.names for operand in operands[:-1]))
         if operator is not Operator.BOTH and (both := before & operands[-1].names):
             self._fail(place, f"{' and '.join(sorted(both))} on both sides of '{operator}'")

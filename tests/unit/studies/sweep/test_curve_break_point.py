@@ -1,11 +1,11 @@
-"""Knees of rows of points: found where a line bends, none where noise or a smooth curve only looks like one."""
+"""Break-points of rows of points: found where a line bends, none where noise or a smooth curve only looks like one."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from resources.libraries.python.studies.sweep.analysis.break_point import find_knee, reaches
+from resources.libraries.python.studies.sweep.analysis.break_point import curve_break_point, reaches
 from resources.libraries.python.studies.sweep.analysis.points import Array
 
 LAST = 3.5
@@ -23,12 +23,12 @@ def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str,
     seen = [
         SMOOTH[name](rates) * (1 + noise * np.random.default_rng(seed).standard_normal(points)) for seed in range(40)
     ]
-    assert sum(find_knee(rates, row) is not None for row in seen) <= 2
+    assert sum(curve_break_point(rates, row) is not None for row in seen) <= 2
 
 
 def test_a_plateau_is_found_in_most_rows_with_noise_of_a_twentieth() -> None:
     rates = np.linspace(LAST / 30, LAST, 30)
-    found = [find_knee(rates, noisy(np.minimum(rates / 1.8, 1), 0.05, seed)) for seed in range(20)]
+    found = [curve_break_point(rates, noisy(np.minimum(rates / 1.8, 1), 0.05, seed)) for seed in range(20)]
     assert sum(each is not None for each in found) >= 10
 
 
@@ -42,7 +42,7 @@ def noisy(values: Array, size: float, seed: int = 0) -> Array:
 def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(np.minimum(rates / 2.4, 1) + 0.03 * np.maximum(rates - 2.4, 0), 0.005)
-    plain, moved = find_knee(rates, used), find_knee(x_shift + x_unit * rates, y_unit * used)
+    plain, moved = curve_break_point(rates, used), curve_break_point(x_shift + x_unit * rates, y_unit * used)
     assert plain is not None
     assert moved is not None
     assert moved.at == pytest.approx(x_shift + x_unit * plain.at)
@@ -53,17 +53,17 @@ def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_uni
 
 def test_five_points_tell_a_knee_and_four_do_not() -> None:
     rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
-    found = find_knee(rates, used)
+    found = curve_break_point(rates, used)
     assert found is not None
     assert (found.at, found.level) == (pytest.approx(3.0), pytest.approx(3.0))
-    assert find_knee(rates[:4], used[:4]) is None
+    assert curve_break_point(rates[:4], used[:4]) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_growth_in_two_steps_ends_with_the_second(seed: int) -> None:
     rates = np.linspace(0.05, LAST, 70)
     used = np.interp(rates, [0, 0.8, 2.4, LAST], [0, 0.72, 1, 1])
-    found = find_knee(rates, noisy(used, 0.004, seed))
+    found = curve_break_point(rates, noisy(used, 0.004, seed))
     assert found is not None
     assert found.at == pytest.approx(2.4, abs=0.1)
     assert found.level == pytest.approx(1.0, abs=0.01)
@@ -72,31 +72,31 @@ def test_growth_in_two_steps_ends_with_the_second(seed: int) -> None:
 def test_slow_growth_upon_a_high_base_goes_on_if_it_hardly_slows_down() -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(10 + 0.1 * np.minimum(rates, 2) + 0.08 * np.maximum(rates - 2, 0), 1e-4)
-    assert find_knee(rates, used) is None
+    assert curve_break_point(rates, used) is None
 
 
-@pytest.mark.parametrize(("behind", "is_knee"), [(0.4, True), (0.6, False)])
-def test_growth_ends_where_less_than_half_of_its_pace_is_left(behind: float, *, is_knee: bool) -> None:
+@pytest.mark.parametrize(("behind", "breaks"), [(0.4, True), (0.6, False)])
+def test_growth_ends_where_less_than_half_of_its_pace_is_left(behind: float, *, breaks: bool) -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(100 + np.minimum(rates, 2) + behind * np.maximum(rates - 2, 0), 1e-3)
-    found = find_knee(rates, used)
-    assert (found is not None) is is_knee
+    found = curve_break_point(rates, used)
+    assert (found is not None) is breaks
     assert found is None or found.at == pytest.approx(2, abs=0.05)
 
 
-@pytest.mark.parametrize(("last", "is_knee"), [(1.04, True), (1.06, False)])
-def test_what_grows_by_a_twentieth_of_its_level_behind_a_bend_grows_still(last: float, *, is_knee: bool) -> None:
+@pytest.mark.parametrize(("last", "breaks"), [(1.04, True), (1.06, False)])
+def test_what_grows_by_a_twentieth_of_its_level_behind_a_bend_grows_still(last: float, *, breaks: bool) -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(np.interp(rates, [0, 2, LAST], [0, 1, last]), 1e-4)
-    assert (find_knee(rates, used) is not None) is is_knee
+    assert (curve_break_point(rates, used) is not None) is breaks
 
 
 def test_the_end_of_a_fall_is_no_knee() -> None:
     rates = np.linspace(0.1, LAST, 35)
     falls_then_grows = noisy(np.abs(rates - 1.5), 1e-3)
-    assert find_knee(rates, falls_then_grows) is None
+    assert curve_break_point(rates, falls_then_grows) is None
     falls_then_stays = noisy(np.maximum(1.5 - rates, 0.2), 1e-3)
-    assert find_knee(rates, falls_then_stays) is None
+    assert curve_break_point(rates, falls_then_stays) is None
 
 
 def test_a_level_is_reached_at_two_loads_at_least() -> None:
