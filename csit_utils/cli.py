@@ -1,6 +1,8 @@
 """The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
 
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -8,6 +10,7 @@ import typer
 
 from csit_utils.studies import study_commands
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.bounds import quoted
 
 _RUN = (
     "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "convert", "robot", "outcome",
@@ -21,6 +24,10 @@ _OTHER_NAMES = {"import": ("csit_utils.commands.importing", "import_")}
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
+
+
+DEFECT = "internal error:"
+"""Begin of the sentence about an error that no command expects."""
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
@@ -44,17 +51,35 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
 
 
 def main() -> int:
-    """Run the command line.
+    """Run the command line; with `--debug` as the first argument, print the traceback of an error as well.
 
     Returns:
-        2 for invalid input, 1 for any other failure, and otherwise the exit status of the command.
+        2 for invalid input, 1 for any other failure, 70 (EX_SOFTWARE) for a defect of this program, and otherwise the
+        exit status of the command.
     """
+    debug = sys.argv[1:2] == ["--debug"]
+    arguments = sys.argv[2:] if debug else sys.argv[1:]
     try:
-        make_app(sys.argv[1:])(prog_name="./csit")
-    except ConfigError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except CsitError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        make_app(arguments)(arguments, prog_name="./csit")
+    except Exception as error:  # boundary: any error becomes one sentence and an exit status
+        if debug:
+            traceback.print_exc()
+        sentence, status = _reported(error)
+        sys.stderr.write(f"{sentence}\n")
+        return status
     return 0
+
+
+def _reported(error: Exception) -> tuple[str, int]:
+    match error:
+        case ConfigError():
+            return str(error), 2
+        case CsitError():
+            return str(error), 1
+        case OSError(strerror=str(reason)):
+            where = f"{quoted(str(error.filename))}: " if error.filename is not None else ""
+            return f"{where}{reason}", 1
+    with tempfile.NamedTemporaryFile("w", prefix="csit-", suffix=".log", delete=False, encoding="utf-8") as log:
+        log.write(f"{sys.argv}\n{''.join(traceback.format_exception(error))}")
+    what = quoted(f"{type(error).__name__}: {error}")
+    return f"{DEFECT} {what}; its traceback is in {log.name}", 70

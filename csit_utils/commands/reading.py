@@ -11,6 +11,9 @@ from csit_utils.dataset.items import Dataset, Problem
 from csit_utils.dataset.layout import Layout, is_dataset
 from csit_utils.dataset.load import load
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
+
+_MOST_REASONS = 2
 
 INPUTS = Annotated[
     list[Path],
@@ -77,7 +80,9 @@ def read(inputs: list[Path]) -> Dataset:
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
-    reasons = "; ".join(problem.text for problem in problems)
+    reasons = "; ".join(quoted(problem.text) for problem in problems[:_MOST_REASONS])
+    if len(problems) > _MOST_REASONS:
+        reasons += f"; and {len(problems) - _MOST_REASONS} more"
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: there are no tests in it")
 
 

@@ -51,3 +51,19 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
 def test_what_cannot_be_read_is_told(option: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         parse_selection(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ("1x1000000", "a cell of 1,000,000 NFs; at most 1,024 are possible"),
+        ("1x1,33x32", "a cell of 1,056 NFs"),
+        ("{1-1000}x{1}", "NFs in all cells together; at most 100,000 are possible"),
+        (f"{'z' * 5000}", r"characters\)'; write rows x columns"),
+    ],
+)
+def test_selections_that_cannot_be_planned_in_time_are_refused(cells: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as caught:
+        parse_selection(cells=cells)
+    assert len(str(caught.value)) <= 400
+    assert parse_selection(cells="32x32", nf_sizes="1c").cells()

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import refuse_endless
+from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -65,7 +65,7 @@ def parse_selection(
     frames: str = "64B",
     nf_kinds: str = "",
 ) -> Selection:
-    """Read a selection as people write it.
+    """Parse a selection.
 
     Args:
         service_types: Such as `CSC,CSP`.
@@ -88,7 +88,12 @@ def parse_selection(
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
     lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
-    refuse_endless(f"'{cells}'", prod(map(len, lists)), "tests of each type")
+    refuse_endless(f"'{quoted(cells)}'", prod(map(len, lists)), "tests of each type")
+    nfs = sum(rows * columns for rows, columns in found.points) * prod(map(len, lists)) // len(found.points)
+    if nfs > MOST_NFS_OF_A_SELECTION:
+        raise ConfigError(
+            f"'{quoted(cells)}': {nfs:,} NFs in all cells together; at most {MOST_NFS_OF_A_SELECTION:,} are possible"
+        )
     return found
 
 
@@ -133,13 +138,13 @@ def _one_of(word: str, choices: type[Choice], what: str) -> Choice:
     for choice in choices:
         if choice.value.lower() == word.lower():
             return choice
-    raise ConfigError(f"no {what} '{word}'; there are {', '.join(choice.value for choice in choices)}")
+    raise ConfigError(f"no {what} '{quoted(word)}'; there are {', '.join(choice.value for choice in choices)}")
 
 
 def _vswitch_cores(word: str) -> int:
     match = re.fullmatch(r"([124])c?", word.lower())
     if match is None:
-        raise ConfigError(f"no vSwitch size '{word}'; there are 1c, 2c, 4c")
+        raise ConfigError(f"no vSwitch size '{quoted(word)}'; there are 1c, 2c, 4c")
     return int(match[1])
 
 
@@ -150,14 +155,20 @@ def _points(text: str) -> tuple[tuple[int, int], ...]:
     while rest:
         match = re.match(rf"{side}x{side}(?:,|$)", rest, re.IGNORECASE)
         if match is None:
-            raise ConfigError(f"cannot read the cells at '{rest}'; write rows x columns: 1x1,2x1 or {DRAFT_GRID}")
+            raise ConfigError(
+                f"cannot read the cells at '{quoted(rest)}'; write rows x columns: 1x1,2x1 or {DRAFT_GRID}"
+            )
         try:
             rows, columns = (expand(group.strip("{}")) for group in match.groups())
         except ValueError as error:
-            raise ConfigError(f"cannot read the cells at '{rest}': {error}") from error
-        refuse_endless(f"'{text}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
+            raise ConfigError(f"cannot read the cells at '{quoted(rest)}': {error}") from error
+        refuse_endless(f"'{quoted(text)}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
+        if max(rows) * max(columns) > MOST_NFS:
+            raise ConfigError(
+                f"'{quoted(text)}': a cell of {max(rows) * max(columns):,} NFs; at most {MOST_NFS:,} are possible"
+            )
         points.extend(product(rows, columns))
         rest = rest[match.end() :]
     if not points or min(min(point) for point in points) < 1:
-        raise ConfigError(f"no cells in '{text}'; rows and columns count from 1")
+        raise ConfigError(f"no cells in '{quoted(text)}'; rows and columns count from 1")
     return tuple(dict.fromkeys(points))

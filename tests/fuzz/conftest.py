@@ -1,0 +1,95 @@
+"""Fuzzing of everything that is read: a short pass with fixed seeds, or a long one with new inputs.
+
+`./csit test -e fuzz` takes the same inputs in every run; `./csit test -e fuzz -- --inputs 5000` looks for new ones, so
+many for each target.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from tests.fuzz.oracle import EXAMPLES
+from tests.unit.csit_utils.foreign_files import csit_ndrpdr
+
+PROJECT = Path(__file__).resolve().parents[2]
+_SHORT = 40
+"""Inputs for each target of the short pass."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--inputs", type=int, default=0, help="so many new inputs for each target; 0: the same 40 always")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    number = config.getoption("--inputs")
+    checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+    settings.register_profile(
+        "fuzz",
+        max_examples=number or _SHORT,
+        derandomize=not number,
+        deadline=None,
+        database=None,
+        phases=(Phase.explicit, Phase.generate),  # an input that fails is small enough, and a smaller one takes minutes
+        suppress_health_check=checks,
+    )
+    settings.load_profile("fuzz")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_sep("=", "inputs by target")
+    for target, number in sorted(EXAMPLES.items()):
+        terminalreporter.write_line(f"{target:24} {number:8,}")
+    terminalreporter.write_line(f"{'sum':24} {sum(EXAMPLES.values()):8,}")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path) -> Iterator[None]:
+    """Whatever a command writes beside itself, it writes there."""
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield
+    os.chdir(before)
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small simulated run, a dataset of it, and the same in archives and in forms of other tools."""
+    folder = tmp_path_factory.mktemp("results")
+    simulated = folder / "run"
+    arguments = [
+        *(
+            "-v",
+            f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}",
+            "-v",
+            "CELLS:1x1",
+            "-v",
+            "NF_SIZES:1c",
+            "-v",
+            "SEARCH:quick",
+        ),
+        *("--suite", "csc-ndrpdr", "--suite", "csc-mrr", "-d", str(simulated), "--log", "NONE", "--report", "NONE"),
+    ]
+    command = [sys.executable, "-m", "csit_utils", "robot", *arguments, str(PROJECT / "tests" / "density")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    packed = folder / "run.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(simulated / "output.xml", "output.xml")
+    (folder / "csit.info.json").write_text(json.dumps(csit_ndrpdr()), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "csit_utils",
+        "import",
+        str(simulated / "output.xml"),
+        "--into",
+        str(folder / "history"),
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    return folder

@@ -1,0 +1,68 @@
+"""Structure-aware damage to files: misplaced tokens of their syntax, extreme numbers, cut and doubled parts."""
+
+import re
+
+from hypothesis import strategies as st
+
+NUMBERS = (
+    "0", "-1", "1e400", "-0.0", "NaN", ".nan", ".inf", "Infinity", "1000000000", "1e12", "4294967296", "9" * 400,
+    "0x7fffffffffffffff", "2001-99-99", "1_000", "01", "''", "null", "true",
+)  # fmt: skip
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z_][\w-]{2,}")
+
+
+def damaged(text: str, pieces: tuple[str, ...], edits: int = 4) -> st.SearchStrategy[str]:
+    """Texts near a good one.
+
+    Args:
+        text: The good one.
+        pieces: Tokens of its language.
+        edits: At most so many.
+    """
+    edit = st.tuples(
+        st.sampled_from(["number", "word", "insert", "delete", "double", "truncate", "repeat"]),
+        st.integers(0, max(0, len(text))),
+        st.integers(0, 80),
+        st.one_of(st.sampled_from(pieces), st.sampled_from(NUMBERS), st.text(max_size=12)),
+    )
+    return st.lists(edit, min_size=1, max_size=edits).map(lambda rows: _applied(text, rows))
+
+
+def _applied(text: str, rows: list[tuple[str, int, int, str]]) -> str:
+    for kind, place, length, piece in rows:
+        begin = min(place, len(text))
+        match kind:
+            case "number":
+                text = _replaced(_NUMBER, text, begin, piece)
+            case "word":
+                text = _replaced(_WORD, text, begin, piece)
+            case "insert":
+                text = text[:begin] + piece + text[begin:]
+            case "delete":
+                text = text[:begin] + text[begin + length :]
+            case "double":
+                text = text[: begin + length] + text[begin:]
+            case "truncate":
+                text = text[:begin]
+            case "repeat":
+                text = text[:begin] + piece * (length * 20) + text[begin:]
+    return text
+
+
+def _replaced(pattern: re.Pattern[str], text: str, begin: int, piece: str) -> str:
+    found = pattern.search(text, begin)
+    return text if found is None else text[: found.start()] + piece + text[found.end() :]
+
+
+def damaged_bytes(content: bytes, edits: int = 4) -> st.SearchStrategy[bytes]:
+    """Bytes near good ones."""
+    edit = st.tuples(st.integers(0, len(content)), st.integers(0, 200), st.binary(max_size=20))
+
+    def applied(rows: list[tuple[int, int, bytes]]) -> bytes:
+        made = content
+        for begin, length, piece in rows:
+            made = made[:begin] + piece + made[min(len(made), begin + length) :]
+        return made
+
+    return st.lists(edit, min_size=1, max_size=edits).map(applied)

@@ -1,0 +1,119 @@
+"""What must hold for every input: an exit status, a short message, and bounded time and memory."""
+
+import contextlib
+import io
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+from unittest.mock import patch
+
+from csit_utils.cli import DEFECT, main
+from resources.libraries.python.errors import CsitError
+
+MOST_CPU_S = 2.0
+MOST_MEMORY_KB = 300_000
+LONGEST_MESSAGE = 600
+Result = TypeVar("Result")
+EXAMPLES: Counter[str] = Counter()
+"""Inputs tried so far, by target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did with an input."""
+
+    status: int
+    out: str
+    err: str
+
+
+def run(target: str, *arguments: str) -> Outcome:
+    """Run a command of the command line in this process, and check it.
+
+    Args:
+        target: Name under which the input is counted.
+        arguments: Of ./csit.
+
+    Raises:
+        AssertionError: It ended with a defect, took too much time or memory, or its message is too long or has control
+            characters.
+    """
+    out, err = io.StringIO(), io.StringIO()
+
+    def command() -> int:
+        streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with patch.object(sys, "argv", ["csit", *arguments]), streams[0], streams[1]:
+            try:
+                return main()
+            except SystemExit as end:  # of the parser, or of a command with a status of its own
+                return end.code if isinstance(end.code, int) else 1
+
+    status = bounded(target, command)
+    assert DEFECT not in err.getvalue(), f"{arguments}: {err.getvalue()}"
+    check_message(err.getvalue(), arguments)
+    assert status in range(5), f"{arguments}: exit status {status}"
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+def refused(target: str, call: Callable[[], object]) -> str:
+    """Call a function that may raise this project's errors; return the message, empty where there was none.
+
+    Raises:
+        AssertionError: As for `run`.
+    """
+
+    def caught() -> str:
+        try:
+            call()
+        except CsitError as error:
+            return str(error)
+        return ""
+
+    message = bounded(target, caught)
+    check_message(message, ())
+    return message
+
+
+def bounded(target: str, call: Callable[[], Result]) -> Result:
+    """Call a function within the bounds of CPU time and memory."""
+    EXAMPLES[target] += 1
+    memory_kb, began_s = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with _deadline(target):
+        result = call()
+    took_s = time.process_time() - began_s
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb
+    assert took_s <= MOST_CPU_S, f"{target}: {took_s:.1f} s of CPU time"
+    assert grown_kb <= MOST_MEMORY_KB, f"{target}: {grown_kb / 1000:.0f} MB"
+    return result
+
+
+@contextlib.contextmanager
+def _deadline(target: str) -> Iterator[None]:
+    """End a call that hangs: a signal after twice the CPU time that it may take."""
+
+    def end(*_: object) -> None:
+        raise AssertionError(f"{target}: more than {2 * MOST_CPU_S} s of CPU time")
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, 2 * MOST_CPU_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def check_message(message: str, arguments: tuple[str, ...]) -> None:
+    """Check the lines of an error message, without the paths that were given."""
+    for given in sorted((word for word in arguments if word), key=len, reverse=True):
+        message = message.replace(given, "GIVEN")
+    assert "Traceback" not in message, message
+    for line in message.splitlines():
+        assert len(line) <= LONGEST_MESSAGE, f"a message of {len(line)} characters: {line[:300]}"
+        parsed = line.startswith("Error: ")  # by the parser of the command line, which repeats its words
+        assert parsed or line.isprintable() or not line.strip(), f"control characters in {line!r}"

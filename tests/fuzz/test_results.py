@@ -1,0 +1,110 @@
+"""Damaged results, archives, datasets, tables and files of other tools: read as far as whole, or one sentence."""
+
+import gzip
+import io
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.damage import damaged, damaged_bytes
+from tests.fuzz.oracle import run
+
+XML = (
+    "<",
+    ">",
+    "</test>",
+    "<test>",
+    "<![CDATA[",
+    "]]>",
+    "&amp;",
+    "&#0;",
+    "&x;",
+    "<!ENTITY a 'b'>",
+    '"',
+    "CSIT-RESULT ",
+    "CSIT-RESULT {",
+    "\x1b[2J",
+)
+JSON = ("{", "}", "[", "]", ",", ":", '"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
+CSV = (",", ";", "\n", '"', "=1+1", "rate_pps", "\r", "\x00")
+
+
+@given(data=st.data())
+def test_output_xml(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    whole = (results / "run" / "output.xml").read_text(encoding="utf-8")
+    file = tmp_path / "output.xml"
+    file.write_text(data.draw(damaged(whole, XML + JSON)), encoding="utf-8", errors="replace")
+    run("output.xml", data.draw(st.sampled_from(["show", "outcome"])), str(file))
+
+
+@given(data=st.data())
+def test_reports_of_damaged_output(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    whole = (results / "run" / "output.xml").read_text(encoding="utf-8")
+    file = tmp_path / "output.xml"
+    file.write_text(data.draw(damaged(whole, JSON, edits=2)), encoding="utf-8", errors="replace")
+    run("answers", "answer", str(file), "--rate", "100kpps")
+
+
+@given(data=st.data())
+def test_archives(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["zip", "gz"]))
+    whole = (results / "run.zip").read_bytes()
+    if kind == "gz":
+        whole = gzip.compress((results / "run" / "output.xml").read_bytes(), 1)
+    file = tmp_path / ("run.zip" if kind == "zip" else "output.xml.gz")
+    file.write_bytes(data.draw(damaged_bytes(whole)))
+    run("archive", "show", str(file))
+
+
+def bomb() -> bytes:
+    """A ZIP archive in ZIP archives, whose innermost files are zeros."""
+    content = bytes(50_000_000)
+    for name in ("output.xml", "b.zip", "c.zip"):
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(3):
+                archive.writestr(f"{number}-{name}", content)
+        content = made.getvalue()
+    return content
+
+
+@pytest.mark.parametrize("name", ["bomb.zip", "zeros.xml.gz"])
+def test_archives_that_unpack_to_much_more(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(bomb() if name == "bomb.zip" else gzip.compress(b"a" * 200_000_000, 9))
+    run("archive", "show", str(file))
+
+
+@given(data=st.data())
+def test_results_of_other_tools(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    file = tmp_path / "test.info.json"
+    whole = (results / "csit.info.json").read_text(encoding="utf-8")
+    file.write_text(data.draw(damaged(whole, JSON)), encoding="utf-8", errors="replace")
+    run("foreign file", "show", str(file))
+
+
+@given(data=st.data())
+def test_statistics_tables(tmp_path: Path, data: st.DataObject) -> None:
+    whole = "rate_pps,throughput_pps,loss_ratio,delay_s,cpu_percent\n" + "".join(
+        f"{rate},{min(rate, 50000)},{max(0, 1 - 50000 / rate)},{1e-4},{min(100, rate / 500)}\n"
+        for rate in range(10_000, 100_000, 10_000)
+    )
+    file = tmp_path / "S_statistics.csv"
+    file.write_text(data.draw(damaged(whole, CSV)), encoding="utf-8", errors="replace")
+    run("S_statistics", "profile", str(file))
+
+
+@given(data=st.data())
+def test_journals(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    folder = tmp_path / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(results / "run", folder)
+    journal = folder / "journal.jsonl"
+    journal.write_text(
+        data.draw(damaged(journal.read_text(encoding="utf-8"), (*JSON, "\n"))), encoding="utf-8", errors="replace"
+    )
+    run("journal", "outcome", str(folder))

@@ -1,0 +1,139 @@
+"""Damaged topologies, specifications, selections and policies: a plan, or one sentence."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from tests.fuzz.conftest import PROJECT
+from tests.fuzz.damage import NUMBERS, damaged
+from tests.fuzz.oracle import refused, run
+
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+YAML = (
+    "&a ",
+    "*a",
+    "<<: *a",
+    "- ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ": ",
+    "? ",
+    "!!int ",
+    "!!binary ",
+    "|",
+    ">",
+    "\t",
+    "\n",
+    "#",
+    "---",
+    "'",
+    '"',
+    "%",
+)
+JSON = ("[", "]", "{", "}", ",", ":", '"', "null", "true", "\\ud800", "\\", "1e9999", "/*", "\n")
+POLICY = (">", "<", "(", ")", "and", "or", "not", "only", "before", "firewall", "nat", "*", "?", ",", '"', "{", "\\")
+
+
+def text_of(*path: str) -> str:
+    return Path(PROJECT, *path).read_text(encoding="utf-8")
+
+
+TOPOLOGIES = [text_of("topologies", name) for name in ("sim.yaml", "local.yaml", "available/lab-2n-vpp.yaml")]
+CHAINS = text_of("tests", "characterization", "specs", "chains", "four-vnfs.yaml")
+INTERFERENCE = text_of("tests", "characterization", "specs", "interference", "pairs.yaml")
+DEPLOYMENT, WORKLOAD = (
+    text_of("tests", "characterization", "specs", "clearwater", name) for name in ("quick.json", "workload.json")
+)
+
+
+@given(st.sampled_from(TOPOLOGIES).flatmap(lambda text: damaged(text, YAML)))
+def test_topologies(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("topology", "plan", str(file), "--cells", "1x1,2x2", "--types", "CSC")
+
+
+@given(damaged(TOPOLOGIES[2].replace("version: 1", "version: 0.1"), YAML))
+def test_topologies_of_csit(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "csit.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("topology of CSIT", "convert", str(file))
+
+
+@given(damaged(CHAINS, YAML + POLICY))
+def test_studies_of_chains(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("chain study", "chains", str(file))
+
+
+@given(damaged(INTERFERENCE, YAML))
+def test_studies_of_interference(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("interference study", "interference", str(file))
+
+
+@given(damaged(DEPLOYMENT, JSON), damaged(WORKLOAD, JSON), st.sampled_from(["deployment", "workload", "both"]))
+def test_sizings(tmp_path: Path, deployment: str, workload: str, which: str) -> None:
+    folder = tmp_path / "spec"
+    shutil.copytree(SPECS / "clearwater", folder, dirs_exist_ok=True)
+    if which != "workload":
+        (folder / "quick.json").write_text(deployment, encoding="utf-8", errors="replace")
+    if which != "deployment":
+        (folder / "workload.json").write_text(workload, encoding="utf-8", errors="replace")
+    run("sizing", "size", str(folder / "quick.json"), str(folder / "workload.json"))
+
+
+PIECES = st.sampled_from(
+    (*NUMBERS, "1x1", "{1-4096}", "x", ",", "-", "{", "}", "c", "0.5", "+", "IMIX", "64B", "1x1000000", "\x00", "٣")
+)
+
+
+@given(*[st.lists(PIECES, max_size=6).map("".join)] * 4)
+def test_selections(cells: str, sizes: str, vswitch: str, frames: str) -> None:
+    refused("selection", lambda: parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames))
+
+
+@pytest.mark.parametrize(
+    "cells", ["1x1000000", "{1-4096}x{1-4096}", "1-999999999x1", ",".join(["1x1"] * 50_000), "1x" + "9" * 5000]
+)
+def test_selections_of_too_many_cells(cells: str) -> None:
+    run("selection", "plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", cells)
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        [
+            "--json",
+            "--cells",
+            "--types",
+            "--quiet",
+            "-o",
+            "--into",
+            "--rate",
+            "--p99",
+            "-",
+            "--",
+            "=",
+            "",
+            "\x1b[31m",
+            "é" * 300,
+        ]
+    ),
+    st.sampled_from(NUMBERS),
+    st.text(max_size=30),
+)
+OFFLINE = ("plan", "size", "chains", "interference", "report", "show", "import", "export", "answer", "compare", "trend",
+           "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
+
+
+@given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))
+def test_command_lines(command: str, words: list[str]) -> None:
+    run("command line", command, *(word.replace("\x00", "") for word in words))

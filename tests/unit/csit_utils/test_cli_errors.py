@@ -1,0 +1,55 @@
+"""An error of a command is one sentence and an exit status; a defect leaves a log, and --debug shows its traceback."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from csit_utils import cli
+from resources.libraries.python.errors import ConfigError, CsitError
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) -> int:
+    def fail(_: object) -> object:
+        raise error
+
+    monkeypatch.setattr(cli, "make_app", fail)
+    monkeypatch.setattr("sys.argv", ["csit", *arguments])
+    return cli.main()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (ConfigError("lab.yaml:1: unknown key"), 2, "lab.yaml:1: unknown key"),
+        (CsitError("no space"), 1, "no space"),
+        (OSError(36, "File name too long", "x" * 300), 1, f"{'x' * 200}… (300 characters): File name too long"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+    ],
+)
+def test_expected_errors_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, status: int, sentence: str
+) -> None:
+    assert ended(monkeypatch, error) == status
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+def test_a_defect_is_one_sentence_with_a_log_for_its_owner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, KeyError("colour"), "show", "a.xml") == 70
+    said = capsys.readouterr().err
+    found = re.fullmatch(r"internal error: KeyError: 'colour'; its traceback is in (\S+)\n", said)
+    assert found is not None, said
+    log = Path(found[1])
+    text = log.read_text(encoding="utf-8")
+    assert "Traceback" in text and "a.xml" in text
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    log.unlink()
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(monkeypatch, CsitError("no space"), "--debug", "show") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback") and said.endswith("\nno space\n")
