@@ -8,23 +8,17 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from tests import realtime
 from tests.integration import emulated as emulated_testbed
-from tests.integration import repeating
 from tests.integration.browser import Browser
 
 TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py"}
 """Marked `parallel`, but not beside each other: labs that send share the kernel's limits and names of data threads."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--tries", type=int, default=1, help="how often a test of tests/integration may run until it passes"
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(repeating)
-    config.pluginmanager.register(repeating.Repeats(config.getoption("--tries")))
+    config.pluginmanager.register(realtime)
+    config.pluginmanager.register(realtime.Tries())
 
 
 @pytest.fixture(scope="session")

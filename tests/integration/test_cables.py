@@ -19,6 +19,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
 from tests.integration.cable_machines import Lab, Remote
+from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 FRAMES = 20
@@ -113,6 +114,7 @@ def missing(side: Remote, before: dict[str, Any], interface: str) -> str:
     return "" if now[interface] == FRAMES else str(now)
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("cell", [("CSC", 2, 1), ("CSP", 1, 2)])
 def test_a_service_is_measured_over_cables(
     untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path, cell: tuple[str, int, int]
@@ -259,6 +261,7 @@ def test_a_port_that_is_in_use_is_refused(
         untouched.run("DUT1", *mend)
 
 
+@realtime(LOSS)
 def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remote, Remote], tmp_path: Path) -> None:
     plan = plan_of(topology(tmp_path, "mac", "trex"), "CSC", 2, 1)
     assert max(len(segment.members) for segment in plan.segments) == 3

@@ -21,6 +21,7 @@ from tests.integration.robot_runs import (
     wait_for_network_state,
     wait_for_traffic,
 )
+from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root
 SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=0.6,latency=0.4")
@@ -36,6 +37,7 @@ def run_local(options: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+@realtime(RATE)
 def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
     before = network_state()
     done = run_local([*SMALL, "--output", str(tmp_path)])
@@ -85,6 +87,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], statu
     assert done.stdout == ""
 
 
+@realtime(RATE)
 @pytest.mark.parallel
 def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
     """The choice that the command hands to Robot, with the rows that Robot then makes of it."""

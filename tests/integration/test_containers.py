@@ -41,6 +41,7 @@ from tests.integration.robot_runs import (
     run_robot,
 )
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
+from tests.realtime import LOSS, realtime
 
 LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
 PODMAN = Container(engine="podman")
@@ -136,6 +137,7 @@ def assert_inside(pid: int, first: int) -> None:
     assert inside == Path(f"/proc/{first}/cgroup").read_text(encoding="ascii")
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize(
     ("service_type", "rows", "kinds"),
     [
@@ -185,6 +187,7 @@ def test_layers_that_a_removal_left_mounted_are_gone_with_the_next_deployment() 
     assert list(layers_of(store).iterdir()) == []
 
 
+@realtime(LOSS)
 def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
     program = Program(
         start=(sys.executable, "-c", "import time\nwhile True: time.sleep(60)  # in a container"),
@@ -237,6 +240,7 @@ def test_an_image_that_is_not_there_is_a_sentence_before_anything_starts() -> No
         pass
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("suite", ["csc-mrr", "csp-mrr"])
 def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path, suite: str) -> None:
     done = run_robot(tmp_path, *QUICK, "-v", "CELLS:1x1", "--suite", suite)

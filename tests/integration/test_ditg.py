@@ -20,6 +20,7 @@ from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes
+from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -49,6 +50,7 @@ def running(*kinds: NfKind) -> Iterator[Deployment]:
     assert not (DIRECTORY / "run" / "ditg").exists()
 
 
+@realtime(LOSS)
 def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() -> None:
     with running() as deployment:
         for protocol in (Protocol.UDP, Protocol.TCP, Protocol.ICMP):
@@ -68,6 +70,7 @@ def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() ->
         assert "D-ITG 2" in deployment.facts()["generator"]["generator"]
 
 
+@realtime(LOSS)
 @pytest.mark.skipif(bool(list(nft_missing())), reason="; ".join(map(str, nft_missing())))
 def test_answers_come_back_through_a_nat() -> None:
     """The receiver sees other addresses than the sender has, and the routers behind know where these are."""

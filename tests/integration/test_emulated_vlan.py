@@ -10,6 +10,7 @@ import pytest
 from resources.libraries.python.model.trial import Direction
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import results, run_robot
+from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 CABLES = ("port1", "port2")
@@ -18,6 +19,7 @@ INSTANCES = {1: 101, 2: 102}
 _RUN_WITHIN_S = 900.0
 
 
+@realtime(LOSS)
 def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> None:
     before = {name: state(emulated, name) for name in emulated.nodes}
     topology = emulated.write_topology(

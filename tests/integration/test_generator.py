@@ -27,6 +27,7 @@ from resources.libraries.python.model.cell import Cell, Frame, FramePart, Servic
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -168,6 +169,7 @@ def captured(generator: BuiltInGenerator, trial: Trial, interface: str) -> tuple
     return result, capture
 
 
+@realtime(RATE)
 @pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
 def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
@@ -196,11 +198,13 @@ def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
         assert frame[23] == 61
 
 
+@realtime(LOSS)
 def test_a_mix_of_sizes_keeps_its_ratio(generator: BuiltInGenerator) -> None:
     _, capture = captured(generator, Trial(load_pps=24_000, duration_s=0.2, frame=IMIX), RIGHT)
     assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 4000, 9018])
 def test_frames_up_to_jumbo(generator: BuiltInGenerator, frame_bytes: int) -> None:
     frame = Frame(name="x", parts=(FramePart(frame_bytes=frame_bytes),))
@@ -224,6 +228,7 @@ def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending)
         run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("load_pps", [0.0, 10_000.0])
 def test_latency_of_every_probe(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64, probe_pps=200)
@@ -276,6 +281,7 @@ def lossy() -> Iterator[str]:
         yield ports
 
 
+@realtime(LOSS)
 def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
     ring = BuiltInGenerator(plan(), lossy, sending)
     ring.start()
@@ -295,6 +301,7 @@ def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
         ring.stop()
 
 
+@realtime(RATE)
 def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
     with dropping(2) as ports:
         ring = BuiltInGenerator(plan(), ports, sending)
@@ -320,6 +327,7 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
             ring.stop()
 
 
+@realtime(RATE)
 def test_a_clean_trial_is_not_ended_and_looking_costs_nothing(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=50_000, duration_s=1.0, frame=B64, abort_loss_ratio=0.0)
     result = undisturbed(generator, trial)
@@ -328,6 +336,7 @@ def test_a_clean_trial_is_not_ended_and_looking_costs_nothing(generator: BuiltIn
     assert result.offered_duration_s == pytest.approx(1.0, abs=0.0012)
 
 
+@realtime(RATE)
 def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it
@@ -351,6 +360,7 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sendin
     assert result.received == passed
 
 
+@realtime(RATE)
 def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=5e7, duration_s=0.2, frame=B64))
     assert result.generator_limited
@@ -360,17 +370,20 @@ def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
     assert result.offered_duration_s == pytest.approx(0.2, abs=0.002)
 
 
+@realtime(RATE)
 def test_the_maximum_can_be_measured(generator: BuiltInGenerator) -> None:
     highest = generator.highest_loads(Trial(load_pps=1, duration_s=10, frame=B64))
     assert highest.offered_pps >= highest.search_pps > 50_000
 
 
+@realtime(RATE)
 def test_a_trial_costs_little_besides_sending(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=10_000, duration_s=0.1, frame=B64)
     overheads_s = sorted(generator.run(trial).total_duration_s - 0.1 for _ in range(9))
     assert overheads_s[0] < 0.05
 
 
+@realtime(RATE)
 def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: Sending) -> None:  # noqa: ARG001
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")

@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.functions.nginx.program import missing a
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.realtime import RATE, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -74,6 +75,7 @@ def of(study: Interference, target: str, *against: str, guaranteed: bool = False
     )
 
 
+@realtime(RATE)
 def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
     assert len(study.meetings) == 10, "alone once: the baseline has no limit"
     assert len(study.matrix) == len(study.guaranteed) == 4
@@ -86,6 +88,7 @@ def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interfe
         assert each.cpu and 0.001 < each.cpu < 2.2, "the threads of the kernel that work for its ports"
 
 
+@realtime(RATE)
 def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can(study: Interference) -> None:
     share_pps = of(study, "gateway", "router", guaranteed=True).limit_pps
     assert share_pps is not None and share_pps >= 0.999 * study.meetings[0].load_pps / 1.2 / 2
@@ -104,12 +107,14 @@ def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can
     )
 
 
+@realtime(RATE)
 def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:
     counted = all(each.cache_misses is not None for each in study.meetings)
     said = [note for note in study.notes if note.startswith("cache misses were not counted: ")]
     assert len(said) == (0 if counted else 1)
 
 
+@realtime(RATE)
 @pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
 def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     before = network_state()

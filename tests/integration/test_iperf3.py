@@ -17,6 +17,7 @@ from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared
+from tests.realtime import RATE, realtime
 
 LACKING = "; ".join(map(str, (*missing(), *nft_missing())))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
@@ -38,6 +39,7 @@ def running(*kinds: NfKind) -> Iterator[Deployment]:
         assert deployment.problems() == ()
 
 
+@realtime(RATE)
 def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
     with running(NfKind.LINUX_NAT, NfKind.LINUX_ROUTER) as deployment:
         asked = Trial(load_pps=2000.0, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, sessions=2)

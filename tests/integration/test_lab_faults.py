@@ -30,6 +30,7 @@ from tests.integration.lab_runs import (
     wait_for_state,
 )
 from tests.integration.robot_runs import PROJECT, environment, going_on, results, run_robot
+from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
@@ -83,6 +84,7 @@ FAULTS: dict[str, tuple[Callable[[Lab], None], str]] = {
 """What is done in the middle of a trial of a cell, and words that the reason must have."""
 
 
+@realtime(LOSS)
 def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> None:
     nodes = {name: {"access": {"silence_s": SILENCE_S}} for name in lab.nodes}
     path = lab.topology(tmp_path, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
@@ -120,6 +122,7 @@ def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path)
     subprocess.run(words, cwd=PROJECT, env=environment(), check=True, timeout=120)
 
 
+@realtime(LOSS)
 def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab, tmp_path: Path) -> None:
     path = topology_of(lab, tmp_path)
     with opened(path) as first:

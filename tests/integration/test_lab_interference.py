@@ -11,6 +11,7 @@ from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, run_robot
 from tests.integration.test_interference_local import SUITE
+from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
@@ -26,6 +27,7 @@ contenders:
 """
 
 
+@realtime(LOSS)
 def test_a_node_tells_what_its_nfs_have_processed_and_used(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
     resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"

@@ -13,6 +13,7 @@ from resources.libraries.python.model.result import Result
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import results, run_robot
+from tests.realtime import LOSS, realtime
 
 TREX, VPP = (os.environ.get(name) for name in ("CSIT_TREX", "CSIT_VPP_PREFIX"))
 pytestmark = [
@@ -31,6 +32,7 @@ def lab() -> Iterator[Lab]:
         yield made
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("discriminator", ["link", "mac", "vlan"])
 def test_instances_have_their_own_packets_however_they_are_told_apart(
     lab: Lab, tmp_path: Path, discriminator: str
@@ -52,6 +54,7 @@ def test_instances_have_their_own_packets_however_they_are_told_apart(
     assert row.facts["functions"]["vpp"].startswith("VPP ")
 
 
+@realtime(LOSS)
 def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     with Lab(duts=2) as three:
         row = measured(three, tmp_path, "link", "1x1")

@@ -21,6 +21,7 @@ from tests.integration.lab_runs import (
     wait_for_state,
 )
 from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -59,6 +60,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
     return {(row.cell.service_type.value, row.asked.test_type.value): row for row in results(folder / "out")}
 
 
+@realtime(LOSS)
 def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], Result]) -> None:
     assert set(rows) == ASKED
     assert all(row.passed and not row.simulated and not row.broken for row in rows.values())
@@ -76,6 +78,7 @@ def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], R
     assert probes and all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
 
 
+@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 def test_virtual_machines_are_made_on_the_node(rows: dict[tuple[str, str], Result]) -> None:
     row = rows["VSC", "MRR"]
@@ -99,12 +102,14 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Result
     assert row.located and row.located.usage
 
 
+@realtime(RATE)
 def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], Result]) -> None:
     trials = rows["CSC", "NDRPDR"].trials
     assert trials
     assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)
 
 
+@realtime(LOSS)
 def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     with Lab(duts=2) as three:
         before = state(three)
@@ -118,6 +123,7 @@ def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     assert row.mrr and row.mrr.mean_pps > 1000
 
 
+@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)
 def test_a_firewall_behind_a_router_is_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
     before, kinds = state(lab), ["linux_router", "linux_firewall"]
@@ -134,6 +140,7 @@ def test_a_firewall_behind_a_router_is_made_on_the_node(lab: Lab, tmp_path: Path
     assert {thread.owner for thread in row.located.usage.threads} == {"vswitch", "nf-1-1", "nf-1-2"}
 
 
+@realtime(RATE)
 def test_a_service_is_swept_over_ssh_as_on_a_laptop(lab: Lab, tmp_path: Path) -> None:
     before = state(lab)
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
@@ -162,6 +169,7 @@ duration_s: 1
 """
 
 
+@realtime(LOSS)
 def test_chains_are_watched_on_the_node_second_by_second(lab: Lab, tmp_path: Path) -> None:
     before = state(lab)
     (tmp_path / "chains.yaml").write_text(CHAINS)

@@ -31,6 +31,7 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 from tests.integration.robot_runs import network_state, wait_for_network_state
+from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 PROJECT = Path(__file__).parents[2]
@@ -103,6 +104,7 @@ def difference(fabric: Fabric, before: dict[str, InterfaceCounters], wanted: dic
     return "" if counted == wanted else str(counted)
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize(("service_type", "rows", "columns"), [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 1, 3)])
 def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type: str, rows: int, columns: int) -> None:
     plan = plan_of(service_type, rows, columns)
@@ -117,6 +119,7 @@ def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type:
             assert counters == InterfaceCounters(FRAMES, FRAMES, 0, 0)
 
 
+@realtime(LOSS)
 def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None:
     plan = plan_of("CSC", 1, 2)
     with deployed(plan, machine) as (fabric, switch, routers):

@@ -39,6 +39,7 @@ from tests.integration.user_space import (
     processes,
     send_and_count,
 )
+from tests.realtime import CPU, LOSS, realtime
 
 LACKING = "; ".join(map(str, missing()))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
@@ -127,6 +128,7 @@ def send(flow: Flow, payload: bytes) -> None:
         port.send(ethernet + packet(flow, payload))
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9000])
 def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int) -> None:
     payload = os.urandom(frame_bytes - 18 - 28)
@@ -153,6 +155,7 @@ def _arrives(behind: socket.socket, arrived: list[bytes], wanted: bytes) -> str:
     return "" if arrived == [wanted] else f"{len(arrived)} came, {[each[:28].hex() for each in arrived]}"
 
 
+@realtime(LOSS)
 def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted() -> None:
     with running(ROUTER, OPENVPN, OPENVPN) as deployment:
         send_and_count(deployment)
@@ -179,6 +182,7 @@ def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one()
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_RR}
 
 
+@realtime(CPU)
 def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
     with running(OPENVPN) as deployment:
         (left,) = (pid for pid, line in processes("openvpn").items() if "openvpn-left" in line)
@@ -222,6 +226,7 @@ def test_packets_that_pass_a_tunnel_by_are_said() -> None:
         assert problem.endswith(" went into its tunnel")
 
 
+@realtime(CPU)
 def test_a_tunnel_keeps_its_limits() -> None:
     with running(OPENVPN, limits=(Limits(cpu=0.1, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))

@@ -29,6 +29,7 @@ from tests.integration.user_space import (
     topology_with,
     victim,
 )
+from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.root,
@@ -50,6 +51,7 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize(
     ("ports", "service_type", "rows", "columns"),
     [
@@ -81,6 +83,7 @@ def test_no_packet_of_its_own_is_seen() -> None:
             wait_until("a packet", lambda: "" if deployment.counters() != before else "none", 1.5, pause_s=0.1)
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("name", ["ovs-vswitchd", "ovsdb-server"])
 def test_a_killed_daemon_is_named(name: str) -> None:
     with deployed(topology_with(), cell("CSC", 1, 1)) as deployment:
@@ -124,6 +127,7 @@ def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pyt
     )
 
 
+@realtime(LOSS)
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
     done = run_robot(
         tmp_path,

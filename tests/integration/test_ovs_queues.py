@@ -31,6 +31,7 @@ from tests.integration.user_space import (
     send_and_count,
     topology_with,
 )
+from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -95,6 +96,7 @@ def all_of(values: tuple[float | None, ...]) -> float:
     return sum(value for value in values if value is not None)
 
 
+@realtime(LOSS)
 def test_sockets_of_af_xdp_tell_all_that_waits_and_all_that_is_lost() -> None:
     with deployed(topology_with(ports="auto"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
@@ -127,6 +129,7 @@ def test_sockets_of_af_xdp_tell_all_that_waits_and_all_that_is_lost() -> None:
         assert ended(sampler_of(deployment))["queued_packets"][-1] == 0, "the next packets take along what stayed"
 
 
+@realtime(LOSS)
 def test_packet_sockets_tell_what_found_no_room_and_the_memory_that_waits() -> None:
     with deployed(topology_with(ports="system"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
@@ -144,6 +147,7 @@ def test_packet_sockets_tell_what_found_no_room_and_the_memory_that_waits() -> N
         assert "queued_packets of vswitch: it loses" in sampler_of(deployment).facts()["features left out"]
 
 
+@realtime(LOSS)
 def test_what_an_overload_leaves_in_the_rings_is_not_received_in_the_next_trial() -> None:
     topology = topology_with(ports="auto")
     with deployed(topology, cell("CSC", 1, 1)) as deployment:

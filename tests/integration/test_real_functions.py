@@ -27,6 +27,7 @@ from resources.libraries.python.testbed.worlds import function_makers
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_nftables import named
 from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count
+from tests.realtime import CPU, LOSS, realtime
 
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 LACKING = "; ".join(
@@ -91,6 +92,7 @@ def done(deployment: Deployment) -> dict[str, Processed]:
     return dict(cast(Processing, deployment.parts.functions).processed())
 
 
+@realtime(LOSS)
 def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:
     with running(GATEWAY, *MONITORS) as deployment:
         send_and_count(deployment)
@@ -105,6 +107,7 @@ def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_moni
         assert "stand-in for an intrusion detection system" in facts[NfKind.NGREP]
 
 
+@realtime(LOSS)
 def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() -> None:
     """Stopped, it takes nothing out of its ring: once that is full, all the rest is dropped, and still forwarded."""
     with running(NfKind.PKTSTAT) as deployment:
@@ -120,6 +123,7 @@ def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() ->
         os.kill(next(iter(processes("pktstat"))), signal.SIGKILL)
 
 
+@realtime(LOSS)
 def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
     tap = Tap(position=1, kind=NfKind.NGREP, limits=Limits(cpu=0.5, memory_mib=64))
     with running(NfKind.LINUX_ROUTER, taps=(tap,)) as deployment:
@@ -129,6 +133,7 @@ def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
         assert found == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
 
 
+@realtime(LOSS)
 def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_nat() -> None:
     with running(NGINX[0], NAT, NGINX[1]) as deployment:
         result = deployment.measure(trial(probe_pps=100.0))
@@ -147,6 +152,7 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
         deployment.measure(trial(20_000.0))  # most of what came is datagrams again
 
 
+@realtime(CPU)
 def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
     with running(NfKind.TCPDUMP, limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))
@@ -161,6 +167,7 @@ def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
 
+@realtime(CPU)
 @pytest.mark.parametrize("limits", [Limits(memory_mib=64), Limits(network_pps=50_000)])
 def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limits) -> None:
     """With CONFIG_RT_GROUP_SCHED, a control group of CPU time takes no program that runs in real time."""
@@ -174,6 +181,7 @@ def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limit
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
 
+@realtime(LOSS)
 def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped_as_asked(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

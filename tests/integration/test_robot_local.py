@@ -27,6 +27,7 @@ from tests.integration.robot_runs import (
     run_robot,
     wait_for_network_state,
 )
+from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = pytest.mark.root
 
@@ -43,6 +44,7 @@ LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 """A run that goes on until it is ended, in short trials: between them others get the processor."""
 
 
+@realtime(RATE)
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
     done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "--suite", "csc-ndrpdr")
@@ -59,6 +61,7 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
     assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
 
 
+@realtime(LOSS)
 def test_mrr_counts_every_instance_and_direction(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:2x1", "--suite", "csp-mrr")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -69,6 +72,7 @@ def test_mrr_counts_every_instance_and_direction(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@realtime(LOSS)
 def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Path) -> None:
     before = network_state()
     options = (*LOCAL, "-v", "CELLS:2x2")
@@ -125,6 +129,7 @@ def test_too_little_space_for_results_is_told_before_anything_starts(tmp_path: P
     wait_for_network_state(before)
 
 
+@realtime(LOSS)
 def test_a_broken_path_is_told_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
     topology = load_topology(PROJECT / "topologies" / "local.yaml")

@@ -24,6 +24,7 @@ from tests.integration.user_space import (
     send_and_count,
     topology_with,
 )
+from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -49,6 +50,7 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize(
     ("vswitch", "service_type", "rows", "kinds"),
     [
@@ -71,6 +73,7 @@ def test_nfs_of_one_or_two_kinds_forward_in_their_instance_only(
         assert deployment.facts()["functions"]["testpmd"].startswith("DPDK 2")
 
 
+@realtime(LOSS)
 def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
     with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
         (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
@@ -100,6 +103,7 @@ def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.M
         pass
 
 
+@realtime(LOSS)
 @WITH_OVS
 def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
     done = run_robot(

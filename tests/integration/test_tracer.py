@@ -27,6 +27,7 @@ from resources.libraries.python.studies.chains.model.record import StateGraph
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
+from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = pytest.mark.root
 VICTIM = """
@@ -59,6 +60,7 @@ def tracing_exists() -> None:
         pytest.skip(str(error))
 
 
+@realtime(LOSS)
 def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:  # noqa: F811
     plan = plan_of("CSC", 1, 1)
     with deployed(plan, machine) as (fabric, _, _):
@@ -185,6 +187,7 @@ def spent(graph: StateGraph, *before: str) -> float:
     return sum(edge.seconds for edge in graph.edges if edge.before.startswith(before))
 
 
+@realtime(CPU)
 def test_every_exit_of_a_virtual_machine_is_in_its_graph_with_the_time_after_it(own: MachineLock) -> None:
     cycles = 300
     with small_machine(cycles) as process:

@@ -30,6 +30,7 @@ from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, victim
+from tests.realtime import LOSS, RATE, realtime
 
 SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
 pytestmark = [
@@ -186,6 +187,7 @@ class TestOnACable:
         assert first.sent == second.sent
 
 
+@realtime(LOSS)
 def test_smallest_frames_with_a_tag_and_probes() -> None:
     with started(loop(vlan=101)) as generator:
         result = generator.run(trial(2000.0, probe_pps=100.0))
@@ -241,6 +243,7 @@ def topology() -> Topology:
     return found.model_copy(update={"nodes": nodes})
 
 
+@realtime(RATE)
 def test_a_search_through_a_service() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         connectivity = deployment.measure(trial(2000.0, duration_s=0.2))
@@ -260,6 +263,7 @@ def test_a_search_through_a_service() -> None:
         assert 0 < best <= most_pps * 1.001
 
 
+@realtime(LOSS)
 def test_two_instances_share_a_server() -> None:
     with deployed(topology(), cell("CSC", 2, 1)) as deployment:
         result = deployment.measure(trial(8000.0, probe_pps=100.0))

@@ -28,6 +28,7 @@ from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.parts import World
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 PROJECT = Path(__file__).parents[2]
@@ -166,6 +167,7 @@ def evidence(experiment: DensityTest) -> str:
     return "\n".join(experiment.draft.verdict.evidence)
 
 
+@realtime(RATE)
 def test_a_limit_in_the_vswitch_is_found_there(world: World) -> None:
     with running(world, "CSC", 1, 2) as experiment:
         limit_bridged("csv1x1i2")
@@ -181,6 +183,7 @@ def test_a_limit_in_the_vswitch_is_found_there(world: World) -> None:
         assert "vswitch's data thread on CPU" in evidence(experiment)
 
 
+@realtime(RATE)
 def test_a_limit_in_an_nf_is_found_in_that_nf_of_that_instance(world: World) -> None:
     with running(world, "CSP", 2, 2) as experiment:
         limit_routed("nf-2-1")
@@ -214,6 +217,7 @@ def apart(victim: str) -> Callable[[Plan], Plan]:
     return change
 
 
+@realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize(("victim", "kind"), [("vswitch", VerdictKind.VSWITCH_BOUND), ("nf-1-1", VerdictKind.NF_BOUND)])
 def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
@@ -233,6 +237,7 @@ def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
         assert "what is no data thread" in told
 
 
+@realtime(RATE)
 def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: World) -> None:
     with running(world) as experiment:
         experiment.most_pps = 4_000.0
@@ -241,6 +246,7 @@ def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Wo
         assert "still met at 4000 pps" in evidence(experiment)
 
 
+@realtime(RATE)
 def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world: World) -> None:
     moved: list[int] = []
 
@@ -262,6 +268,7 @@ def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world
         assert [row.interface for row in experiment.draft.affinity if row.actual_cpus == (0,)] == ["csn1x1i1"]
 
 
+@realtime(RATE)
 def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) -> None:
     with running(world, mrr_trials=12) as experiment:
         numbers = itertools.count()
@@ -279,6 +286,7 @@ def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) ->
         assert "two bands: of 12 trials at the highest load 3 forwarded" in evidence(experiment)
 
 
+@realtime(RATE)
 def test_a_steady_limit_is_no_two_bands(world: World) -> None:
     with running(world, mrr_trials=12) as experiment:
         limit_routed("nf-1-1", 2 * LIMIT_PPS)
@@ -286,6 +294,7 @@ def test_a_steady_limit_is_no_two_bands(world: World) -> None:
         assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")
 
 
+@realtime(RATE)
 def test_the_locating_trial_costs_little(world: World) -> None:
     """One trial more than the search needs, of the length of an MRR trial."""
     with ExitStack() as stack:

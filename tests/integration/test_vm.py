@@ -35,6 +35,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, plan_of, send  # noqa: F401
+from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.root,
@@ -116,6 +117,7 @@ def _busybox(archive: bytes) -> bytes:
     return archive[content : content + size]
 
 
+@realtime(LOSS)
 def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:  # noqa: F811
     before = network_state()
     plan = plan_of("VSC", 1, 2)
@@ -162,6 +164,7 @@ def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> 
             assert guests.affinity()["csn1x1i1"] == others | {cpu}
 
 
+@realtime(LOSS)
 def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:  # noqa: F811
     plan = plan_of("VSC", 1, 1)
     flow = plan.flows[0]
@@ -259,6 +262,7 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
     assert reason == "" or len(reason) > 10
 
 
+@realtime(LOSS)
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path) -> None:
     before = network_state()
     done = run_robot(

@@ -43,6 +43,7 @@ from resources.libraries.python.testbed.roles.function import Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
 from tests.integration.user_space import deployed as running_on
+from tests.realtime import LOSS, realtime
 
 LACKING = [str(each) for each in missing()]
 LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
@@ -100,6 +101,7 @@ def send_from(flow: Flow, sender: str, count: int) -> None:
             port.send(bytes(packet))
 
 
+@realtime(LOSS)
 def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:  # noqa: F811
     plan = plan_of(NfKind.QEMU_FIREWALL)
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -137,6 +139,7 @@ def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine
         assert said.endswith("100 rules for every packet of either direction, in the guest")
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("kind", [NfKind.QEMU_TCPDUMP, NfKind.QEMU_PKTSTAT])
 def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:  # noqa: F811
     plan = plan_of(kind)
@@ -151,6 +154,7 @@ def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKi
         assert guests.problems() == ()
 
 
+@realtime(LOSS)
 def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  # noqa: F811
     plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU, NfKind.QEMU_TCPDUMP)
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -161,6 +165,7 @@ def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  #
         assert guests.problems() == ()
 
 
+@realtime(LOSS)
 def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:  # noqa: F811
     plan = plan_of(NfKind.QEMU_FIREWALL, size=NfSize.of(3))
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -176,6 +181,7 @@ def rate(load_pps: float, seconds: float = 1.0) -> Trial:
     return Trial(load_pps=load_pps, duration_s=seconds, frame=frame_of("128B"), probe_pps=20.0, purpose="sweep")
 
 
+@realtime(LOSS)
 @pytest.mark.skipif(path_of("suricata") is None, reason="suricata is not installed")
 def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
     """Inline beside the kernel that routes, and passive at copies of the same packets."""
@@ -193,6 +199,7 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)
 
 
+@realtime(LOSS)
 @pytest.mark.skipif(any(nginx_missing()) or path_of("ip") is None, reason="nginx or iproute2 is not installed")
 def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
     kinds = (NfKind.QEMU_NGINX_BALANCER, NfKind.QEMU_NGINX_PROXY)

@@ -27,6 +27,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.local import LocalWorld
 from tests.integration.test_generator import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, undisturbed
+from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -83,6 +84,7 @@ def test_frames_larger_than_a_page_are_sent_by_the_ring_and_it_is_said(generator
     assert small.received == 400 and "ring" not in (small.note or "")
 
 
+@realtime(LOSS)
 def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=24_000, duration_s=0.2, frame=IMIX, probe_pps=600)
     result, capture = captured(generator, trial, RIGHT)
@@ -97,6 +99,7 @@ def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: B
     assert numbers == list(range(120))
 
 
+@realtime(RATE)
 def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
     for flow in result.latency:
@@ -106,6 +109,7 @@ def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenera
         assert flow.p50_ns < 1_000_000
 
 
+@realtime(RATE)
 def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=10_001, duration_s=0.5, frame=B64))
     assert [flow.sent for flow in result.flows] == [2500, 2500]
@@ -125,6 +129,7 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
     assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
 def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
     topology = load_topology(ROOT / "topologies" / "local.yaml")

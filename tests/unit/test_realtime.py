@@ -8,16 +8,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
-from tests.integration import repeating
+from tests import realtime
 
 def pytest_configure(config):
-    repeating.PAUSE_S, repeating.MOST = 0.0, 4
-    config.pluginmanager.register(repeating)
-    config.pluginmanager.register(repeating.Repeats(3))
+    realtime.PAUSE_S, realtime.MOST = 0.0, 4
+    config.addinivalue_line("markers", "realtime: granted")
+    config.pluginmanager.register(realtime)
+    config.pluginmanager.register(realtime.Tries())
 """
 HEAD = """
 import itertools
 import pytest
+from tests.realtime import LOSS, realtime
 
 made, ended = itertools.count(1), []
 
@@ -43,8 +45,8 @@ def run(folder: Path, tests: str, *argv: str) -> tuple[int, str]:
 def test_what_a_module_made_is_made_anew_for_another_try(tmp_path: Path, argv: tuple[str, ...]) -> None:
     status, told = run(
         tmp_path,
-        "def test_a(number):\n    assert number == 3 and ended == [1, 2], f'number {number}'\n"
-        "def test_b(number):\n    assert number == 3\n",
+        "@realtime(LOSS)\ndef test_a(number):\n    assert number == 3 and ended == [1, 2], f'number {number}'\n"
+        "@realtime(LOSS)\ndef test_b(number):\n    assert number == 3\n",
         *argv,
     )
     assert status == 0, told
@@ -54,7 +56,7 @@ def test_what_a_module_made_is_made_anew_for_another_try(tmp_path: Path, argv: t
 
 
 def test_one_that_always_fails_fails_with_all_that_happened(tmp_path: Path) -> None:
-    status, told = run(tmp_path, "def test_a(number):\n    assert number > 9\n")
+    status, told = run(tmp_path, "@realtime(LOSS)\ndef test_a(number):\n    assert number > 9\n")
     assert status == 1
     assert "1 failed, 2 again" in told
     assert all(f"assert {number} > 9" in told for number in (1, 2, 3))
@@ -64,7 +66,7 @@ def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
     status, told = run(
         tmp_path,
         "@pytest.fixture\ndef late(number):\n    assert number > 1\n    yield\n    assert number > 2\n"
-        "def test_a(late):\n    pass\n",
+        "@realtime(LOSS)\ndef test_a(late):\n    pass\n",
     )
     assert status == 0, told
     assert "1 passed, 2 again" in told
@@ -72,6 +74,23 @@ def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
 
 
 def test_a_change_that_breaks_much_is_told_soon(tmp_path: Path) -> None:
-    status, told = run(tmp_path, "@pytest.mark.parametrize('n', range(9))\ndef test_a(n):\n    assert False\n")
+    status, told = run(
+        tmp_path, "@realtime(LOSS)\n@pytest.mark.parametrize('n', range(9))\ndef test_a(n):\n    assert False\n"
+    )
     assert status == 1
     assert "9 failed, 4 again" in told
+
+
+def test_a_test_without_the_grant_has_one_try(tmp_path: Path) -> None:
+    status, told = run(tmp_path, "def test_a(number):\n    assert number > 1\n")
+    assert status == 1
+    assert "1 failed" in told and "again" not in told
+
+
+def test_tries_are_counted_in_the_junit_file_and_summed_up(tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    tests = "@realtime(LOSS)\ndef test_a(number):\n    assert number > 2\n"
+    status, told = run(tmp_path, tests, "--junit-xml", str(file))
+    assert status == 0, told
+    assert "2 further tries of 1 tests of real-time traffic" in told
+    assert '<property name="tries" value="3" />' in file.read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.test_local_fabric import machine, send
+from tests.realtime import LOSS, realtime
 
 __all__ = ["machine"]  # a fixture
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("awake")]
@@ -57,6 +58,7 @@ def received(fabric: Fabric, plan: Plan) -> dict[str, InterfaceCounters]:
     return fabric.counters([GENERATOR, *(tap.name for tap in plan.taps)])
 
 
+@realtime(LOSS)
 @pytest.mark.parametrize("testbed", ["local", pytest.param("local-ovs", marks=WITH_OVS)])
 def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed: str) -> None:
     before = network_state()
@@ -76,6 +78,7 @@ def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed:
     wait_for_network_state(before)
 
 
+@realtime(LOSS)
 def test_a_path_without_nfs_has_copies_too(machine: MachineLock) -> None:
     plan = plan_of("local", 0, [1])
     with deployed(plan, machine, "local") as (fabric, _):
