@@ -10,7 +10,7 @@ import typer
 
 from csit_utils.studies import study_commands
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
 _RUN = (
     "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "convert", "robot", "outcome",
@@ -73,9 +73,9 @@ def main() -> int:
 def _reported(error: Exception) -> tuple[str, int]:
     match error:
         case ConfigError():
-            return str(error), 2
+            return _visible(str(error)), 2
         case CsitError():
-            return str(error), 1
+            return _visible(str(error)), 1
         case OSError(strerror=str(reason)):
             where = f"{quoted(str(error.filename))}: " if error.filename is not None else ""
             return f"{where}{reason}", 1
@@ -83,3 +83,8 @@ def _reported(error: Exception) -> tuple[str, int]:
         log.write(f"{sys.argv}\n{''.join(traceback.format_exception(error))}")
     what = quoted(f"{type(error).__name__}: {error}")
     return f"{DEFECT} {what}; its traceback is in {log.name}", 70
+
+
+def _visible(message: str) -> str:
+    """Return a message as a terminal may show it: nodes, files and arguments can have put anything into it."""
+    return "\n".join(quoted(line, LONGEST_LINE) for line in message.splitlines())

@@ -11,7 +11,7 @@ from csit_utils.dataset.items import Dataset, Problem
 from csit_utils.dataset.layout import Layout, is_dataset
 from csit_utils.dataset.load import load
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
 _MOST_REASONS = 2
 
@@ -89,6 +89,6 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
 def tell_problems(found: _WithProblems) -> None:
     """Say on stderr which inputs were not read in full, and end with status 1 if there are any."""
     for problem in found.problems:
-        typer.echo(problem.text, err=True)
+        typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
     if found.problems:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from csit_utils.commands.reading import INPUTS, contents_of
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
 if TYPE_CHECKING:
     from csit_utils.analysis.trend import Trend
@@ -54,7 +55,7 @@ def trend(
     few = f" (fewer than {FEWEST} figures)" if counts[State.TOO_FEW] else ""
     typer.echo(f"{len(found)} cells and metrics: {', '.join(told)}{few}, {suspected} suspected", err=True)
     for problem in contents.problems:
-        typer.echo(problem.text, err=True)
+        typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
     if contents.problems:
         raise typer.Exit(1)
 

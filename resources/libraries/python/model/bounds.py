@@ -20,6 +20,8 @@ LONGEST_QUOTE = 200
 """Characters of bad input that a message repeats."""
 LONGEST_REASON = 400
 """Characters of a sentence that says what is wrong with a value."""
+LONGEST_LINE = 500
+"""Characters of a line of an error message."""
 MOST_LISTED = 65_536
 """Numbers of a list such as `0-3,8`."""
 MOST_RUNS = 1_000_000

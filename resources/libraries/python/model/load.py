@@ -207,8 +207,8 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
         case "extra_forbidden":
             return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"
         case "enum" | "literal_error" if isinstance(error["input"], str):
-            word, known = error["input"], error["ctx"]["expected"]
-            return f"unknown word '{quoted(word)}'{_hint(word, _QUOTED.findall(known))} (known are {known})"
+            word, known = error["input"], _QUOTED.findall(error["ctx"]["expected"])
+            return f"unknown word '{quoted(word)}'{_hint(word, known)} (known are {', '.join(known)})"
         case "missing":
             return "is missing"
         case "less_than_equal":

@@ -149,3 +149,8 @@ def test_every_prediction_has_a_row_per_rate() -> None:
         ("a+b", "1.5", "1.0"),
     ]
     assert {row["throughput_measured_gbps"] for row in rows} == {""}
+
+
+def test_a_field_that_is_too_long_is_an_error_with_its_line() -> None:
+    with pytest.raises(ConfigError, match=r"^S\.csv, line 1: no CSV: field larger than field limit"):
+        read_statistics("x" * 200_000, "S.csv")

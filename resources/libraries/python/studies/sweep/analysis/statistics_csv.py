@@ -17,7 +17,7 @@ _CPU = re.compile(r"(.+)_cpu_percent")
 
 
 def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
-    """Points in the order of the text.
+    """Parse the points of a S_statistics CSV, in their order.
 
     A VNF without columns of its vCPUs has one CPU, of `<vnf>_cpu_percent`. Columns of other names are left alone.
 
@@ -29,7 +29,11 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
         ConfigError: A column that is needed is missing, there is no row, or a field is no number that it can be.
     """
     lines = csv.reader(text.removeprefix("\ufeff").splitlines(keepends=True))
-    heads = [head.strip() for head in next(lines, [])]
+    try:
+        rows = list(lines)
+    except csv.Error as error:
+        raise ConfigError(f"{source}, line {lines.line_num}: no CSV: {error}") from error
+    heads = [head.strip() for head in (rows[0] if rows else [])]
     missing = [column for column in NEEDED if column not in heads]
     if missing:
         raise ConfigError(
@@ -39,9 +43,9 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
     if twice:
         raise ConfigError(f"{source}: there are two columns named {twice[0]}")
     points = []
-    for fields in lines:
+    for number, fields in enumerate(rows[1:], 2):
         if any(field.strip() for field in fields):
-            where = f"{source}, line {lines.line_num}"
+            where = f"{source}, line {number}"
             if len(fields) != len(heads):
                 raise ConfigError(f"{where}: has {len(fields)} fields, but there are {len(heads)} columns")
             points.append(_point(_Fields(dict(zip(heads, fields, strict=True)), where)))
