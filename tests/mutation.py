@@ -2,13 +2,14 @@
 
 Run by `./csit test -e mutation [-- FILE-OR-FOLDER ...]`; settings are in pyproject.toml. A change that no test notices
 (a survivor) is printed: it lacks a test, or is equivalent to the original. mutmut changes the bodies of functions;
-`--constants` changes the numbers outside them instead.
+`--constants` changes the numbers outside them instead. `--sample` tests a random part of the changes of each module.
 """
 
 import argparse
 import ast
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -22,11 +23,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.mutation_constants import changes
 
+Item = TypeVar("Item")
 ROOT = Path(__file__).resolve().parents[1]
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 SOURCES = ("resources", "csit_utils")
@@ -37,6 +40,7 @@ _NOT_COUNTED = (34, 37)
 """Exit codes by which mutmut tells mutants that were left out."""
 _UNNOTICED = {0: "survived", 33: "no test runs it", None: "not tested"}
 _NICE = 10
+_CONFIDENCE = 0.95
 _TIMES_SLOWER = 5
 """Tests of a changed number may take so many times what they take without a change."""
 
@@ -46,7 +50,7 @@ class Settings:
     """[tool.mutation] of pyproject.toml."""
 
     least_score: float
-    """Percent of its mutants that the tests of a module have to notice."""
+    """Percent of its mutants that the tests of a module have to notice; of a sample, the upper end of the interval."""
     memory_gib: int
     """Address space of a process: a mutant may ask for memory without end."""
     tests: Mapping[str, Sequence[str]]
@@ -54,18 +58,56 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How many mutants of each module are tested: all, or a random sample."""
+
+    size: int | None = None
+    seed: int = 0
+
+    def of(self, every: Sequence[Item]) -> list[Item]:
+        """The sample in its original order; the same for as many mutants, wherever their module is."""
+        if self.size is None or self.size >= len(every):
+            return list(every)
+        return [every[place] for place in sorted(random.Random(self.seed).sample(range(len(every)), self.size))]
+
+
+@dataclass(frozen=True)
 class Score:
-    """What became of the mutants of a module."""
+    """Tested mutants of a module, and those that no test noticed."""
 
     module: str
     mutants: int
+    """Tested ones."""
     unnoticed: Mapping[str, str]
-    """By name of the mutant: what became of it."""
+    """By name of the mutant: its fate."""
+    of: int
+    """Mutants of the module, tested or not."""
 
     @property
     def percent(self) -> float:
-        """Share of the mutants that a test noticed; of none, all."""
+        """Share of the tested mutants that a test noticed; of none, all."""
         return 100 * (1 - len(self.unnoticed) / self.mutants) if self.mutants else 100.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson interval of the share among all mutants of the module, in percent; a point where all were tested."""
+        if self.mutants == self.of:
+            return self.percent, self.percent
+        from scipy.stats import binomtest  # as a plugin of pytest this module has to load quickly
+
+        found = binomtest(self.mutants - len(self.unnoticed), self.mutants).proportion_ci(_CONFIDENCE, "wilson")
+        return 100 * found.low, 100 * found.high
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        share = f"{self.percent:5.1f} %  {self.mutants - len(self.unnoticed):4} of {self.mutants:4} mutants noticed"
+        return f"{share}{f'  [{low:.1f}, {high:.1f}] of {self.of}' if self.mutants < self.of else ''}  {self.module}"
+
+
+def total(found: Sequence[Score]) -> Score:
+    """Score of all modules, in which each tested mutant counts the same."""
+    unnoticed = {name: fate for score in found for name, fate in score.unnoticed.items()}
+    return Score("all", sum(score.mutants for score in found), unnoticed, sum(score.of for score in found))
 
 
 def read_settings(text: str) -> Settings:
@@ -111,8 +153,22 @@ def configured(text: str, modules: Sequence[str], tests: Sequence[str]) -> str:
     return text.replace(head, head + choice)
 
 
-def scores(folder: Path, modules: Iterable[str]) -> Iterator[Score]:
-    """What mutmut wrote down of each module; those without a function have no mutants.
+def mutants(module: str) -> list[str]:
+    """Names that mutmut gives the mutants of a module of the project."""
+    from mutmut.mutation.file_mutation import mutate_file_contents
+    from mutmut.utils.format_utils import get_mutant_name
+
+    made = mutate_file_contents(module, (ROOT / module).read_text(encoding="utf-8"))
+    return [get_mutant_name(Path(module), name) for name in made.mutant_names]
+
+
+def scores(folder: Path, modules: Iterable[str], sample: Sequence[str] | None = None) -> Iterator[Score]:
+    """Results that mutmut wrote of each module; those without a function have no mutants.
+
+    Args:
+        folder: In which mutmut ran.
+        modules: Of the project.
+        sample: Names of the mutants to count; by default all.
 
     Raises:
         ValueError: It wrote nothing of a module that has functions.
@@ -122,17 +178,17 @@ def scores(folder: Path, modules: Iterable[str]) -> Iterator[Score]:
         if not file.exists() and _has_functions(folder / module):
             raise ValueError(f"{module}: mutmut made no mutants of its functions")
         codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"] if file.exists() else {}
-        counted = {name: code for name, code in codes.items() if code not in _NOT_COUNTED}
-        yield Score(
-            module, len(counted), {name: _UNNOTICED[code] for name, code in counted.items() if code in _UNNOTICED}
-        )
+        every = {name: code for name, code in codes.items() if code not in _NOT_COUNTED}
+        counted = every if sample is None else {name: every[name] for name in sample if name in every}
+        unnoticed = {name: _UNNOTICED[code] for name, code in counted.items() if code in _UNNOTICED}
+        yield Score(module, len(counted), unnoticed, len(every))
 
 
 def _has_functions(path: Path) -> bool:
     return any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: int) -> list[Score]:
+def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: int, sampling: Sampling) -> list[Score]:
     """Run mutmut in a folder of its own, which has links to the project: only copies are changed.
 
     Raises:
@@ -142,8 +198,12 @@ def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: 
         (folder / name).symlink_to(ROOT / name)
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (folder / "pyproject.toml").write_text(configured(text, modules, tests), encoding="utf-8")
-    _run_mutmut(folder, workers)
-    found = list(scores(folder, modules))
+    sample = None
+    if sampling.size is not None:
+        sample = [name for module in modules for name in sampling.of(mutants(module))]
+    if sample != []:
+        _run_mutmut(folder, workers, sample or ())
+    found = list(scores(folder, modules, sample))
     for score in found:
         for name, fate in score.unnoticed.items():
             shown = subprocess.run([MUTMUT, "show", name], cwd=folder, check=True, capture_output=True, text=True)
@@ -151,9 +211,9 @@ def mutate(folder: Path, modules: Sequence[str], tests: Sequence[str], workers: 
     return found
 
 
-def _run_mutmut(folder: Path, workers: int) -> None:
+def _run_mutmut(folder: Path, workers: int, names: Sequence[str]) -> None:
     """Show its progress on a terminal; elsewhere print its output only when it fails."""
-    argv = [MUTMUT, "run", "--max-children", str(workers)]
+    argv = [MUTMUT, "run", "--max-children", str(workers), *names]
     code, said = _run(argv, folder, quiet=not sys.stdout.isatty())
     if code:
         print(said.rpartition("\r")[2], flush=True)
@@ -172,7 +232,7 @@ def _run(argv: Sequence[str], folder: Path, quiet: bool = True, timeout_s: float
     return run.returncode, (said or b"").decode()
 
 
-def mutate_constants(folder: Path, modules: Sequence[str], tests: Sequence[str]) -> list[Score]:
+def mutate_constants(folder: Path, modules: Sequence[str], tests: Sequence[str], sampling: Sampling) -> list[Score]:
     """Run the tests for each change of a number outside functions, in a folder of its own.
 
     Raises:
@@ -195,7 +255,7 @@ def mutate_constants(folder: Path, modules: Sequence[str], tests: Sequence[str])
         raise subprocess.CalledProcessError(code, argv)
     limit_s = _TIMES_SLOWER * (time.monotonic() - began)
     (folder / STATISTICS).write_text(json.dumps({"duration_by_test": _durations(said)}), encoding="utf-8")
-    return [_changed(folder, module, [*argv, "-q"], limit_s) for module in modules]
+    return [_changed(folder, module, [*argv, "-q"], limit_s, sampling) for module in modules]
 
 
 def _durations(said: str) -> dict[str, float]:
@@ -206,12 +266,13 @@ def _durations(said: str) -> dict[str, float]:
     return found
 
 
-def _changed(folder: Path, module: str, argv: Sequence[str], limit_s: float) -> Score:
+def _changed(folder: Path, module: str, argv: Sequence[str], limit_s: float, sampling: Sampling) -> Score:
     file = folder / module
     text = file.read_text(encoding="utf-8")
     unnoticed = {}
     every = list(changes(text))
-    for change in every:
+    tested = sampling.of(every)
+    for change in tested:
         file.write_text(change.text, encoding="utf-8")
         try:
             code, _ = _run(argv, folder, timeout_s=limit_s)
@@ -222,7 +283,7 @@ def _changed(folder: Path, module: str, argv: Sequence[str], limit_s: float) -> 
             unnoticed[name] = "survived"
             print(f"survived: {name}: {text.splitlines()[change.line - 1].strip()}", flush=True)
     file.write_text(text, encoding="utf-8")
-    return Score(module, len(every), unnoticed)
+    return Score(module, len(tested), unnoticed, len(every))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -237,18 +298,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Mutate what is asked for, print the score of each module; 1 where one is below the least, 2 for a wrong path."""
+    """Mutate the modules, print the score of each; 1 where one is below the least, 2 for a wrong path."""
     settings = read_settings((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", help=f"modules or folders; by default {', '.join(settings.tests)}")
     parser.add_argument("--workers", type=int, choices=range(1, (os.cpu_count() or 1) + 1), default=1)
     parser.add_argument("--least", type=float, default=settings.least_score, help="percent; by default %(default)g")
     parser.add_argument("--constants", action="store_true", help="change numbers outside functions instead, one worker")
+    parser.add_argument("--sample", type=_positive, metavar="N", help="test N random mutants of each module")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample; by default %(default)d")
     asked = parser.parse_args(arguments)
     try:
         rooms = chosen(asked.paths, settings.tests)
     except ValueError as error:
         parser.error(str(error))
+    sampling = Sampling(asked.sample, asked.seed)
     os.nice(_NICE)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     resource.setrlimit(resource.RLIMIT_AS, (settings.memory_gib << 30,) * 2)
@@ -256,15 +320,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for room, modules in rooms.items():
         with tempfile.TemporaryDirectory(prefix="csit-mutation-") as folder:
             if asked.constants:
-                found += mutate_constants(Path(folder), modules, settings.tests[room])
+                found += mutate_constants(Path(folder), modules, settings.tests[room], sampling)
             else:
-                found += mutate(Path(folder), modules, settings.tests[room], asked.workers)
+                found += mutate(Path(folder), modules, settings.tests[room], asked.workers, sampling)
     print()
+    low = [score for score in found if score.interval[1] < asked.least]
     for score in found:
-        low = "  below the least score" if score.percent < asked.least else ""
-        noticed = score.mutants - len(score.unnoticed)
-        print(f"{score.percent:5.1f} %  {noticed:4} of {score.mutants:4} mutants noticed  {score.module}{low}")
-    return int(any(score.percent < asked.least for score in found))
+        print(f"{score}{'  below the least score' if score in low else ''}")
+    if len(found) > 1:
+        print(total(found))
+    return int(bool(low))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a positive number")
+    return number
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import ROOT, chosen, configured, read_settings, scores
+from tests.mutation import ROOT, Sampling, Score, chosen, configured, mutants, read_settings, scores, total
 
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ROOMS = read_settings(TEXT).tests
@@ -68,3 +68,55 @@ def test_a_score_counts_what_was_not_noticed_or_not_run(tmp_path: Path) -> None:
     assert one.percent == pytest.approx(40)
     assert one.unnoticed == {"survived": "survived", "no test": "no test runs it", "not run": "not tested"}
     assert (none.mutants, none.percent) == (0, 100)
+
+
+def test_a_sample_is_repeatable_and_depends_on_its_seed() -> None:
+    every = [f"mutant {number}" for number in range(100)]
+    sample = Sampling(10, seed=3).of(every)
+    assert sample == Sampling(10, seed=3).of(every)
+    assert sample == sorted(set(sample), key=every.index)
+    assert len(sample) == 10
+    assert sample != Sampling(10, seed=4).of(every)
+    assert [name.replace("mutant", "moved") for name in sample] == Sampling(10, seed=3).of(
+        [name.replace("mutant", "moved") for name in every]
+    )
+
+
+@pytest.mark.parametrize("size", [None, 5, 6])
+def test_a_sample_of_all_is_all(size: int | None) -> None:
+    assert Sampling(size).of("abcde") == list("abcde")
+
+
+def test_each_mutant_is_sampled_as_often_as_the_others() -> None:
+    drawn = [item for seed in range(2000) for item in Sampling(3, seed).of(range(10))]
+    assert all(500 < drawn.count(item) < 700 for item in range(10))
+
+
+def test_mutants_have_the_names_that_mutmut_uses() -> None:
+    names = mutants(KNEE)
+    assert len(names) == len(set(names)) > 20
+    assert all(name.startswith(KNEE.replace("/", ".").removesuffix(".py") + ".x") for name in names)
+
+
+def test_the_score_of_a_sample_has_a_binomial_interval(tmp_path: Path) -> None:
+    codes = {f"m{number}": number % 2 for number in range(40)}
+    (tmp_path / "mutants").mkdir()
+    (tmp_path / "mutants" / "a.py.meta").write_text(json.dumps({"exit_code_by_key": codes}), encoding="utf-8")
+    sample = [*(f"m{number}" for number in range(1, 17, 2)), "m0", "m2", "of another module"]
+    (score,) = scores(tmp_path, ["a.py"], sample)
+    assert (score.mutants, score.of, set(score.unnoticed)) == (10, 40, {"m0", "m2"})
+    assert score.percent == pytest.approx(80)
+    assert score.interval == pytest.approx((49.02, 94.33), abs=0.01)  # Wilson, 8 of 10
+    assert str(score) == " 80.0 %     8 of   10 mutants noticed  [49.0, 94.3] of 40  a.py"
+
+
+def test_the_score_of_all_mutants_has_no_interval() -> None:
+    score = Score("a.py", 4, {"x": "survived"}, 4)
+    assert score.interval == (75, 75)
+    assert str(score) == " 75.0 %     3 of    4 mutants noticed  a.py"
+
+
+def test_the_total_counts_each_tested_mutant_once() -> None:
+    every = total([Score("a.py", 10, {"x": "survived"}, 10), Score("b.py", 30, {}, 90), Score("c.py", 0, {}, 0)])
+    assert (every.mutants, every.of, every.percent) == (40, 100, 97.5)
+    assert every.interval[0] < 97.5 < every.interval[1]
