@@ -10,14 +10,14 @@ from statistics import median
 from typing import Any
 
 from csit_utils.bench.deploy_peer import Peer
-from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology

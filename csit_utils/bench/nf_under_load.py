@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
-from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
@@ -22,7 +23,6 @@ from resources.libraries.python.planning.observer_cpus import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
 from resources.libraries.python.testbed.worlds import makers
-from resources.libraries.python.testbed.worlds.driver_context import Site
 
 _FRAME = frame("64B")
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
@@ -67,7 +67,7 @@ def service() -> Iterator[Service]:
         lock.remove_leftovers()
         lock.set_for_run(*_NO_REALTIME_LIMIT)
         fabric = Fabric(plan, lock, _FRAME.largest_bytes)
-        generator = makers.generator(topology.tg, Site(plan, fabric, lock, _FRAME.largest_bytes))
+        generator = makers.generator(topology.tg, DriverContext(plan, fabric, lock, _FRAME.largest_bytes))
         for part in (fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric), generator):
             held.callback(part.stop)
             part.start()

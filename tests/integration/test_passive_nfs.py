@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from resources.libraries.python.drivers.functions.linux_router import LinuxRouters
+from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.drivers.vswitches.ovs.programs import missing
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap

@@ -23,7 +23,7 @@ from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.function import Confined, Processing
-from resources.libraries.python.testbed.worlds import function_makers
+from resources.libraries.python.testbed.worlds import makers
 from tests.integration.robot_runs import PROJECT
 from tests.integration.test_nftables import named
 from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count
@@ -32,7 +32,7 @@ from tests.realtime import CPU, LOSS, realtime
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 LACKING = "; ".join(
     str(each)
-    for each in function_makers.missing_for_some(TOPOLOGY.dut)
+    for each in makers.missing_for_some(TOPOLOGY.dut)
     if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in (NfKind.SURICATA, NfKind.OPENVPN))
 )
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]

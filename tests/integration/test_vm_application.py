@@ -26,7 +26,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount
 from resources.libraries.python.drivers.probes.sampler.guest_accounts import VcpuAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
-from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import frame as frame_of

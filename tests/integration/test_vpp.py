@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.containers.engine_choice import missing as missing_engine
+from resources.libraries.python.drivers.context import NO_CONTAINERS
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
@@ -30,7 +31,6 @@ from resources.libraries.python.model.settings import Container, Vpp
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.worlds.driver_context import NO_CONTAINERS
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (

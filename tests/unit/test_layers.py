@@ -2,26 +2,32 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from resources.libraries.python import driver_registry
+
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
 
-PURE = ("model", "planning", "search", "analysis")
+PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine. Folders of these names in a study's folder belong to the same rooms."""
+REGISTRY = "resources.libraries.python.driver_registry"
+"""The room `registry`: the one module of `drivers` that models and planning may import. It and registrations import no
+driver; the packages that it looks into are imported for their paths."""
 MACHINE = {"robot", "subprocess", "socket", "os", "time"}
 UPSTREAM = {
+    "registration": {"model", "planning", "registration"},
     "model": {"model"},
     "planning": {"model", "planning"},
     "search": {"model", "search"},
     "analysis": {"model", "search", "analysis"},
     "roles": {"model", "roles"},
-    "drivers": {"model", "planning", "roles", "drivers"},
+    "drivers": {"model", "planning", "roles", "drivers", "registration"},
     "emulation": {"model", "drivers", "testbed", "emulation"},
     "recording": {"model", "planning", "recording"},
     "testbed": {"model", "planning", "search", "roles", "drivers", "recording", "testbed"},
@@ -42,7 +48,38 @@ ROBOT = re.compile(
     r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|progress|choices|keeper|retry|suite_rows))\.py$"
 )
 """Robot libraries, and modules that they alone use."""
-PRODUCTS = re.compile(r"\b(vppctl|ovs-vsctl|ovs-ofctl|t-rex(-64)?)\b")
+EVERY_DRIVER = [
+    *driver_registry.vswitches().values(),
+    *driver_registry.generators().values(),
+    *driver_registry.functions().values(),
+]
+PRODUCT_WORDS = {word.lower() for each in EVERY_DRIVER for word in each.product_words}
+NAMES = {each.name for each in EVERY_DRIVER}
+"""Of drivers in topologies and test rows: suites choose by them, and name no programs."""
+
+
+def any_of(words: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that finds each of some words, the longest first."""
+    return re.compile(rf"(?i)\b({'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\b")
+
+
+PRODUCTS, PROGRAMS = any_of(PRODUCT_WORDS), any_of(PRODUCT_WORDS - NAMES)
+MAY_NAME_PRODUCTS = {
+    "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
+    "model/attachment.py": "ways of driving a port that only one product has",
+    "model/cell.py": "an NF that is a program of the user's own",
+    "model/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
+    "model/kinds.py": "names of NFs in topologies and test rows",
+    "model/nodes.py": "keys of topologies, and their names in earlier versions",
+    "model/settings.py": "keys of topologies",
+    "planning/port_attachment.py": "ways of driving a port that only one product has",
+    "planning/sender_threads.py": "the source of the packet rates of a core",
+    "studies/chains/": "the key `generator` of workloads",
+    "testbed/node/checks/programs.py": "what facts of a node are checked for",
+    "testbed/node/fact_collection.py": "where a node is searched for programs",
+    "testbed/node/sent/": "sent to nodes, with nothing of this project",
+}
+"""Below the libraries, with the reason."""
 BROAD = {"Exception", "BaseException"}
 BOUNDARY = "boundary"
 """In a comment on the line of a broad `except`: a step or thread boundary, where any error is carried on as a value."""
@@ -79,6 +116,8 @@ def room(name: str) -> str | None:
     inside = parts[:3] == ["resources", "libraries", "python"] and len(parts) > 3
     if not inside or not (ROOT / LIBRARIES / parts[3]).is_dir():
         return None
+    if parts[3] == "drivers" and "registration" in parts:
+        return "registration"
     if parts[3:5] == ["testbed", "roles"]:
         return "roles"
     if parts[3] == "studies" and len(parts) > 5 and parts[5] in PURE:
@@ -93,7 +132,7 @@ def room_of(path: str) -> str | None:
 
 def pure_rooms_need_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
     """The pure rooms of the libraries and `csit_utils/analysis` compute and nothing else."""
-    if room_of(path) in PURE or re.match(r"csit_utils/(studies/\w+/)?analysis/", path):
+    if path == REGISTRY or room_of(path) in PURE or re.match(r"csit_utils/(studies/\w+/)?analysis/", path):
         yield from ((line, f"imports {name}") for line, name in imports(tree) if name.split(".")[0] in MACHINE)
 
 
@@ -125,8 +164,8 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Callers name roles. Docstrings may explain."""
     if (
         path.startswith(("resources/", "csit_utils/"))
-        and room_of(path) not in {"drivers", None}
-        and "testbed/node/sent" not in path
+        and room_of(path) not in {"drivers", "registration", None}
+        and not path.removeprefix(LIBRARIES).startswith(tuple(MAY_NAME_PRODUCTS))
     ):
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
@@ -181,7 +220,7 @@ def test_robot_files_name_no_products() -> None:
         f"{file.relative_to(ROOT)}:{line}: says {found[0]}"
         for file in sources(".robot", ".resource")
         for line, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        for found in PRODUCTS.finditer(text)
+        for found in PROGRAMS.finditer(text)
     ]
     assert not offences, "\n".join(offences)
 

@@ -7,15 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
+from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.memory import MemoryNode
+from resources.libraries.python.model.memory import MemoryNode, Need
 from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import memory
-from resources.libraries.python.planning.memory import Need, need, node_of, shortages, spare_mb
+from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.reasons import Limit
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -69,13 +71,13 @@ def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else(
 def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
     guest = local(vms=NfKind.QEMU_VPP)
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
-    assert memory.vpp_guest_hugepages(guest.dut) == huge_pages
-    assert memory.vpp_guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
+    assert guest_hugepages(guest.dut) == huge_pages
+    assert guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
     assert need(guest, cell(VSC, 1, 2)) == Need(2 + 2 * (2 + 824 + 64 + 128)), "the host needs no huge pages for it"
 
 
 def test_simulated_nfs_take_what_a_vpp_takes() -> None:
-    assert need(SIM, cell(CSC, 2, 2)) == Need(5 * memory.VPP_HEAP_MB, 5 * 1024)
+    assert need(SIM, cell(CSC, 2, 2)) == Need(5 * HEAP_MB, 5 * 1024)
     assert need(SIM, cell(VSC, 2, 2)).hugepages_mb == 1024 + 4 * 4096
 
 

@@ -6,10 +6,14 @@ them. A NIC that nothing is known of is refused: neither choice can be made for 
 """
 
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Misfit
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+
+if TYPE_CHECKING:
+    from resources.libraries.python.model.driver import PortOption
 
 UIO_DRIVERS = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
 """Drivers of the kernel that hand a PCI device to a program of user space."""
@@ -105,8 +109,9 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
     Raises:
         Misfit: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
     """
-    user, asked = _user(node)
-    sockets = f"`{_section(node)}: {{ports: {_sockets(node)}}}` for the kernel's sockets"
+    found = port_option(node)
+    user, asked = (None, "") if found is None else (found[0], found[1].asked(node))
+    sockets = "" if found is None else f"`{found[1].section}: {{ports: {found[1].sockets}}}` for the kernel's sockets"
     if interface.nic_vfs:
         return _of_function(interface, user, asked, place)
     driver = kernel_driver(interface)
@@ -146,20 +151,10 @@ def _of_function(interface: Interface, user: str | None, asked: str, place: tupl
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK
 
 
-def _user(node: TgNode | DutNode) -> tuple[str | None, str]:
-    """The program that could take ports from the kernel, and its setting for ports; None where it never does."""
+def port_option(node: TgNode | DutNode) -> "tuple[str, PortOption] | None":
+    """The program that could take a node's ports from the kernel, and its setting; None where the kernel keeps them."""
     if isinstance(node, TgNode):
-        return ("TRex", node.trex.ports) if node.generator.driver == "trex" else (None, "")
-    if node.vswitch == "vpp":
-        return "VPP", node.vpp.ports
-    return ("Open vSwitch", node.ovs.ports) if node.vswitch == "ovs" else (None, "")
-
-
-def _section(node: TgNode | DutNode) -> Literal["trex", "ovs", "vpp"]:
-    if isinstance(node, TgNode):
-        return "trex"
-    return "ovs" if node.vswitch == "ovs" else "vpp"
-
-
-def _sockets(node: TgNode | DutNode) -> str:
-    return "system" if _section(node) == "ovs" else "af_packet"
+        generator = driver_registry.generators()[node.generator.driver]
+        return None if generator.ports is None else (generator.label, generator.ports)
+    vswitch = driver_registry.vswitches()[node.vswitch]
+    return None if vswitch.ports is None else (vswitch.label, vswitch.ports)

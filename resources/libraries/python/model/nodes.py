@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from resources.libraries.python.driver_registry import known_vswitch
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
@@ -195,7 +196,7 @@ class DutNode(Frozen):
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
-    vswitch: Literal["linux_bridge", "ovs", "vpp", "sim"]
+    vswitch: Annotated[str, AfterValidator(known_vswitch)]
     ovs: Ovs = Ovs()
     vpp: Vpp = Vpp()
     containers: ContainerKinds

@@ -2,15 +2,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from resources.libraries.python.driver_registry import known_generator
 from resources.libraries.python.model.base import Frozen
 
 
 class Generator(Frozen):
     """The traffic generator of a TG node."""
 
-    driver: Literal["auto", "xdp", "ring", "trex", "ditg", "iperf3", "sim"]
+    driver: Annotated[str, AfterValidator(known_generator)]
     """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
     cores: Annotated[int, Field(ge=1, le=64)] = 1
     """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""

@@ -5,13 +5,14 @@ discriminator says what keeps instances apart on it:
 
 - link: every instance has cables of its own;
 - vlan: instances share cables, and each has a VLAN: ports of its own on both ends, with the same NIC behind them.
-  VPP and TRex tag frames themselves; elsewhere these ports are VLAN devices of the kernel on a trunk;
+  Some drivers tag frames themselves; elsewhere these ports are VLAN devices of the kernel on a trunk;
 - mac: instances share cables and the ports at their ends; frames are told apart by destination MAC address.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.attachment import attachment_of, uio_driver
 from resources.libraries.python.model.cabling import Socket
@@ -25,8 +26,6 @@ FIRST_VLAN = 101
 """VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""
 SHARED = 0
 """Instance of what all instances share."""
-_BUILT_IN = ("auto", "xdp", "ring")
-_WITH_VLANS = ("vpp", "linux_bridge", "ovs")
 
 Ends = tuple[Nic, Nic]
 """A cable in the direction of forward traffic."""
@@ -99,10 +98,12 @@ def edges_of(topology: Topology) -> Edges:
 
 
 def has_vlan_devices(topology: Topology, node: TgNode | DutNode) -> bool:
-    """Whether a node's kernel separates the VLANs of a cable, each a device; TRex and VPP do that themselves."""
+    """Whether a node's kernel separates the VLANs of a cable, each a device; some drivers do that themselves."""
     if topology.world is not World.LAB or topology.discriminator != "vlan":
         return False
-    return node.generator.driver != "trex" if isinstance(node, TgNode) else node.vswitch != "vpp"
+    if isinstance(node, TgNode):
+        return not driver_registry.generators()[node.generator.driver].tags_frames
+    return not driver_registry.vswitches()[node.vswitch].tags_frames
 
 
 def _nic(topology: Topology, socket: Socket) -> Nic:
@@ -140,25 +141,23 @@ def cannot_discriminate(topology: Topology) -> str | None:
         return None
     if topology.discriminator == "vlan":
         return _no_vlans(topology)
-    if topology.tg.generator.driver in _BUILT_IN:
+    generator = driver_registry.generators()[topology.tg.generator.driver]
+    if generator.counts_by_port:
+        others = (each.name for each in driver_registry.generators().values() if each.ports is not None)
         return (
-            "discriminator mac: the built-in generator counts instances by port; use link or vlan, or generator driver "
-            "trex"
+            f"discriminator mac: the {generator.label} counts instances by port; use link or vlan, or generator driver "
+            f"{' or '.join(others)}"
         )
     return None
 
 
 def _no_vlans(topology: Topology) -> str | None:
-    dut = topology.dut
-    if dut.vswitch == "ovs" and dut.ovs.ports not in ("system", "kernel"):
-        return (
-            "discriminator vlan: Open vSwitch separates VLANs on ports of the kernel only; use link or mac, or "
-            "`ovs: {ports: system}`"
-        )
-    if dut.vswitch not in _WITH_VLANS:
-        return f"discriminator vlan: the vSwitch {dut.vswitch} knows no VLANs here; use link or mac"
-    if topology.tg.generator.driver == "xdp":
-        return "discriminator vlan: VLAN devices take no XDP frames; use link, or generator driver auto, ring or trex"
+    generators = driver_registry.generators()
+    if reason := driver_registry.vswitches()[topology.dut.vswitch].vlan_problem(topology.dut):
+        return f"discriminator vlan: {reason}"
+    if reason := generators[topology.tg.generator.driver].vlan_problem:
+        others = [each.name for each in generators.values() if each.factory is not None and each.vlan_problem is None]
+        return f"discriminator vlan: {reason}; use link, or generator driver {', '.join(others[:-1])} or {others[-1]}"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
@@ -12,31 +13,8 @@ from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 GENERATOR = "generator"
 VSWITCH = "vswitch"
 
-_INTERFACE_WORDS = {"linux_bridge": "veth", "ovs": "ovs", "sim": "mif"}
-"""What the vSwitch's interfaces towards containers are, by vSwitch driver, where all NFs have the same."""
 _MEDIUM_WORDS = {Medium.MEMIF: "mif", Medium.VHOST_USER: "vh", Medium.VETH: "veth"}
-"""The same where it depends on the NF."""
-_APPLICATION_WORDS = {
-    NfKind.LINUX_ROUTER: "lnxip4",
-    NfKind.LINUX_FIREWALL: "lnxfw",
-    NfKind.LINUX_NAT: "lnxnat",
-    NfKind.LINUX_GATEWAY: "lnxgw",
-    NfKind.TCPDUMP: "tcpdump",
-    NfKind.NETSNIFF: "netsniff",
-    NfKind.PKTSTAT: "pktstat",
-    NfKind.NGREP: "ngrep",
-    NfKind.SURICATA: "suricata",
-    NfKind.NGINX_BALANCER: "nginxlb",
-    NfKind.NGINX_PROXY: "nginxproxy",
-    NfKind.OPENVPN: "openvpn",
-    NfKind.PROCESS: "process",
-    NfKind.TESTPMD: "testpmd",
-    NfKind.QEMU: "lnxip4",
-    NfKind.VPP: "vppip4",
-    NfKind.QEMU_VPP: "vppip4",
-    NfKind.SIM: "simip4",
-}
-"""What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
+"""What the vSwitch's interfaces towards NFs are, where that depends on the NF."""
 
 
 def vswitch_name(dut: int) -> str:
@@ -124,15 +102,21 @@ def known_kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 
 def applications_of(kinds: Sequence[NfKind]) -> tuple[str, ...]:
     """What NFs of these kinds run, in the words of suite ids."""
-    return tuple(_APPLICATION_WORDS[kind.in_guest or kind] for kind in kinds)
+    return tuple(_word(kind) for kind in kinds)
+
+
+def _word(kind: NfKind) -> str:
+    """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
+    return driver_registry.functions()[kind.in_guest or kind].word
 
 
 def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:
     """What the vSwitch's interfaces towards NFs are; several words where they differ."""
     if cell.service_type is ServiceType.VSC:
         return "vh"
-    if vswitch in _INTERFACE_WORDS:
-        return _INTERFACE_WORDS[vswitch]
+    for driver in driver_registry.vswitches().values():
+        if vswitch in driver.interface_words:
+            return driver.interface_words[vswitch]
     return "+".join(dict.fromkeys(_MEDIUM_WORDS[to_vswitch(vswitch, kind)] for kind in kinds)) or "mif"
 
 
@@ -151,7 +135,7 @@ def _shared(cell: Cell) -> str:
 
 def _taps(cell: Cell) -> str:
     """Passive NFs by position, at the end of a suite id, and a word where NFs have limits of their own."""
-    words = ((tap.kind, _APPLICATION_WORDS[tap.kind.in_guest or tap.kind], tap.position) for tap in cell.taps)
+    words = ((tap.kind, _word(tap.kind), tap.position) for tap in cell.taps)
     taps = "+".join(f"{position}{'vm' * kind.is_vm}{word}" for kind, word, position in words)
     limited = cell.limits + tuple(tap.limits for tap in cell.taps)
     return f"{taps and '-tap'}{taps}{'-limited' if any(each != Limits() for each in limited) else ''}"

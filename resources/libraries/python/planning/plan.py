@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from itertools import product
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import CpuLayout
@@ -73,9 +74,10 @@ def _containers(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     """Say which kind of NF a testbed lacks for a cell, or cannot share; None when it has all."""
     name, dut = topology.metadata.name, topology.dut
+    switch = driver_registry.vswitches()[dut.vswitch]
     if cell.service_type is ServiceType.VSC and dut.vms is None:
         return f"testbed {name} has no driver for VMs"
-    if not cell.nf_nodes and cell.service_type.is_pipeline and dut.vswitch == "vpp":
+    if not cell.nf_nodes and cell.service_type.is_pipeline and not switch.patches_segments:
         return f"testbed {name} has a vSwitch that shares memory with NFs, and no cable without an NF is like that"
     for kind in cell.asked_kinds():
         if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
@@ -113,8 +115,11 @@ def _is_vsc(cell: Cell) -> bool:
 def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
     """Say why a testbed cannot have a passive NF of a cell; None when it can have all."""
     name, dut = topology.metadata.name, topology.dut
-    if cell.taps and dut.vswitch == "vpp":
-        return f"testbed {name}: VPP makes no copies for passive NFs here; use the vSwitch linux_bridge or ovs"
+    switches = driver_registry.vswitches()
+    if cell.taps and not switches[dut.vswitch].copies:
+        others = " or ".join(each.name for each in switches.values() if each.copies and each.factory is not None)
+        label = switches[dut.vswitch].label
+        return f"testbed {name}: {label} makes no copies for passive NFs here; use the vSwitch {others}"
     for tap in cell.taps:
         if tap.kind not in (has := (*dut.containers, *dut.guests)):
             has = tuple(kind for kind in has if kind.can_be_passive)

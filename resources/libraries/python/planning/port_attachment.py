@@ -1,6 +1,6 @@
 """How the physical ports of a testbed are driven, in words. Pure."""
 
-from resources.libraries.python.model.attachment import Attachment, attachment_of, uio_driver
+from resources.libraries.python.model.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.topology import Topology, World
@@ -46,8 +46,7 @@ def _sentence(attachment: Attachment, uio: str | None, kernel: str | None) -> st
 
 def _sockets(node: TgNode | DutNode) -> str | None:
     """How a user of the kernel's ports gets packets, where that is not the kernel's own affair."""
-    if isinstance(node, TgNode):
-        return "AF_PACKET sockets" if node.generator.driver == "trex" else None
-    if node.vswitch == "ovs":
-        return None if node.ovs.ports == "kernel" else "sockets of Open vSwitch"
-    return "AF_PACKET sockets" if node.vswitch == "vpp" else None
+    found = port_option(node)
+    if found is None or found[1].asked(node) in found[1].kernel_itself:
+        return None
+    return found[1].sockets_label

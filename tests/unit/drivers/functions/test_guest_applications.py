@@ -26,8 +26,9 @@ from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.plan import Medium, Plan
-from resources.libraries.python.planning.memory import Need, need
+from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 
 PROJECT = Path(__file__).parents[4]

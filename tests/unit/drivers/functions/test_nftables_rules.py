@@ -16,7 +16,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.worlds import function_makers, makers
+from resources.libraries.python.testbed.worlds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 MEND = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
@@ -83,7 +83,7 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     on_request = load_topology(LOCAL).dut
     assert MEND not in map(str, makers.missing(on_request))
-    assert [str(each) for each in function_makers.missing_for_some(on_request)].count(MEND) == 1
+    assert [str(each) for each in makers.missing_for_some(on_request)].count(MEND) == 1
     by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
     assert MEND in map(str, makers.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(MEND)):

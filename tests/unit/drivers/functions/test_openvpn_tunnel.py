@@ -30,7 +30,7 @@ from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.testbed.worlds import function_makers, makers
+from resources.libraries.python.testbed.worlds import makers
 from tests.unit.planning.test_first_instances import together
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
@@ -147,7 +147,7 @@ def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, mon
     machine(monkeypatch, tmp_path, version="")
     dut = load_topology(LOCAL).dut
     (sentence,) = requirements.missing()
-    assert sentence in function_makers.missing_for_some(dut)
+    assert sentence in makers.missing_for_some(dut)
     assert sentence not in makers.missing(dut)
 
 

@@ -26,7 +26,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.traffic import traffic_profile
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.worlds import function_makers, makers
+from resources.libraries.python.testbed.worlds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 MONITORS = [kind for kind in NfKind if kind.is_monitor]
@@ -70,9 +70,7 @@ def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
     word = f"{kind}" if kind.is_monitor else "nginx_balancer and nginx_proxy"
-    sentences = [
-        str(each) for each in function_makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)
-    ]
+    sentences = [str(each) for each in makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)]
     assert len(sentences) == 1
     assert "apt-get install" in sentences[0]
     assert sentences[0] not in map(str, makers.missing(dut))

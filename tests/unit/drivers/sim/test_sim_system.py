@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.functions.sim import SimFunctions
-from resources.libraries.python.drivers.generators.sim import SimGenerator
+from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
+from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.vswitches.sim import SimSwitch
+from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.counters import InterfaceCounters

@@ -1,20 +1,8 @@
 """What generators can send for a sweep, by the name that a topology gives them."""
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.model.record import Protocol
-
-_OURS = (Protocol.IP, Protocol.UDP)
-_SENDS: dict[str, tuple[Protocol, ...]] = {
-    "auto": _OURS,
-    "xdp": _OURS,
-    "ring": _OURS,
-    "trex": (Protocol.IP,),
-    "iperf3": (Protocol.UDP, Protocol.TCP),
-    "ditg": (Protocol.UDP, Protocol.TCP, Protocol.ICMP),
-    "sim": tuple(Protocol),
-}
-"""The usual one first. Packets of TRex are made of the same traffic profile as those of the built-in generators."""
-_KEEP_A_LOG = frozenset({"ditg", "iperf3"})
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:
@@ -23,14 +11,15 @@ def protocol_of(generator: str, asked: str) -> Protocol:
     Raises:
         ConfigError: There is no such protocol, or the generator cannot send it.
     """
-    sends = _SENDS.get(generator, _OURS)
+    sends = driver_registry.generators()[generator].protocols
     if asked == "auto":
         return sends[0]
     known = [each.value for each in Protocol]
     if asked not in known:
         raise ConfigError(f"there is no protocol '{asked}' for a sweep; there are auto, {', '.join(known)}")
     if (protocol := Protocol(asked)) not in sends:
-        others = [name for name, row in _SENDS.items() if protocol in row and name != "sim"]
+        known_generators = driver_registry.generators().values()
+        others = [each.name for each in known_generators if protocol in each.protocols and each.factory is not None]
         raise ConfigError(
             f"the generator {generator} sends {', '.join(sends)} and no {protocol}; "
             f"{' or '.join(others)} would, chosen by GENERATOR"
@@ -40,9 +29,13 @@ def protocol_of(generator: str, asked: str) -> Protocol:
 
 def keeps_a_log(generator: str) -> bool:
     """Whether a generator logs every second of a trial, so that a load is one long trial instead of many short ones."""
-    return generator in _KEEP_A_LOG
+    return driver_registry.generators()[generator].keeps_log
 
 
 def datagrams_of(generator: str) -> Protocol | None:
     """UDP, which all network functions take, from a generator that sends it as a load of packets; else its own."""
-    return Protocol.UDP if Protocol.UDP in _SENDS.get(generator, _OURS) and not keeps_a_log(generator) else None
+    return (
+        Protocol.UDP
+        if Protocol.UDP in driver_registry.generators()[generator].protocols and not keeps_a_log(generator)
+        else None
+    )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
@@ -15,9 +16,9 @@ _log = logging.getLogger(__name__)
 class Clearing:
     """Runs the trials of a cell.
 
-    Open vSwitch leaves what a port of AF_XDP does not take at once in that port's ring, 2048 packets at most, until the
-    next packet for that port comes: each brings some of them out. After a trial with losses a few packets are sent
-    until no more come back than were sent.
+    Some vSwitches (`keeps_packets`) leave what a port does not take at once in that port's ring until the next packet
+    for that port comes: each brings some of them out. After a trial with losses a few packets are sent until no more
+    come back than were sent.
 
     Args:
         topology: Has the vSwitch. For others nothing is done, nor for generators that keep a log: their trials are
@@ -25,7 +26,7 @@ class Clearing:
     """
 
     def __init__(self, topology: Topology) -> None:
-        keeps = any(node.vswitch == "ovs" for node in topology.duts.values())
+        keeps = any(driver_registry.vswitches()[node.vswitch].keeps_packets for node in topology.duts.values())
         self._keeps = keeps and not keeps_a_log(topology.tg.generator.driver)
         self._kept = False
 

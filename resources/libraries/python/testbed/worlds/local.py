@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.errors import ConfigError, PlanError, Unsupported
+from resources.libraries.python import driver_registry
+from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
-from resources.libraries.python.testbed.worlds import makers
 from resources.libraries.python.testbed.worlds.machine import Machine
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
@@ -22,10 +22,8 @@ class LocalWorld:
 
     def __init__(self, topology: Topology) -> None:
         driver = topology.tg.generator.driver
-        if driver == "sim":
-            raise ConfigError("nodes.TG.generator.driver: the local world sends real packets, sim does not")
-        if not makers.known_generator(driver):
-            raise Unsupported(f"the local world has no driver for the generator {driver}")
+        if driver_registry.generators()[driver].factory is None:
+            raise ConfigError(f"nodes.TG.generator.driver: the local world sends real packets, {driver} does not")
         self._machine = Machine(topology)
         self.layout = self._machine.layout
         self.drivers: Mapping[str, str] = {

@@ -6,6 +6,8 @@ Everything is done here, by drivers on this machine. Whoever drives several mach
 from collections.abc import Iterable
 from contextlib import ExitStack
 
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
@@ -45,8 +47,7 @@ from resources.libraries.python.testbed.services.node_services import (
     load_here,
     specifications,
 )
-from resources.libraries.python.testbed.worlds import function_makers, makers
-from resources.libraries.python.testbed.worlds.driver_context import NO_CONTAINERS, Site
+from resources.libraries.python.testbed.worlds import makers
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
@@ -102,7 +103,7 @@ class Machine:
 
     def wishes(self) -> tuple[str, ...]:
         """What only virtual machines need, NFs that are there on request, and services of several components."""
-        found = list(function_makers.missing_for_some(self._dut)) if self._dut is not None else []
+        found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:
             found += missing_for_services()
         return tuple(map(str, found))
@@ -142,7 +143,7 @@ class Machine:
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
         container = self._dut.container if self._dut is not None else NO_CONTAINERS
-        site = Site(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
+        site = DriverContext(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         aside = cpu_without_data(self._threads(plan))
@@ -151,9 +152,7 @@ class Machine:
         return Share(
             cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
-            functions=function_makers.functions(self._dut, site, functions, taps)
-            if self._dut is not None and here
-            else None,
+            functions=makers.functions(self._dut, site, functions, taps) if self._dut is not None and here else None,
             generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)},
@@ -236,7 +235,7 @@ class Machine:
         """
         elsewhere = {function.name for function in plan.functions if not function.kind.is_namespace}
         elsewhere.update(tap.name for tap in plan.taps)
-        if self._dut is not None and self._dut.vswitch != "linux_bridge":
+        if self._dut is not None and not driver_registry.vswitches()[self._dut.vswitch].in_kernel:
             elsewhere.update(filter(is_vswitch, fabric.owners))
         behind = {port.receiver for name in elsewhere for port in plan.ports(name)}
         return {interface: row for interface, row in fabric.threads().items() if interface not in behind}

@@ -1,111 +1,76 @@
-"""Which driver fulfils a role on a machine: a table for each role, with a line for each driver."""
+"""Make the drivers of a node's roles from their registrations, and collect what the present machine lacks for them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import cast
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
-from resources.libraries.python.drivers.generators.builtin.wire import Sending
-from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator
-from resources.libraries.python.drivers.generators.ditg.requirements import missing as ditg_missing
-from resources.libraries.python.drivers.generators.iperf3.driver import Iperf3Generator
-from resources.libraries.python.drivers.generators.iperf3.driver import missing as iperf3_missing
-from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generators.trex.requirements import missing as trex_missing
-from resources.libraries.python.drivers.generators.xdp.support import why_not
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.limited import ConfinedFunctions
+from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
-from resources.libraries.python.drivers.vswitches.linux_bridge import LinuxBridge
-from resources.libraries.python.drivers.vswitches.ovs import programs
-from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
-from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
-from resources.libraries.python.drivers.vswitches.vpp.requirements import missing as vpp_switch_missing
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.plan import Medium, Plan, Port
-from resources.libraries.python.planning.media import OVS_WITH_DPDK, vswitch_of
+from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.deployment.owned_generator import OwnedGenerator
+from resources.libraries.python.testbed.roles.function import NetworkFunctions
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
-from resources.libraries.python.testbed.worlds import function_makers
-from resources.libraries.python.testbed.worlds.driver_context import Site
 
 
-def _built_in(sending: Sending) -> Callable[[TgNode, Site], TrafficGenerator]:
-    return lambda _, site: OwnedGenerator(
-        BuiltInGenerator(site.plan, sending=sending), site.lock, lambda: site.fabric.wait_for_cables(GENERATOR)
-    )
-
-
-_SWITCHES: dict[str, Callable[[DutNode, Site], VSwitch]] = {
-    "linux_bridge": lambda _, site: LinuxBridge(site.plan, site.fabric, site.vswitch),
-    "ovs": lambda node, site: OpenVSwitch(
-        site.plan,
-        site.fabric,
-        site.lock,
-        settings=node.ovs,
-        largest_frame_bytes=site.largest_frame_bytes,
-        owner=site.vswitch,
-    ),
-    "vpp": lambda node, site: VppSwitch(
-        site.plan,
-        site.fabric,
-        site.lock,
-        node.vpp,
-        largest_frame_bytes=site.largest_frame_bytes,
-        owner=site.vswitch,
-    ),
-}
-
-
-_GENERATORS: dict[str, Callable[[TgNode, Site], TrafficGenerator]] = {
-    "auto": _built_in("auto"),
-    "xdp": _built_in("xdp"),
-    "ring": _built_in("ring"),
-    "ditg": lambda _, site: DitgGenerator(site.plan, site.fabric, site.lock),
-    "iperf3": lambda _, site: Iperf3Generator(site.plan, site.fabric, site.lock),
-    "trex": lambda node, site: TrexGenerator(
-        site.plan, site.fabric, site.lock, node.trex, largest_frame_bytes=site.largest_frame_bytes
-    ),
-}
-_MISSING_FOR_SWITCH: dict[str, Callable[[DutNode], Sequence[Problem]]] = {
-    "ovs": lambda node: tuple(programs.missing("dpdk" if vswitch_of(node) == OVS_WITH_DPDK else node.ovs.ports)),
-    "vpp": lambda node: tuple(vpp_switch_missing(node)),
-}
-
-
-_MISSING_FOR_GENERATOR: dict[str, Callable[[TgNode], Sequence[Problem]]] = {
-    "trex": lambda node: tuple(trex_missing(node.trex)),
-    "xdp": lambda _: tuple(_missing_for_xdp()),
-    "ditg": lambda _: tuple(ditg_missing()),
-    "iperf3": lambda _: tuple(iperf3_missing()),
-}
-"""What a machine lacks for a driver. VMs apart: a machine without them runs all else."""
-
-
-def switch(node: DutNode, site: Site) -> VSwitch:
+def switch(node: DutNode, context: DriverContext) -> VSwitch:
     """The driver of a DUT's vSwitch.
 
     Raises:
         Unsupported: There is none.
     """
-    if node.vswitch not in _SWITCHES:
+    factory = driver_registry.vswitches()[node.vswitch].factory
+    if factory is None:
         raise Unsupported(f"machines have no driver for the vSwitch {node.vswitch}")
-    return _SWITCHES[node.vswitch](node, site)
+    return cast(VSwitch, driver_registry.load(factory)(node, context))
 
 
-def generator(node: TgNode, site: Site) -> TrafficGenerator:
+def generator(node: TgNode, context: DriverContext) -> TrafficGenerator:
     """The driver of a TG's generator.
 
     Raises:
         Unsupported: There is none.
     """
-    if (name := node.generator.driver) not in _GENERATORS:
-        raise Unsupported(f"machines have no driver for the generator {name}")
-    return _GENERATORS[name](node, site)
+    factory = driver_registry.generators()[node.generator.driver].factory
+    if factory is None:
+        raise Unsupported(f"machines have no driver for the generator {node.generator.driver}")
+    return cast(TrafficGenerator, driver_registry.load(factory)(node, context))
 
 
-def known_generator(name: str) -> bool:
-    """Whether there is a driver for a generator of that name."""
-    return name in _GENERATORS
+def functions(
+    node: DutNode, context: DriverContext, row: Sequence[NfPlan], taps: Sequence[TapPlan] = ()
+) -> NetworkFunctions:
+    """The drivers of NFs, one for each kind, as one.
+
+    Args:
+        node: Has their settings.
+        context: The machine with its share of the plan.
+        row: Inline ones.
+        taps: Passive ones.
+
+    Raises:
+        Unsupported: There is none for a kind.
+    """
+    groups: dict[str, list[NfPlan | TapPlan]] = {}
+    every: tuple[NfPlan | TapPlan, ...] = (*row, *taps)
+    for nf in every:
+        known = driver_registry.functions().get(NfKind.QEMU if nf.kind.in_guest else nf.kind)
+        passive = isinstance(nf, TapPlan)
+        if known is None or known.factory is None or (passive and not nf.kind.can_be_passive):
+            raise Unsupported(f"machines have no driver for {'passive ' * passive}NFs of kind {nf.kind}")
+        groups.setdefault(known.name, []).append(nf)
+    factories = {each.name: each.factory for each in driver_registry.functions().values() if each.factory is not None}
+    parts = Several(
+        [driver_registry.load(factories[name])(node, context, group) for name, group in groups.items()],
+        {side.name: function.name for function in row for side in (function.left, function.right)},
+    )
+    return ConfinedFunctions(parts, context.groups) if context.groups else parts
 
 
 def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
@@ -116,18 +81,26 @@ def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
 
 
 def missing(node: TgNode | DutNode) -> Iterator[Problem]:
-    """What the present machine lacks for a node's drivers."""
+    """What the present machine lacks for a node's drivers: of NFs the default, and kinds that are not on request."""
     if isinstance(node, TgNode):
-        yield from _MISSING_FOR_GENERATOR.get(node.generator.driver, _nothing)(node)
+        yield from _missing(driver_registry.generators()[node.generator.driver].missing, node)
         return
-    yield from _MISSING_FOR_SWITCH.get(node.vswitch, _nothing)(node)
-    yield from function_makers.missing(node)
+    yield from _missing(driver_registry.vswitches()[node.vswitch].missing, node)
+    yield from container_missing(node.container)
+    for kind in node.containers:
+        if kind is node.containers[0] or not driver_registry.functions()[kind].on_request:
+            yield from _missing(driver_registry.functions()[kind].missing, node, kind)
 
 
-def _nothing(_: TgNode | DutNode) -> Sequence[Problem]:
-    return ()
+def missing_for_some(node: DutNode) -> Iterator[Problem]:
+    """What the present machine lacks for a node's virtual machines, or for other NFs that are there on request."""
+    if node.vms is not None:
+        yield from _missing(driver_registry.functions()[node.vms].missing, node, node.vms)
+    requested = [kind for kind in node.containers[1:] if driver_registry.functions()[kind].on_request]
+    found = (each for kind in requested for each in _missing(driver_registry.functions()[kind].missing, node, kind))
+    yield from dict.fromkeys(found)
 
 
-def _missing_for_xdp() -> Iterator[Problem]:
-    if reason := why_not():
-        yield Problem(f"XDP live frames do not work here ({reason})", "set the generator's driver to auto")
+def _missing(name: str | None, *arguments: object) -> Iterator[Problem]:
+    if name is not None:
+        yield from driver_registry.load(name)(*arguments)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.functions.sim import SimFunctions
-from resources.libraries.python.drivers.generators.sim import SimGenerator
+from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
+from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
 from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
 from resources.libraries.python.drivers.probes.sampler.sim_costs import SimCostMeter
 from resources.libraries.python.drivers.probes.sampler.sim_features import SimFeatureSampler
@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.vswitches.sim import SimSwitch
+from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology

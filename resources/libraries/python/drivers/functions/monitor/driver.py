@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import control
-from resources.libraries.python.drivers.functions.monitor.programs import Program
+from resources.libraries.python.drivers.functions.monitor.programs import Program, programs
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import route
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -20,6 +21,7 @@ from resources.libraries.python.drivers.host.sockets.packet_sockets import Packe
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 
 _READY_S = 15.0
@@ -191,3 +193,15 @@ def version_of(name: str, argument: str) -> str:
     text = (done.stdout + done.stderr).decode(errors="replace")
     told = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
     return f"{name} {told[1]}" if told else name
+
+
+def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> Monitors:
+    """Make the driver of NFs on a node."""
+    kind = row[0].kind
+    program = programs(node.ngrep.patterns, node.suricata.rules)[kind]
+    return Monitors(row, context.fabric, program, context.companions(kind))
+
+
+def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing(kind, programs(node.ngrep.patterns, node.suricata.rules)[kind])

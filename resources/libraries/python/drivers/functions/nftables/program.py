@@ -8,6 +8,8 @@ from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 
 _PROGRAM = "nft"
 _PACKAGE = "nftables"
@@ -68,3 +70,8 @@ def _run(*words: str, told: str = "") -> str:
         # Of a ruleset nft also shows the lines; the first one says what is wrong.
         raise CommandFailed(argv, done.returncode, (done.stderr.strip().splitlines() or ["nothing on stderr"])[0])
     return done.stdout
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing()

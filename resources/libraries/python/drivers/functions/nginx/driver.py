@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nginx import program
 from resources.libraries.python.drivers.functions.nginx.configuration import configuration, ports
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -14,6 +15,7 @@ from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.traffic import traffic_profile
 
@@ -130,3 +132,8 @@ class NginxProxies:
 def _udp_counters() -> str:
     """The kernel's counters of the calling thread's namespace."""
     return Path("/proc/thread-self/net/snmp").read_text(encoding="ascii")
+
+
+def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NginxProxies:
+    """Make the driver of NFs on a node."""
+    return NginxProxies(row, context.plan.cores, context.fabric, context.companions(row[0].kind))

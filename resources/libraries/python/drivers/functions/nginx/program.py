@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 
 NAME = "nginx"
 ABOUT = {
@@ -72,3 +73,8 @@ def _said(path: str, option: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CsitError(f"{path} cannot be run: {error}") from error
     return done.stderr.decode(errors="replace")
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing()

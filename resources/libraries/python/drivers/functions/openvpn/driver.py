@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.openvpn import identity
 from resources.libraries.python.drivers.functions.openvpn.configuration import (
     CIPHER,
@@ -29,6 +30,7 @@ from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
 _READY_S = 30.0
@@ -193,3 +195,9 @@ def _send_one_each() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, end.device.encode())
             sender.sendto(b"", _NOWHERE)
+
+
+def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> OpenVpns:
+    """Make the driver of NFs on a node."""
+    ends = (context.companions(f"openvpn-{side}") for side in ("left", "right"))
+    return OpenVpns(row, context.fabric, *ends)

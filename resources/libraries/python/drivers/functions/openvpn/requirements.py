@@ -9,6 +9,8 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 
 _FOR = "for NFs of kind openvpn"
 _TUN = Path("/dev/net/tun")
@@ -50,3 +52,8 @@ def version(path: str) -> str:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing()

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import route
@@ -12,6 +13,8 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 
 _WITHIN_S = 10.0
@@ -119,3 +122,8 @@ def _run(argv: Sequence[str]) -> str:
     if done.returncode:
         raise CommandFailed(argv, done.returncode, done.stderr.strip()[-300:] or "nothing on stderr")
     return done.stdout
+
+
+def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> UserPrograms:
+    """Make the driver of NFs on a node."""
+    return UserPrograms(row, context.fabric, context.companions(NfKind.PROCESS, takes_turns=False))

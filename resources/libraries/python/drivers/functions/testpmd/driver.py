@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.testpmd import output
 from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
@@ -21,6 +22,8 @@ from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
 
 _FOLDER = "testpmd"
@@ -208,3 +211,20 @@ def missing() -> Iterator[Problem]:
             f"{', '.join(lacking)} missing for NFs of kind testpmd",
             "install it: apt-get install dpdk-dev librte-net-af-packet23 coreutils",
         )
+
+
+def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Testpmds:
+    """Make the driver of NFs on a node."""
+    return Testpmds(
+        row,
+        context.plan,
+        context.fabric,
+        context.lock,
+        context.groups,
+        largest_frame_bytes=context.largest_frame_bytes,
+    )
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing()

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.registration import guest_mb
 from resources.libraries.python.drivers.functions.vm_application.applications import (
     Application,
     application,
@@ -28,7 +31,6 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
-from resources.libraries.python.planning.memory import guest_mb
 
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""
@@ -193,3 +195,12 @@ class Applications(Router):
 
 def _unreadable(name: str, answer: str) -> CsitError:
     return CsitError(f"the guest of {name} did not report counters: '{answer[-200:]}'")
+
+
+def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> VirtualMachines:
+    """Make the driver of Linux guests on a node: those that only route, and those that run an application."""
+    only_routers = all(function.kind.in_guest is None for function in row)
+    inside = (
+        None if only_routers else Applications(row, context.plan, node, lambda name: context.fabric.counters([name]))
+    )
+    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.vm, inside=inside)

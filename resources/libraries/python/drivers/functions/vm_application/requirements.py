@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from resources.libraries.python.drivers.functions.monitor.programs import programs
 from resources.libraries.python.drivers.functions.nginx import program as nginx
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_application.applications import IP, NFT, PERL, needed
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
-from resources.libraries.python.model.kinds import LINUX_GUESTS
+from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
+from resources.libraries.python.model.nodes import DutNode
 
 _PACKAGES = {
     NFT: "nftables",
@@ -26,3 +28,9 @@ def missing() -> Iterator[Problem]:
             kinds = (kind for kind in LINUX_GUESTS if kind.in_guest is not None and name in needed(kind.in_guest))
             problem = f"{name} missing for virtual machines of kind {', '.join(kinds)}"
             yield Problem(problem, f"install it: apt-get install {package}")
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for Linux guests of a node."""
+    yield from vm_missing()
+    yield from missing()

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET
@@ -12,12 +14,12 @@ from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, PO
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.installation import plugin_folder
 from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
-from resources.libraries.python.planning.memory import vpp_guest_hugepages, vpp_guest_mb
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +47,8 @@ class VppInside:
         settings = node.vpp.model_copy(update={"rx_mode": mode})
         self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
         self.waits = mode != "polling"
-        self._hugepages = vpp_guest_hugepages(node)
-        self._memory_mb = vpp_guest_mb(node)
+        self._hugepages = guest_hugepages(node)
+        self._memory_mb = guest_mb(node)
         self._vpps: dict[str, GuestVpp] = {}
 
     def cpu_model(self, name: str) -> str:
@@ -180,3 +182,9 @@ class VppInside:
         vpps, self._vpps = self._vpps, {}
         for vpp in vpps.values():
             vpp.close()
+
+
+def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VirtualMachines:
+    """Make the driver of NFs on a node."""
+    inside = VppInside(context.plan, node, largest_frame_bytes=context.largest_frame_bytes)
+    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.vm, inside=inside)

@@ -7,6 +7,8 @@ from pathlib import Path
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
 
 
@@ -16,3 +18,8 @@ def missing(settings: Vpp) -> Iterator[Problem]:
     yield from program_missing(Path(settings.prefix), ())
     if shutil.which("ldd") is None:
         yield Problem("there is no ldd, which finds what VPP needs inside of a guest", "install glibc's programs")
+
+
+def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing(node.vpp)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vpp.commands import routing
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -14,6 +15,7 @@ from resources.libraries.python.drivers.vpp.pages import Pages
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.settings import Vpp
 
@@ -163,3 +165,16 @@ class VppRouters:
         for member in members:
             member.instance.wait_end()
             remove_folder(self._site.folder, member.owner)
+
+
+def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRouters:
+    """Make the driver of NFs on a node."""
+    return VppRouters(
+        row,
+        context.plan,
+        context.fabric,
+        context.lock,
+        node.vpp,
+        context.groups,
+        largest_frame_bytes=context.largest_frame_bytes,
+    )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.ditg import flows
 from resources.libraries.python.drivers.generators.ditg.programs import Programs
@@ -16,6 +17,7 @@ from resources.libraries.python.drivers.host.links import local_routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -149,3 +151,8 @@ def _version() -> str:
     if not lines:
         raise CsitError(f"{SENDER} -h does not tell its version")
     return f"D-ITG {lines[0].partition('version ')[2].strip()}"
+
+
+def make(_: TgNode, context: DriverContext) -> DitgGenerator:
+    """Make the driver for a node."""
+    return DitgGenerator(context.plan, context.fabric, context.lock)

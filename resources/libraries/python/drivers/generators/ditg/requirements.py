@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.drivers.generators.ditg.sar import PROGRAM
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.model.nodes import TgNode
 
 SENDER, RECEIVER, LOGGER, DECODER = "ITGSend", "ITGRecv", "ITGLog", "ITGDec"
 
@@ -16,3 +17,8 @@ def missing() -> Iterator[Problem]:
         yield Problem(
             f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
         )
+
+
+def missing_on(_: TgNode) -> Iterator[Problem]:
+    """What this machine lacks for the generator of a node."""
+    return missing()

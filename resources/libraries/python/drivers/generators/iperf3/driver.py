@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.iperf3 import command
 from resources.libraries.python.drivers.generators.iperf3.results import trial_result
@@ -17,6 +18,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -130,3 +132,13 @@ def _version() -> str:
     except (OSError, subprocess.SubprocessError) as error:
         raise CsitError(f"{command.PROGRAM} cannot be run: {error}") from error
     return " ".join(done.stdout.decode(errors="replace").split()[:2])
+
+
+def make(_: TgNode, context: DriverContext) -> Iperf3Generator:
+    """Make the driver for a node."""
+    return Iperf3Generator(context.plan, context.fabric, context.lock)
+
+
+def missing_on(_: TgNode) -> Iterator[Problem]:
+    """What this machine lacks for the generator of a node."""
+    return missing()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import calibration, config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.cores import place
@@ -22,6 +23,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.traffic import traffic_profile
@@ -234,3 +236,10 @@ class TrexGenerator:
             for thread in self._plan.cores.threads
             if thread.owner != GENERATOR and thread.role is ThreadRole.DATA and thread.machine == machine
         )
+
+
+def make(node: TgNode, context: DriverContext) -> TrexGenerator:
+    """Make the driver for a node."""
+    return TrexGenerator(
+        context.plan, context.fabric, context.lock, node.trex, largest_frame_bytes=context.largest_frame_bytes
+    )

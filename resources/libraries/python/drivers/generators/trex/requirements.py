@@ -7,6 +7,7 @@ from resources.libraries.python.drivers.generators.trex.client_process import LI
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.settings import Trex
 
 _API = Path("trex", "stl", "api.py")
@@ -25,3 +26,8 @@ def missing(settings: Trex) -> Iterator[Problem]:
             f"no Python for TRex's client library (trex.python: {settings.python})",
             "install a Python from 3.6 to 3.12, or the package legacy-cgi for a later one, and name it by trex.python",
         )
+
+
+def missing_on(node: TgNode) -> Iterator[Problem]:
+    """What this machine lacks for the generator of a node."""
+    return missing(node.trex)

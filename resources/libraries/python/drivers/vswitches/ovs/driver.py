@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.cpu.polling_threads import threads_of
@@ -29,6 +30,7 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.settings import Ovs
 from resources.libraries.python.planning.names import VSWITCH
@@ -257,3 +259,15 @@ class OpenVSwitch:
 
 def _available_bytes() -> int:
     return sum(node.available_mb or 0 for node in discover_memory()) * _MIB
+
+
+def make(node: DutNode, context: DriverContext) -> OpenVSwitch:
+    """Make the driver for a node."""
+    return OpenVSwitch(
+        context.plan,
+        context.fabric,
+        context.lock,
+        settings=node.ovs,
+        largest_frame_bytes=context.largest_frame_bytes,
+        owner=context.vswitch,
+    )

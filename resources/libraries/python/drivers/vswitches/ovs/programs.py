@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, variant
+from resources.libraries.python.model.nodes import DutNode
 
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 _WITH_DPDK = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
@@ -46,3 +48,8 @@ def missing(asked: str) -> Iterator[Problem]:
         )
     if not _TUN.exists():
         yield Problem(f"{_TUN} missing for the vSwitch ovs", "load the module: modprobe tun")
+
+
+def missing_on(node: DutNode) -> Iterator[Problem]:
+    """What this machine lacks for the vSwitch of a node."""
+    return missing("dpdk" if variant(node) == WITH_DPDK else node.ovs.ports)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu.huge_pages import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
@@ -16,6 +17,7 @@ from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Nic, Plan
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.planning.names import VSWITCH
@@ -121,3 +123,15 @@ class VppSwitch:
         if self._member is None:
             raise CsitError("the vSwitch is not started")
         return self._member
+
+
+def make(node: DutNode, context: DriverContext) -> VppSwitch:
+    """Make the driver for a node."""
+    return VppSwitch(
+        context.plan,
+        context.fabric,
+        context.lock,
+        node.vpp,
+        largest_frame_bytes=context.largest_frame_bytes,
+        owner=context.vswitch,
+    )

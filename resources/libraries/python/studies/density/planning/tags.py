@@ -7,6 +7,7 @@ is there only where it is true: MEMIF where links are memif, NIC_ and DRV_ where
 import re
 from collections.abc import Iterator
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.attachment import UIO_DRIVERS, Attachment
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.cpu import CpuLayout
@@ -62,7 +63,7 @@ def row_tags(  # noqa: PLR0917 - what a test is made of
         *_testbed(topology),
         *_nic(topology),
         "ETH" if topology.discriminator != "vlan" else "DOT1Q",
-        "L2BDMACSTAT" if topology.dut.vswitch == "linux_bridge" else "L2BDMACLRN",
+        "L2BDMACLRN" if driver_registry.vswitches()[topology.dut.vswitch].learns_macs else "L2BDMACSTAT",
         *_functions(topology, cell),
         f"{cell.vs_dtc * per_core}T{cell.vs_dtc}C",
         frame.name,
@@ -85,13 +86,15 @@ def nic_driver(nic: Nic, vswitch: str) -> str | None:
     VPP's own driver on a virtual function is `avf`, whatever drives the port that it is of. The Linux bridge has the
     kernel's driver.
     """
+    known = driver_registry.vswitches().get(vswitch)
+    in_kernel = known is not None and known.in_kernel
     if nic.attachment is Attachment.DPDK:
         return nic.uio_driver or "vfio-pci"
     if nic.attachment is Attachment.NATIVE:
         return "avf" if nic.vfs else _NATIVE.get(nic.driver or "", nic.driver)
     if nic.attachment is Attachment.BIFURCATED and nic.driver:
         return nic.driver
-    if nic.attachment is Attachment.KERNEL and (vswitch == "linux_bridge" or nic.driver in UIO_DRIVERS):
+    if nic.attachment is Attachment.KERNEL and (in_kernel or nic.driver in UIO_DRIVERS):
         return nic.driver  # a record from before attachments has DPDK's drivers here
     return _DRIVERS[nic.attachment]
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Collection, Iterator
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.memory import Need, need
+from resources.libraries.python.planning.memory import need
 from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
-
-TREX_DPDK_MB = 1024
-"""What TRex takes by itself with DPDK's drivers, in huge pages."""
 
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
@@ -75,9 +74,10 @@ def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> t
         }
         largest = max(needs, key=needs.__getitem__)
         return (*needs[largest], largest if cells else f"a {largest} cell of one NF")
-    if node.generator.driver == "trex" and uses_dpdk(topology, name):
-        needed = node.trex.memory_mb or TREX_DPDK_MB
-        return needed, needed, "TRex with DPDK"
+    generator = driver_registry.generators()[node.generator.driver]
+    if generator.huge_pages_mb is not None and uses_dpdk(topology, name):
+        needed = generator.huge_pages_mb(node)
+        return needed, needed, f"{generator.label} with DPDK"
     return 0, 0, ""
 
 

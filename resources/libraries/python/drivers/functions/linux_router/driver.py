@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import route
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
 
@@ -48,3 +50,8 @@ class LinuxRouters:
 
     def stop(self) -> None:
         """Nothing to do: addresses, neighbours and routes end with their namespaces, which `Fabric.stop` removes."""
+
+
+def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> LinuxRouters:
+    """Make the driver of NFs on a node."""
+    return LinuxRouters(row, context.fabric)

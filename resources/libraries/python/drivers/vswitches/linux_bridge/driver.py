@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.mirroring import copy_received, make_copies
 from resources.libraries.python.drivers.host.links.netlink import Request
@@ -14,6 +15,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
 )
 from resources.libraries.python.drivers.vswitches.stations import stations
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
 
@@ -101,3 +103,8 @@ class LinuxBridge:
 
         One by one they would take 17 ms each, time that the kernel then spends after the namespace is gone.
         """
+
+
+def make(_: DutNode, context: DriverContext) -> LinuxBridge:
+    """Make the driver for a node."""
+    return LinuxBridge(context.plan, context.fabric, context.vswitch)

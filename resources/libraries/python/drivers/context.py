@@ -1,4 +1,4 @@
-"""What the drivers of one machine stand on."""
+"""What drivers of one machine are made with."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +16,8 @@ NO_CONTAINERS = Container()
 
 
 @dataclass(frozen=True)
-class Site:
-    """What drivers stand on: a machine with its share of a plan."""
+class DriverContext:
+    """A machine with its share of a plan."""
 
     plan: Plan
     fabric: Fabric
@@ -40,5 +40,5 @@ class Site:
         return NfGroups(here, self.plan, self.fabric, self.lock, containers)
 
     def companions(self, word: str, *, takes_turns: bool = True) -> Companions:
-        """Whoever runs programs in the namespaces of NFs."""
+        """Programs that run in the namespaces of NFs."""
         return Companions(word, self.plan.cores, self.fabric, self.lock, self.groups, takes_turns=takes_turns)

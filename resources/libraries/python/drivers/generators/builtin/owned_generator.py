@@ -1,10 +1,17 @@
 """A generator whose workers are on the machine's record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.wire import Sending
+from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
 
 
 class OwnedGenerator:
@@ -53,3 +60,15 @@ class OwnedGenerator:
         for pid in self._pids:
             self._lock.release_process(pid)
         self._pids = ()
+
+
+def make(node: TgNode, context: DriverContext) -> OwnedGenerator:
+    """Make the driver for a node; its name in the topology is the way of sending."""
+    generator = BuiltInGenerator(context.plan, sending=cast(Sending, node.generator.driver))
+    return OwnedGenerator(generator, context.lock, lambda: context.fabric.wait_for_cables(GENERATOR))
+
+
+def missing_for_xdp(_: TgNode) -> Iterator[Problem]:
+    """What this machine lacks for XDP live frames."""
+    if reason := why_not():
+        yield Problem(f"XDP live frames do not work here ({reason})", "set the generator's driver to auto")

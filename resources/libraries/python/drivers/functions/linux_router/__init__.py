@@ -1,0 +1,1 @@
+"""Routing in the Linux kernel, a network namespace each."""

@@ -1,0 +1,22 @@
+"""Declaration of simulated network functions, which are as large as VPP in FD.io CSIT's tests."""
+
+from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB, HUGE_PAGES_MB
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.nodes import DutNode
+
+_VM_HUGE_PAGES_MB = 4096
+"""A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
+_VM_OVERHEAD_MB = 64
+
+
+def _memory(_: DutNode, __: NfKind, service_type: ServiceType, ___: Limits) -> Need:
+    if service_type is ServiceType.VSC:
+        return Need.huge(_VM_HUGE_PAGES_MB, NAMESPACE_MB + _VM_OVERHEAD_MB)
+    return Need.huge(HUGE_PAGES_MB, HEAP_MB)
+
+
+DRIVERS = (FunctionDriver(name="sim", label="simulated NF", kind=NfKind.SIM, word="simip4", memory=_memory),)

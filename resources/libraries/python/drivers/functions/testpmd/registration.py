@@ -1,0 +1,35 @@
+"""Declaration of DPDK's testpmd as an NF."""
+
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch, vswitch_of
+
+_POOL_MB = 336
+"""Packet buffers: `-m 320` for jumbo frames (128 for others) and 16 MB of rings of its two ports."""
+_OVERHEAD_MB = 100
+"""What it takes beside its buffers; 38 MB of its own and 60 MB of libraries measured (DPDK 22.11, `--no-huge`)."""
+
+
+def _memory(dut: DutNode, kind: NfKind, service_type: ServiceType, _: Limits) -> Need:
+    if to_vswitch(vswitch_of(dut), kind) in SHARED_MEMORY and service_type is not ServiceType.CSP:
+        return Need.huge(_POOL_MB, NAMESPACE_MB + _OVERHEAD_MB)
+    # Started without huge pages, which ports of the kernel do not need.
+    return Need(NAMESPACE_MB + _OVERHEAD_MB + _POOL_MB)
+
+
+DRIVERS = (
+    FunctionDriver(
+        name="testpmd",
+        label="testpmd",
+        kind=NfKind.TESTPMD,
+        word="testpmd",
+        factory="resources.libraries.python.drivers.functions.testpmd.driver:make",
+        missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
+        programs=(Program("dpdk-testpmd", "dpdk-dev"),),
+        memory=_memory,
+    ),
+)

@@ -1,0 +1,30 @@
+"""Declaration of VPP as an NF."""
+
+from resources.libraries.python.drivers.vpp.registration import need
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.plan import Medium
+
+
+def _memory(dut: DutNode, _: NfKind, __: ServiceType, ___: Limits) -> Need:
+    return Need(NAMESPACE_MB) + need(dut.vpp)
+
+
+DRIVERS = (
+    FunctionDriver(
+        name="vpp",
+        label="VPP",
+        kind=NfKind.VPP,
+        word="vppip4",
+        factory="resources.libraries.python.drivers.functions.vpp.driver:make",
+        missing="resources.libraries.python.drivers.functions.vpp.requirements:missing_on",
+        programs=(Program("vpp", "vpp"),),
+        words=("vppctl",),
+        memory=_memory,
+        medium_between=Medium.MEMIF,
+    ),
+)

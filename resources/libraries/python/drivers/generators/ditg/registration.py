@@ -1,0 +1,17 @@
+"""Declaration of D-ITG as the generator."""
+
+from resources.libraries.python.model.driver import GeneratorDriver, Program
+from resources.libraries.python.studies.sweep.model.record import Protocol
+
+DRIVERS = (
+    GeneratorDriver(
+        name="ditg",
+        label="D-ITG",
+        factory="resources.libraries.python.drivers.generators.ditg.driver:make",
+        missing="resources.libraries.python.drivers.generators.ditg.requirements:missing_on",
+        programs=(Program("ITGSend", "d-itg"), Program("sar", "sysstat")),
+        words=("ITGSend", "ITGRecv", "ITGLog", "ITGDec"),
+        protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
+        keeps_log=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Linux bridges as the vSwitch."""

@@ -1,0 +1,16 @@
+"""Declaration of Linux bridges as the vSwitch."""
+
+from resources.libraries.python.model.driver import VSwitchDriver
+from resources.libraries.python.model.memory import NAMESPACE_MB, Need
+
+DRIVERS = (
+    VSwitchDriver(
+        name="linux_bridge",
+        label="Linux bridge",
+        factory="resources.libraries.python.drivers.vswitches.linux_bridge.driver:make",
+        memory=lambda _: Need(NAMESPACE_MB),
+        interface_words={"linux_bridge": "veth"},
+        learns_macs=False,
+        in_kernel=True,
+    ),
+)

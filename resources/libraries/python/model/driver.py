@@ -1,0 +1,147 @@
+"""Declarations of drivers: what the package of a driver states about itself, once.
+
+Planning reads here what it has to know of a product; the testbed finds the functions that make the driver and that look
+for what it needs. Those are dotted names (`package.module:function`), because programs that only plan or report never
+import a driver.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.function import Limits
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.memory import Need
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.studies.sweep.model.record import Protocol
+
+
+def _no_problem(_: object) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that a driver runs."""
+
+    name: str
+    """As it is found in PATH."""
+    package: str
+    """The Debian package that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortOption:
+    """The setting by which a topology says how a program takes physical ports."""
+
+    section: str
+    """Key of the node under which `ports` is."""
+    sockets: str
+    """Value of `ports` for sockets on ports of the kernel."""
+    sockets_label: str
+    """What these are, for people."""
+    kernel_itself: frozenset[str] = frozenset()
+    """Values with which the kernel forwards and no sockets are used."""
+
+    def asked(self, node: TgNode | DutNode) -> str:
+        """What the topology says."""
+        return str(getattr(node, self.section).ports)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """What all drivers declare."""
+
+    name: str
+    """In topologies, records and reports."""
+    label: str
+    """Name of the product, for people."""
+    factory: str | None = None
+    """Function that makes the driver; None where only the simulated testbed has it."""
+    missing: str | None = None
+    """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
+    options: type[Frozen] | None = None
+    """Settings that a topology can make under the driver's name in the node; all have defaults."""
+    programs: tuple[Program, ...] = ()
+    words: tuple[str, ...] = ()
+    """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
+
+    @property
+    def product_words(self) -> frozenset[str]:
+        """Words that name the product."""
+        return frozenset({self.label, *(program.name for program in self.programs), *self.words})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VSwitchDriver(Driver):
+    """A virtual switch. Its factory is called with a node and its context, `missing` with a node."""
+
+    memory: Callable[[DutNode], Need]
+    """Memory that it takes, an upper estimate."""
+    variant: Callable[[DutNode], str] | None = None
+    """What it is on a node as far as media are concerned, one of `media` or its name; None where that is its name."""
+    media: Mapping[str, Mapping[NfKind, Medium]] = field(default_factory=dict)
+    """Media of links to NFs that are not veth pairs, by variant and NF kind."""
+    interface_words: Mapping[str, str] = field(default_factory=dict)
+    """Word of suite ids for its interfaces towards NFs, by variant; where there is none the medium decides."""
+    ports: PortOption | None = None
+    """How it takes physical ports; None where the kernel drives them always."""
+    tags_frames: bool = False
+    """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
+    vlan_problem: Callable[[DutNode], str | None] = _no_problem
+    """Why it cannot keep instances apart by VLANs; None where it can."""
+    copies: bool = True
+    """Copies frames to passive NFs."""
+    patches_segments: bool = True
+    """Joins two segments of a pipeline without NFs by a virtual cable."""
+    learns_macs: bool = True
+    """Learns MAC addresses; others are given stations by the plan."""
+    in_kernel: bool = False
+    """Forwards in the kernel threads that receive from its ports, and has no threads of its own."""
+    keeps_packets: bool = False
+    """Keeps packets of an overload until later ones push them out, so that a next trial would receive them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorDriver(Driver):
+    """A traffic generator. Its factory is called with a node and its context, `missing` with a node."""
+
+    protocols: tuple[Protocol, ...]
+    """What it can send; the usual one first."""
+    keeps_log: bool = False
+    """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
+    ports: PortOption | None = None
+    """How it takes physical ports; None where the kernel drives them always."""
+    tags_frames: bool = False
+    """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
+    vlan_problem: str | None = None
+    """Why it cannot send to instances that VLANs keep apart; None where it can."""
+    counts_by_port: bool = False
+    """Counts packets of an instance by its port, so that instances cannot share one."""
+    ways_of_sending: str | None = None
+    """The product of which it is one way of sending, a word for suite names; None where it is the only one."""
+    huge_pages_mb: Callable[[TgNode], int] | None = None
+    """Huge pages that it takes where DPDK drives its ports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionDriver(Driver):
+    """Network functions of one kind; the name is that of the kind.
+
+    The factory is called with a node, its context and the NFs of the kind, the passive ones among them; `missing` with
+    a node and the kind. Linux guests of all kinds are one driver's.
+    """
+
+    kind: NfKind
+    word: str
+    """What the NF runs, in suite ids and tags."""
+    memory: Callable[[DutNode, NfKind, ServiceType, Limits], Need] | None = None
+    """Memory of one NF, an upper estimate; None for that of a namespace, or of a program where the kind has one."""
+    least_memory_mb: Callable[[DutNode, NfKind], int] | None = None
+    """Memory that limits must leave to a guest: with less, what is in it does not start; 0 if not known."""
+    medium_between: Medium = Medium.VETH
+    """Medium of links between two of the kind in a pipeline."""
+    on_request: bool = False
+    """A topology can list the kind on machines that lack something for it: other kinds run all the same."""
