@@ -4,16 +4,19 @@ This module and registrations are pure, so that models and planning can look dri
 the first driver is looked up, drivers themselves when one is made.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+from resources.libraries.python.model.base import Misfit
+
 if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import FunctionDriver, GeneratorDriver, VSwitchDriver
+    from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver, VSwitchDriver
     from resources.libraries.python.model.kinds import NfKind
 
 
@@ -55,6 +58,28 @@ def known_vswitch(name: str) -> str:
 def known_generator(name: str) -> str:
     """Return a name of a generator, or refuse one that no driver has; for validation of topologies."""
     return _known(name, list(generators()))
+
+
+def check_options(driver: "Driver", options: Mapping[str, Any], place: tuple[str, ...]) -> None:
+    """Validate the settings of a driver in a topology.
+
+    Args:
+        driver: Declares them.
+        options: As the topology has them.
+        place: Where they are in the model that has them.
+
+    Raises:
+        Misfit: With the place of the first that is wrong.
+    """
+    if driver.options is None:
+        if options:
+            raise Misfit(place, f"{driver.name} has no options")
+        return
+    try:
+        driver.options.model_validate(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Misfit((*place, *first["loc"]), first["msg"]) from error
 
 
 def _known(name: str, names: list[str]) -> str:

@@ -63,7 +63,7 @@ class Driver:
     missing: str | None = None
     """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
     options: type[Frozen] | None = None
-    """Settings that a topology can make under the driver's name in the node; all have defaults."""
+    """Settings that a topology can make: `vswitch_options` of a DUT, `generator.options` of a TG. All have defaults."""
     programs: tuple[Program, ...] = ()
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""

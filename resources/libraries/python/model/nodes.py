@@ -1,11 +1,11 @@
 """Nodes of a testbed: processors, memory, interfaces, and what generates traffic or is under test there."""
 
 from collections import Counter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from resources.libraries.python.driver_registry import known_vswitch
+from resources.libraries.python.driver_registry import check_options, known_vswitch, vswitches
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
@@ -197,6 +197,8 @@ class DutNode(Frozen):
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
+    vswitch_options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
+    """Settings of the vSwitch, as its driver declares them. Those of `ovs` and `vpp` are under these keys."""
     ovs: Ovs = Ovs()
     vpp: Vpp = Vpp()
     containers: ContainerKinds
@@ -231,6 +233,11 @@ class DutNode(Frozen):
             named["engine"] = "none"
         rest = {key: value for key, value in vpp.items() if key not in named}
         return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        check_options(vswitches()[self.vswitch], self.vswitch_options, ("vswitch_options",))
+        return self
 
     @model_validator(mode="after")
     def _cpus_fit(self) -> Self:

@@ -1,10 +1,10 @@
 """How products of a testbed are run: what a topology may say of each, with defaults."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from resources.libraries.python.driver_registry import known_generator
+from resources.libraries.python.driver_registry import check_options, generators, known_generator
 from resources.libraries.python.model.base import Frozen
 
 
@@ -13,8 +13,15 @@ class Generator(Frozen):
 
     driver: Annotated[str, AfterValidator(known_generator)]
     """`auto` is the best of the built-in ones that the machine allows; a result says which one it was."""
+    options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
+    """Settings of the driver, as it declares them. Those of `trex` are under this key of the node."""
     cores: Annotated[int, Field(ge=1, le=64)] = 1
     """Physical cores for sending; at most 2 where the generator shares the machine with the system under test."""
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        check_options(generators()[self.driver], self.options, ("options",))
+        return self
 
 
 class Trex(Frozen):
