@@ -82,3 +82,18 @@ def test_plans_differ_by_thread_and_nf_and_not_by_address() -> None:
 def test_profiles_differ_goal_by_goal() -> None:
     paths = [each.path for each in profile_differences(LADDER, profile("ladder,width=0.01"))]
     assert paths == ["goals.NDR.relative_width", "goals.PDR.relative_width", "name"]
+
+
+def test_the_controller_comes_before_the_nodes_of_a_lab() -> None:
+    newer = ENVIRONMENT.model_copy(update={"versions": {**ENVIRONMENT.versions, "VPP": "26.10"}})
+    a = ENVIRONMENT.model_copy(update={"nodes": {"TG": ENVIRONMENT}})
+    found = environment_differences(a, newer.model_copy(update={"nodes": {"TG": newer}}))
+    assert [each.path for each in found] == ["versions.VPP", "nodes.TG.versions.VPP"]
+
+
+def test_plans_on_other_numa_nodes_differ() -> None:
+    topology = load_topology(ROOT / "topologies" / "sim.yaml")
+    one = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), topology.dut.layout)
+    for field, a, b in (("numa_node", 0, 1), ("smt", True, False), ("oversubscribed", False, True)):
+        plans = (one.model_copy(update={"cores": one.cores.model_copy(update={field: value})}) for value in (a, b))
+        assert plan_differences(*plans) == (Difference(f"cores.{field}", str(a), str(b)),)

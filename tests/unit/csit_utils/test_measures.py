@@ -28,6 +28,7 @@ from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.recording.writer import write_characterization
 from resources.libraries.python.studies.sweep.model.record import Protocol
+from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
 from tests.unit.csit_utils.studied import chain_studied, interfered
 
@@ -212,3 +213,17 @@ def test_of_neighbours_each_pair_is_a_service_with_its_share_and_interval() -> N
     assert better.measures[0].value == pytest.approx(0.75, abs=0.03)
     assert not any(row.measures for row in rows(interfered(passed=False)))
     assert rows(chain_studied()) == []
+
+
+def test_a_row_names_drivers_version_and_revision() -> None:
+    clean = ENVIRONMENT.model_copy(update={"git_dirty": False})
+    drivers = {"vswitch": "linux", "generator": "trex"}
+    by_kernel = firewall(simulated=False, facts={}, environment=clean, drivers=drivers)
+    (row, *_) = rows(by_kernel)
+    assert (row.drivers, row.version) == ("generator trex, vswitch linux", "Linux 6.18.4-amd64")
+    assert row.revision == "c3313a2d0f5b"
+    named = {"generator": {"link": "up"}, "switching": {"vswitch": "VPP 26.06"}}
+    (row, *_) = rows(by_kernel.model_copy(update={"facts": named, "environment": ENVIRONMENT}))
+    assert (row.version, row.revision) == ("VPP 26.06", "c3313a2d0f5b+")
+    (row, *_) = rows(by_kernel.model_copy(update={"facts": named, "simulated": True}))
+    assert row.version == "simulated"

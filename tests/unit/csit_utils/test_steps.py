@@ -105,3 +105,8 @@ def test_parts_are_long_enough_and_evidence_is_as_asked(values: list[float]) -> 
     ends = [0, *(step.index for step in steps), len(values)]
     assert all(two - one >= LEAST for one, two in pairwise(ends)) or not steps
     assert all(0 <= step.probability <= 0.01 for step in steps)
+
+
+def test_noise_is_the_mean_of_the_middle_half_of_differences_of_neighbours() -> None:
+    values = np.cumsum([0.0, 64, 1, 49, 4, 36, 9, 25, 16])
+    assert noise(values.tolist()) == pytest.approx((9 + 16 + 25 + 36) / 4 / 1.1815 * (1 + 6 / 8))

@@ -7,7 +7,7 @@ import pytest
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.trend import FEWEST, State, Trend, trends
 from csit_utils.dataset.rows import TestRow
-from tests.unit.csit_utils.histories import nights, row
+from tests.unit.csit_utils.histories import FIRST, nights, row
 
 RATE = 5e6
 
@@ -106,3 +106,16 @@ def test_a_latency_tests_pdr_counts_only_where_no_test_asked_for_it() -> None:
 def test_what_is_only_known_to_be_below_a_load_is_no_figure() -> None:
     below = row(RATE, 3, pdr_lower_pps=None, pdr_lowest_tried_pps=1e5)
     assert len(pdr([*nights(3, lambda _: RATE), below]).figures) == 3
+
+
+def test_gaps_lie_between_the_first_figure_and_the_last_run() -> None:
+    others = nights(30, lambda _: RATE, cell=("CSC", 2, 1))
+    found = trends([*nights(30, lambda night: RATE if night in range(5, 25) and night != 6 else None), *others])
+    gaps = next(each for each in found if each.cell.nf_chains == 1).gaps
+    assert [(at.date() - FIRST.date()).days for at in gaps] == [6, 25, 26, 27, 28, 29]
+
+
+def test_the_scale_of_the_noise_is_reported() -> None:
+    """Noise of a standard deviation of 0.5 %, as Student's t of 4 degrees of freedom, widened as nights are few."""
+    found = pdr(nights(30, lambda _: RATE))
+    assert 0.002 * RATE < found.scale_pps < 0.008 * RATE

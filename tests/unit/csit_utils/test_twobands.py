@@ -66,3 +66,20 @@ def test_the_chance_of_runs_is_that_of_all_orders(one: int, other: int) -> None:
     for most in range(2, one + other + 1):
         share = sum(runs(order) <= most for order in orders) / len(orders)
         assert chance_of_runs(most, one, other) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("level", [0.9, 1.1])
+@pytest.mark.parametrize(("visits", "is_band"), [(2, False), (3, True)])
+def test_two_values_are_no_band_on_either_side(level: float, visits: int, is_band: bool) -> None:
+    values = [1.0 + 0.001 * (place % 3) for place in range(20)]
+    for place in (4, 9, 14)[:visits]:
+        values[place] = level
+    assert (find_two_bands(values) is not None) is is_band
+
+
+def test_a_band_has_a_tenth_of_the_values() -> None:
+    for count, is_band in ((46, False), (40, True)):
+        values = [1.0 + 0.001 * (place % 3) for place in range(count)]
+        for place in (4, 12, 20, 30):
+            values[place] = 0.9
+        assert (find_two_bands(values) is not None) is is_band

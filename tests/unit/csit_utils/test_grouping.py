@@ -1,0 +1,78 @@
+"""Throughput bounds of rows, and rows without a record in the series that they belong to."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from csit_utils.analysis.grouping import Bounds, Metric, belongs, bounds, error_pps, per_core, series_of, system_of
+from tests.unit.csit_utils.histories import row
+
+SEARCHED = {Metric.NDR: "ndr", Metric.PDR: "pdr", Metric.SOAK: "soak"}
+
+
+@pytest.mark.parametrize("metric", SEARCHED)
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ((100.0, 110.0, True, 50.0), Bounds(100.0, 110.0, True)),
+        ((100.0, 110.0, False, 50.0), Bounds(100.0, 110.0, False)),
+        ((100.0, None, True, 50.0), Bounds(100.0, None, True)),  # nothing above could be offered
+        ((100.0, None, None, None), Bounds(100.0, 100.0, True)),  # a tool that gives figures only
+        ((100.0, 110.0, None, None), Bounds(100.0, 110.0, True)),
+        ((None, 60.0, True, 50.0), Bounds(None, 60.0, True)),
+        ((None, None, True, 50.0), Bounds(None, 50.0, True)),
+        ((None, None, True, None), None),
+    ],
+)
+def test_bounds_of_a_search(
+    metric: Metric, found: tuple[float | None, float | None, bool | None, float | None], expected: Bounds | None
+) -> None:
+    """Of `found`: the lower and upper bound, whether the search is complete, and the lowest load that was tried."""
+    fields: dict[str, Any] = {
+        f"{name}_{part}": 7.0 for name in SEARCHED.values() for part in ("lower_pps", "upper_pps")
+    }
+    parts = ("lower_pps", "upper_pps", "complete", "lowest_tried_pps")
+    fields |= {f"{SEARCHED[metric]}_{part}": value for part, value in zip(parts, found, strict=True)}
+    searched = row(1e6, **fields)
+    assert bounds(searched, metric) == expected
+    assert bounds(replace(searched, status="FAIL"), metric) is None
+    assert bounds(replace(searched, recorded=False), metric) is None
+
+
+def test_a_receive_rate_is_both_bounds_with_the_standard_error_of_its_trials() -> None:
+    mrr = row(1e6, mrr_pps=9e5, mrr_stdev_pps=300.0, mrr_trials=9, orr_pps=8e5, orr_stdev_pps=100.0, orr_trials=4)
+    assert bounds(mrr, Metric.MRR) == Bounds(9e5, 9e5, True)
+    assert bounds(mrr, Metric.ORR) == Bounds(8e5, 8e5, True)
+    assert [error_pps(mrr, metric) for metric in (Metric.MRR, Metric.ORR, Metric.NDR)] == [100.0, 50.0, 0.0]
+
+
+def test_throughput_per_data_core_needs_both() -> None:
+    searched = row(1e6, data_cores=4)
+    assert per_core(searched, Metric.PDR) == 2.5e5
+    assert per_core(replace(searched, data_cores=None), Metric.PDR) is None
+    assert per_core(replace(searched, pdr_lower_pps=None), Metric.PDR) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"frame": None}, True),
+        ({"frame": "64b"}, True),
+        ({"frame": "1518B"}, False),
+        ({"nf_size": None, "vs_dtc": None}, True),
+        ({"nf_size": "0.5c"}, False),
+        ({"vs_dtc": 2}, False),
+        ({"service_type": "CSP"}, False),
+    ],
+)
+def test_a_test_without_a_record_belongs_where_nothing_speaks_against_it(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    measured = row(1e6)
+    series, system = series_of(measured), system_of(measured)
+    assert series is not None and belongs(measured, series, None)
+    lost = replace(measured, recorded=False, simulated=None, **changes)
+    assert belongs(lost, series, system) is expected
+    assert not belongs(lost, series, None)

@@ -1,0 +1,145 @@
+"""Headlines, speedup, changes along an axis, and the tests that stand for cells, of matrices made by hand."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from csit_utils.analysis.grouping import Metric, Series, series_of
+from csit_utils.dataset.rows import TestRow
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
+from csit_utils.studies.density.analysis.headline import Headline, headlines
+from csit_utils.studies.density.analysis.placing import layouts
+from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
+from csit_utils.studies.density.analysis.summary import changes
+from tests.unit.csit_utils.histories import row
+
+VALUE, AT_LEAST, BELOW, NOT_RUN = CellState.VALUE, CellState.AT_LEAST, CellState.BELOW, CellState.NOT_RUN
+
+
+def cell(value_pps: float | None, state: CellState = VALUE, upper: float = 1.01, noise_pps: float = 0.0) -> MatrixCell:
+    upper_pps = None if value_pps is None else upper * value_pps
+    return MatrixCell(state, value_pps, upper_pps, noise_pps=noise_pps)
+
+
+def matrix(cells: Mapping[tuple[int, int], MatrixCell], metric: Metric = Metric.NDR, **sizes: object) -> Matrix:
+    series = series_of(replace(row(1e6), **sizes))  # type: ignore[arg-type]
+    assert series is not None
+    chains, nodes = (tuple(sorted({place[axis] for place in cells})) for axis in (0, 1))
+    return Matrix(series, metric, chains, nodes, dict(cells))
+
+
+def headline(cells: Mapping[tuple[int, int], MatrixCell]) -> Headline:
+    (found,) = headlines([matrix(cells)])
+    return found
+
+
+def test_a_headline_is_of_the_metric_that_says_most() -> None:
+    by_metric = {metric: matrix({(1, 1): cell(float(rate))}, metric) for rate, metric in enumerate(Metric, 1)}
+    for best in (Metric.PDR, Metric.NDR, Metric.SOAK, Metric.MRR, Metric.ORR):
+        (found,) = headlines(by_metric.values())
+        assert found.metric is best
+        assert found.cell(best, found.alone) == by_metric.pop(best).cells[1, 1]
+
+
+def test_throughput_kept_is_of_figures_and_not_of_limits() -> None:
+    assert headline({(1, 1): cell(100), (2, 2): cell(40)}).kept == pytest.approx(0.4)
+    assert headline({(1, 1): cell(100, AT_LEAST), (2, 2): cell(40)}).kept is None
+    assert headline({(1, 1): cell(100), (2, 2): cell(40, AT_LEAST)}).kept is None
+
+
+def test_a_headline_skips_cells_without_a_figure() -> None:
+    figures = {(2, 1): cell(100), (2, 2): cell(80, AT_LEAST)}
+    found = headline({(1, 1): cell(50, BELOW), **figures, (4, 4): cell(None, NOT_RUN)})
+    assert (found.alone, found.most) == ((2, 1), (2, 2))
+    assert found.states == ((VALUE, 1), (AT_LEAST, 1), (BELOW, 1), (NOT_RUN, 1))
+    nothing = headline({(1, 1): cell(None, NOT_RUN)})
+    assert (nothing.alone, nothing.most, nothing.kept, nothing.cell(Metric.NDR, None)) == (None, None, None, None)
+
+
+def test_a_headline_counts_what_limits_its_cells() -> None:
+    def limited(kind: str, chains: int) -> TestRow:
+        return row(1e6, cell=("CSC", chains, 1), verdicts=kind)
+
+    rows = [limited("nf-bound", 1), limited("vswitch-bound", 2), limited("vswitch-bound", 3), limited("measured", 4)]
+    (found,) = headlines(matrices(rows, _series(rows[0])))
+    assert found.limits == (("vswitch-bound", 2), ("nf-bound", 1))
+
+
+def _series(one: TestRow) -> Series:
+    series = series_of(one)
+    assert series is not None
+    return series
+
+
+def test_speedup_has_at_least_two_figures_of_the_same_cell() -> None:
+    one = matrix({(1, 1): cell(100), (2, 1): cell(90), (4, 1): cell(80)}, vs_dtc=1)
+    two = matrix({(1, 1): cell(180, AT_LEAST), (2, 1): cell(80, BELOW), (4, 1): cell(None, NOT_RUN)}, vs_dtc=2)
+    other = matrix({(1, 1): cell(70)}, vs_dtc=2, nf_size="0.5c")
+    by_axis = {found.axis: found for found in speedups([two, one, other])}
+    vswitch, nf = by_axis[VSWITCH], by_axis[NF]
+    assert (vswitch.place, vswitch.other, vswitch.service_type) == ((1, 1), "NF-1c", "CSC")
+    assert [(point.cores, point.rate_pps) for point in vswitch.points] == [(1.0, 100), (2.0, 180)]
+    assert vswitch.factor(vswitch.points[1]) == 1.8
+    assert vswitch.perfect_pps(3) == 300
+    assert (nf.other, [(point.cores, point.rate_pps) for point in nf.points]) == ("vSwitch-2c", [(0.5, 70), (1.0, 180)])
+
+
+def test_sizes_that_are_no_number_and_unknown_vswitches_have_no_speedup() -> None:
+    cells = {(1, 1): cell(100)}
+    assert speedups([matrix(cells, nf_size=size) for size in ("1c-2c", "1c")]) == []
+    assert [found.axis for found in speedups([matrix(cells, nf_size=size) for size in ("2c", "1c")])] == [NF]
+    assert speedups([matrix(cells, vs_dtc=cores) for cores in (None, 2)]) == []
+    assert speedups([matrix(cells), matrix(cells, Metric.PDR, vs_dtc=2)]) == []
+
+
+def test_changes_go_along_the_shortest_service_and_the_fewest_services() -> None:
+    found = changes([matrix({(1, 1): cell(100), (4, 1): cell(80), (1, 2): cell(60), (4, 2): cell(10)})])
+    assert [(each.axis, each.start, each.end, each.resolved) for each in found] == [
+        ("services", (1, 1), (4, 1), True),
+        ("NFs", (1, 1), (1, 2), True),
+    ]
+    assert [each.ratio for each in found] == pytest.approx([-0.2, -0.4])
+    assert [(each.start_pps, each.end_pps) for each in found] == [(100, 80), (100, 60)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("low", "high", "resolved"),
+    [
+        (cell(100, upper=1.05), cell(105), False),
+        (cell(100, upper=1.05), cell(105.1), True),
+        (cell(100, upper=1, noise_pps=3), cell(110, noise_pps=4), False),
+        (cell(100, upper=1, noise_pps=3), cell(110.1, noise_pps=4), True),
+        (cell(100, BELOW), cell(105), True),
+        (cell(100), cell(105, AT_LEAST), True),
+    ],
+)
+def test_a_change_is_resolved_beyond_bounds_and_twice_the_noise(
+    low: MatrixCell, high: MatrixCell, resolved: bool, order: int
+) -> None:
+    one, other = (low, high)[::order]
+    (found,) = changes([matrix({(1, 1): one, (2, 1): other})])
+    assert found.resolved is resolved
+    assert (found.ratio is not None) is (low.state is high.state is VALUE)
+
+
+def test_limits_that_may_lie_either_way_are_no_change() -> None:
+    for low, high in ((cell(100, AT_LEAST), cell(200)), (cell(100), cell(200, BELOW))):
+        for one, other in ((low, high), (high, low)):
+            assert changes([matrix({(1, 1): one, (2, 1): other})]) == []
+
+
+def test_the_newest_test_that_has_it_stands_for_a_cell() -> None:
+    def has(one: TestRow) -> bool:
+        return one.verdicts != "lost"
+
+    rows = [row(1e6, 1), row(1e6, 3), row(1e6, 2), row(1e6, 4, verdicts="lost")]
+    rows += [row(1e6, 5, cell=("CSC", 2, 2), verdicts="lost"), row(None, 6, cell=("CSC", 2, 1), verdicts="lost")]
+    (layout,) = layouts(rows, has, missing="no sample")
+    assert (layout.chains, layout.nodes) == ((1, 2), (1, 2))
+    assert [(place, own.run) for place, own in layout.found()] == [((1, 1), "lab-a/3/output.xml")]
+    assert layout.cells[1, 1].tests == 3
+    assert (layout.cells[2, 2].state, layout.cells[2, 2].reason) == (NOT_RUN, "no sample")
+    assert (layout.cells[2, 1].state, layout.cells[2, 1].reason) == (CellState.FAILED, "no traffic at hop 2")
+    assert layouts(rows, lambda one: one.verdicts == "other") == []
