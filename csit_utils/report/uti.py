@@ -14,6 +14,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from csit_utils.analysis.latency import merge, rescaled
+from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Medium, Nic
@@ -43,7 +44,6 @@ _NIC_CODES = {
 """CSIT's codes of NICs in names of suites; of other models their own name without the maker."""
 _DRIVER_PREFIXES = {"vfio-pci": "", "rdma-core": "rdma-", "mlx5_core": "mlx5-", "af_xdp": "af-xdp-"}
 """Of suite ids; CSIT's default has none, and others are called as they are."""
-_BUILT_IN = ("auto", "xdp", "ring")
 _LOADS = {"PDR0": "pdr_0", "PDR10": "pdr_10", "PDR50": "pdr_50", "PDR90": "pdr_90"}
 _DIRECTIONS = {"latency_forward": Direction.FORWARD, "latency_reverse": Direction.REVERSE}
 _LONGEST_US = 60_000_000
@@ -196,9 +196,10 @@ def _hosts(result: Result) -> Sequence[str]:
 
 
 def _generator(result: Result) -> str:
-    """Kind of traffic generator; the built-in ones are one."""
-    driver = result.drivers.get("generator", "none")
-    return "builtin" if driver in _BUILT_IN else _word(driver)
+    """Kind of traffic generator; ways of sending of one product are one."""
+    name = result.drivers.get("generator", "none")
+    known = generators().get(name)
+    return known.suite_word if known is not None and known.suite_word is not None else _word(name)
 
 
 def _version(result: Result, role: str) -> str:

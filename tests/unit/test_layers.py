@@ -73,13 +73,17 @@ MAY_NAME_PRODUCTS = {
     "model/nodes.py": "keys of topologies, and their names in earlier versions",
     "model/settings.py": "keys of topologies",
     "planning/port_attachment.py": "ways of driving a port that only one product has",
-    "planning/sender_threads.py": "the source of the packet rates of a core",
     "studies/chains/": "the key `generator` of workloads",
     "testbed/node/checks/programs.py": "what facts of a node are checked for",
     "testbed/node/fact_collection.py": "where a node is searched for programs",
     "testbed/node/sent/": "sent to nodes, with nothing of this project",
+    "csit_utils/bench/": "what is compared",
+    "csit_utils/commands/export.py": "defaults of CSIT's database, whose systems under test are called so",
+    "csit_utils/commands/local.py": "examples in a help text",
+    "csit_utils/dataset/reference.py": "published results",
+    "csit_utils/studies/density/commands/plan.py": "examples in a help text",
 }
-"""Below the libraries, with the reason."""
+"""Paths below the libraries or of csit_utils, with the reason."""
 BROAD = {"Exception", "BaseException"}
 BOUNDARY = "boundary"
 """In a comment on the line of a broad `except`: a step or thread boundary, where any error is carried on as a value."""
@@ -164,7 +168,7 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Callers name roles. Docstrings may explain."""
     if (
         path.startswith(("resources/", "csit_utils/"))
-        and room_of(path) not in {"drivers", "registration", None}
+        and room_of(path) not in {"drivers", "registration"}
         and not path.removeprefix(LIBRARIES).startswith(tuple(MAY_NAME_PRODUCTS))
     ):
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

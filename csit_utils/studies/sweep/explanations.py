@@ -19,7 +19,7 @@ EXPLANATIONS = (
         "One-way delay of a sweep",
         "The mean time of a packet from the sender through the service to the receiver, in a second or over a load.",
         "Milliseconds, one way.",
-        "By probe frames on top of the load, or as half of the round trip where the generator measures that (D-ITG).",
+        "By probe frames on top of the load, or as half of the round trip where the generator measures that.",
         "It is a mean: a percentile of the density tests says more about the worst packets. In overload it is the "
         "depth of full queues, and says nothing about the service when it is not overloaded. Half of a round trip is "
         "one way only where both ways are alike.",

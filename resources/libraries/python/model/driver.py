@@ -120,8 +120,8 @@ class GeneratorDriver(Driver):
     """Why it cannot send to instances that VLANs keep apart; None where it can."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
-    ways_of_sending: str | None = None
-    """The product of which it is one way of sending, a word for suite names; None where it is the only one."""
+    suite_word: str | None = None
+    """Word for it in names of suites where several drivers are ways of sending of one product; None for its name."""
     huge_pages_mb: Callable[[TgNode], int] | None = None
     """Huge pages that it takes where DPDK drives its ports."""
 

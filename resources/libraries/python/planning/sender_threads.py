@@ -57,6 +57,6 @@ def too_few_senders(plan: Plan, frame: Frame) -> str | None:
     can = "may not be able to" if each_pps <= most else "cannot"
     return (
         f"{frame.name}: the generator's cores {can} send the highest load: {highest.aggregate_pps / 1e6:.1f} Mpps from "
-        f"{pairs * senders} sending core{'s'[: pairs * senders > 1]} is {each_pps / 1e6:.1f} Mpps each, and TRex sends "
-        f"{least / 1e6:.0f} to {most / 1e6:.0f} Mpps per core; raise nodes.TG.generator.cores"
+        f"{pairs * senders} sending core{'s'[: pairs * senders > 1]} is {each_pps / 1e6:.1f} Mpps each; a core sends "
+        f"{least / 1e6:.0f} to {most / 1e6:.0f} Mpps; raise nodes.TG.generator.cores"
     )

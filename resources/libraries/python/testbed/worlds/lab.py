@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, Unsupported
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Plan
@@ -46,8 +47,9 @@ class LabWorld:
 
     def __init__(self, topology: Topology, connect: Connect, runtimes: Runtimes | None = None) -> None:
         driver = topology.tg.generator.driver
-        if driver == "sim" or topology.dut.vswitch == "sim":
-            raise ConfigError("nodes: the lab world sends real packets, sim does not")
+        for each in (driver_registry.generators()[driver], driver_registry.vswitches()[topology.dut.vswitch]):
+            if each.factory is None:
+                raise ConfigError(f"nodes: the lab world sends real packets, {each.name} does not")
         self._topology = topology
         # The generator's node first: what is closed last has been opened first.
         runtimes = runtimes or Runtimes()

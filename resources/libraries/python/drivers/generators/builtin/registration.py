@@ -11,7 +11,7 @@ _ours = partial(
     factory="resources.libraries.python.drivers.generators.builtin.owned_generator:make",
     protocols=(Protocol.IP, Protocol.UDP),
     counts_by_port=True,
-    ways_of_sending="builtin",
+    suite_word="builtin",
 )
 DRIVERS = (
     _ours(name="auto"),
