@@ -30,6 +30,25 @@ class Program:
     """As it is found in PATH."""
     package: str
     """The Debian package that has it."""
+    label: str = ""
+    """Name of the product, for people."""
+    version: str | None = None
+    """Regular expression that finds the version in what `--version` prints; None where nodes are not asked for it."""
+    path: Callable[[TgNode | DutNode], str] | None = None
+    """Where it is on a node; None for a program in PATH."""
+    option: str = ""
+    """Key of the node that says where it is, such as `vpp.prefix`."""
+    fix: str = ""
+    """What to do where it is missing; empty for the installation of the package."""
+
+    def on(self, node: TgNode | DutNode) -> str:
+        """Its path on a node, or its name."""
+        return self.name if self.path is None else self.path(node)
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it is missing."""
+        return self.fix or f"apt-get install {self.package}"
 
 
 @dataclass(frozen=True, slots=True)

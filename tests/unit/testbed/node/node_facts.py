@@ -103,10 +103,12 @@ def facts(**changes: Any) -> Facts:
             "trex": {
                 **program, "there": True, "version": "v3.06", "directory": "/opt/trex", "client": True,
             },
-            "vpp": {"there": True, "version": "25.06", "problem": None},
-            "qemu": {"there": True, "version": "8.2.2", "problem": None},
-            "ovs": program,
-            "nft": {"there": True, "version": "1.0.6", "problem": None},
+            "drivers": {
+                "/usr/bin/vpp": {"there": True, "version": "25.06", "problem": None},
+                "qemu-system-x86_64": {"there": True, "version": "8.2.2", "problem": None},
+                "ovs-vswitchd": program,
+                "nft": {"there": True, "version": "1.0.6", "problem": None},
+            },
         },
         "leftovers": {
             "in_use": False,

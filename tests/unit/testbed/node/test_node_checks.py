@@ -96,12 +96,18 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"ports": {"iommu_groups": 0, "vfio_without_iommu": True}},
         "warning nodes.DUT1: IOMMU: is off, and vfio works without",
     ),
-    ({"programs": {"vpp": {"there": False}}}, "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp is not there"),
     (
-        {"programs": {"vpp": {"problem": "ended with 127: libvnet.so"}}},
+        {"programs": {"drivers": {"/usr/bin/vpp": {"there": False}}}},
+        "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp is not there",
+    ),
+    (
+        {"programs": {"drivers": {"/usr/bin/vpp": {"problem": "ended with 127: libvnet.so"}}}},
         "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp do",
     ),
-    ({"programs": {"qemu": {"there": False}}}, "problem nodes.DUT1: QEMU: qemu-system-x86_64 is not there"),
+    (
+        {"programs": {"drivers": {"qemu-system-x86_64": {"there": False}}}},
+        "problem nodes.DUT1: QEMU: qemu-system-x86_64 is not there",
+    ),
     (
         {"programs": {"kvm": {"there": False, "usable": False}}},
         "warning nodes.DUT1: KVM: /dev/kvm is not there: virtual",
@@ -137,7 +143,7 @@ def test_one_thing_is_wrong_and_one_line_says_so(changes: dict[str, Any], said: 
 @pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "warning")])
 def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, level: str) -> None:
     topology = two_nodes(dut={"containers": kinds.split(",")})
-    (line,) = of_dut(topology, programs={"nft": {"there": False}})
+    (line,) = of_dut(topology, programs={"drivers": {"nft": {"there": False}}})
     assert line == f"{level} nodes.DUT1: nftables: nft is not there; apt-get install nftables"
     assert of_dut(topology) == []
 

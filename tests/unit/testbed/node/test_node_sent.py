@@ -152,7 +152,8 @@ def test_a_program_says_its_version_or_why_not(
 ) -> None:
     binary = tree(tmp_path, {"bin/vpp": f"#!/bin/sh\n{script}"}) / "bin/vpp"
     binary.chmod(0o755)
-    assert programs.answer({"vpp": str(tmp_path)})["vpp"] == {"there": True, "version": version, "problem": problem}
+    said = programs.answer({"drivers": {str(binary): r"vpp v?(\S+)"}})["drivers"]
+    assert said == {str(binary): {"there": True, "version": version, "problem": problem}}
 
 
 def _engine(path: Path, reply: bytes) -> threading.Thread:

@@ -1,5 +1,8 @@
 """What the declarations of VPP as vSwitch, as NF and in virtual machines share: memory of a VPP."""
 
+from typing import cast
+
+from resources.libraries.python.model.driver import Program
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
@@ -10,6 +13,16 @@ OVERHEAD_MB = 128
 """What a VPP takes beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
 _RINGS_2MB = 8
 """Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
+
+PROGRAM = Program(
+    "vpp",
+    "vpp",
+    label="VPP",
+    version=r"vpp v?(\S+)",
+    path=lambda node: f"{cast(DutNode, node).vpp.prefix}/bin/vpp",
+    option="vpp.prefix",
+    fix="install it (https://fd.io/docs/vpp), or say vpp.prefix",
+)
 
 
 def need(vpp: Vpp) -> Need:

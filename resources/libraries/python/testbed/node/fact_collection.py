@@ -5,8 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.driver import Driver, Program
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
@@ -25,18 +26,26 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
         if port.device or port.pci_address
     }
     trex = node.trex.directory if isinstance(node, TgNode) and node.generator.driver == "trex" else None
-    vpp = node.vpp.prefix if isinstance(node, DutNode) and needs_vpp(node) else None
     return {
         ports: {"ports": wanted},
-        programs: {"trex": trex, "vpp": vpp},
+        programs: {"trex": trex, "drivers": {each.on(node): each.version for each in programs_of(node)}},
         leftovers: {},
         machine: {"disks": DISKS},
     }
 
 
-def needs_vpp(node: DutNode) -> bool:
-    """Whether anything on it is VPP."""
-    return node.vswitch == "vpp" or NfKind.VPP in node.containers or node.vms is NfKind.QEMU_VPP
+def drivers_of(node: TgNode | DutNode) -> list[Driver]:
+    """The drivers that a node can have."""
+    if isinstance(node, TgNode):
+        return [driver_registry.generators()[node.generator.driver]]
+    kinds = (*node.containers, *([node.vms] if node.vms is not None else []))
+    return [driver_registry.vswitches()[node.vswitch], *(driver_registry.functions()[kind] for kind in kinds)]
+
+
+def programs_of(node: TgNode | DutNode) -> list[Program]:
+    """Their programs whose versions nodes are asked for, each once."""
+    every = (each for driver in drivers_of(node) for each in driver.programs if each.version is not None)
+    return list({each.name: each for each in every}.values())
 
 
 def gather(

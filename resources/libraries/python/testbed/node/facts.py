@@ -166,10 +166,8 @@ class Programs(Frozen):
     runc: Program
     """Podman's runtime."""
     trex: TrexFacts | None
-    vpp: Program | None
-    qemu: Program
-    ovs: Program
-    nft: Program
+    drivers: dict[str, Program]
+    """Programs of the node's drivers, by path or name."""
 
 
 class Owner(Frozen):

@@ -13,7 +13,7 @@ DRIVERS = tuple(
         word=word,
         factory="resources.libraries.python.drivers.functions.nftables.driver:make",
         missing="resources.libraries.python.drivers.functions.nftables.program:missing_on",
-        programs=(Program("nft", "nftables"),),
+        programs=(Program("nft", "nftables", label="nftables", version=r"nftables v(\S+)"),),
         words=("nft", "nftables"),
         on_request=True,
     )

@@ -12,6 +12,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 
+PROGRAM = Program("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
 """Sizes of pages by what `vm.huge_pages` says."""
 _OVERHEAD_MB = 64
@@ -52,7 +53,7 @@ DRIVERS = (
         word="lnxip4",
         factory="resources.libraries.python.drivers.functions.vm_application.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_application.requirements:missing_on",
-        programs=(Program("qemu-system-x86_64", "qemu-system-x86"),),
+        programs=(PROGRAM,),
         words=("qemu-system-x86_64",),
         memory=_memory,
         least_memory_mb=_least_mb,

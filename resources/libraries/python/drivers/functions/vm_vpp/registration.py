@@ -1,9 +1,10 @@
 """Declaration of VPP in virtual machines as NFs."""
 
-from resources.libraries.python.drivers.functions.vm.registration import machine
+from resources.libraries.python.drivers.functions.vm.registration import PROGRAM, machine
+from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
 from resources.libraries.python.drivers.vpp.registration import guest_mb
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import Need
@@ -22,7 +23,7 @@ DRIVERS = (
         word="vppip4",
         factory="resources.libraries.python.drivers.functions.vm_vpp.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_vpp.requirements:missing_on",
-        programs=(Program("qemu-system-x86_64", "qemu-system-x86"), Program("vpp", "vpp")),
+        programs=(PROGRAM, VPP),
         memory=_memory,
     ),
 )

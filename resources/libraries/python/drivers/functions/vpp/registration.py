@@ -1,8 +1,8 @@
 """Declaration of VPP as an NF."""
 
-from resources.libraries.python.drivers.vpp.registration import need
+from resources.libraries.python.drivers.vpp.registration import PROGRAM, need
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -22,7 +22,7 @@ DRIVERS = (
         word="vppip4",
         factory="resources.libraries.python.drivers.functions.vpp.driver:make",
         missing="resources.libraries.python.drivers.functions.vpp.requirements:missing_on",
-        programs=(Program("vpp", "vpp"),),
+        programs=(PROGRAM,),
         words=("vppctl",),
         memory=_memory,
         medium_between=Medium.MEMIF,

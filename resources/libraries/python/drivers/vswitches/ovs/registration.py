@@ -39,7 +39,7 @@ DRIVERS = (
         label="Open vSwitch",
         factory="resources.libraries.python.drivers.vswitches.ovs.driver:make",
         missing="resources.libraries.python.drivers.vswitches.ovs.programs:missing_on",
-        programs=(Program("ovs-vswitchd", "openvswitch-switch"),),
+        programs=(Program("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),),
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
         memory=_memory,
         variant=variant,

@@ -1,8 +1,8 @@
 """Declaration of VPP as the vSwitch."""
 
-from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, need, pool_mb
+from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, need, pool_mb
 from resources.libraries.python.model.attachment import attachment_of
-from resources.libraries.python.model.driver import PortOption, Program, VSwitchDriver
+from resources.libraries.python.model.driver import PortOption, VSwitchDriver
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
@@ -22,7 +22,7 @@ DRIVERS = (
         label="VPP",
         factory="resources.libraries.python.drivers.vswitches.vpp.driver:make",
         missing="resources.libraries.python.drivers.vswitches.vpp.requirements:missing",
-        programs=(Program("vpp", "vpp"),),
+        programs=(PROGRAM,),
         words=("vppctl",),
         memory=_memory,
         media={

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.driver import Driver, FunctionDriver
+from resources.libraries.python.model.driver import Program as DeclaredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.node.checks.finding import Finding, Level, ok, problem, warning
-from resources.libraries.python.testbed.node.fact_collection import needs_vpp
+from resources.libraries.python.testbed.node.fact_collection import drivers_of
 from resources.libraries.python.testbed.node.facts import Facts, Program
 
 _REMEDIES = {
@@ -48,28 +49,27 @@ def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[Finding]:
 
 
 def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) -> Iterator[Finding]:
-    vpp = facts.programs.vpp
-    if needs_vpp(node) and vpp is not None:
-        yield _installed(
-            f"{place}.vpp.prefix", "VPP", vpp, f"{node.vpp.prefix}/bin/vpp",
-            "install it (https://fd.io/docs/vpp), or say vpp.prefix",
-        )  # fmt: skip
-    if node.vswitch == "ovs":
-        yield _installed(
-            place, "Open vSwitch", facts.programs.ovs, "ovs-vswitchd", "apt-get install openvswitch-switch"
-        )
+    needed: dict[str, tuple[DeclaredProgram, list[Driver]]] = {}
+    for driver in drivers_of(node):
+        if world is World.LAB or not isinstance(driver, FunctionDriver):
+            for program in driver.programs:
+                if program.version is not None:
+                    needed.setdefault(program.on(node), (program, []))[1].append(driver)
+    for where, (program, drivers) in needed.items():
+        place_of = f"{place}.{program.option}" if program.option else place
+        found = _installed(place_of, program.label, facts.programs.drivers[where], where, program.remedy)
+        # Runs go on without NFs that are there on request only.
+        optional = all(_is_optional(driver, node) for driver in drivers)
+        demoted = optional and found.level is Level.PROBLEM
+        yield found.model_copy(update={"level": Level.WARNING}) if demoted else found
     if node.container.engine != "none":
         yield _engine(f"{place}.container.engine", node, facts)
-    by_nft = (NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT, NfKind.LINUX_GATEWAY)
-    filtering = [kind for kind in node.containers if kind in by_nft]
-    if filtering and world is World.LAB:
-        found = _installed(place, "nftables", facts.programs.nft, "nft", "apt-get install nftables")
-        # Runs go on without NFs that are there on request only.
-        on_request = found.level is Level.PROBLEM and node.containers[0] not in filtering
-        yield found.model_copy(update={"level": Level.WARNING}) if on_request else found
     if node.vms is not None and world is World.LAB:
-        yield _installed(place, "QEMU", facts.programs.qemu, "qemu-system-x86_64", "apt-get install qemu-system-x86")
         yield _kvm(place, node, facts)
+
+
+def _is_optional(driver: Driver, node: DutNode) -> bool:
+    return isinstance(driver, FunctionDriver) and driver.on_request and driver.kind is not node.containers[0]
 
 
 def _installed(place: str, what: str, program: Program, where: str, fix: str) -> Finding:

@@ -24,19 +24,17 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     """Look for programs.
 
     Args:
-        arguments: `trex`, where TRex is installed, and `vpp`, where VPP is; None where nobody wants it.
+        arguments: `trex`, where TRex is installed, None where it is not used; `drivers`, a regular expression for the
+            version of each program that drivers need, by its path or name.
     """
-    trex, vpp = arguments.get("trex"), arguments.get("vpp")
+    trex = arguments.get("trex")
     return {
         "kvm": _kvm(Path(arguments.get("kvm", "/dev/kvm"))),
         "docker": _docker(arguments.get("docker", "/var/run/docker.sock")),
         "podman": _podman(),
         "runc": _program("runc", r"version (\S+)"),
         "trex": _trex(Path(trex)) if trex else None,
-        "vpp": _program(str(Path(vpp) / "bin/vpp"), r"vpp v?(\S+)") if vpp else None,
-        "qemu": _program("qemu-system-x86_64", r"version (\S+)"),
-        "nft": _program("nft", r"nftables v(\S+)"),
-        "ovs": _program("ovs-vswitchd", r"(\d[\w.]+)\s*$"),
+        "drivers": {name: _program(name, version) for name, version in arguments.get("drivers", {}).items()},
     }
 
 
