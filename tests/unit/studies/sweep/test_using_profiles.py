@@ -165,8 +165,14 @@ def test_a_small_gain_with_more_vcpus_used_than_the_smaller_flavor_has_is_no_ver
 
 def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
     (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
-    assert (step.gain, step.scales) == (None, None)
+    assert (step.gain, step.used, step.scales) == (None, None, None)
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
+
+
+def test_the_vcpus_in_use_are_known_though_the_smaller_flavor_never_saturates() -> None:
+    (step,) = steps([Flavor("endless", 1, known_profile("endless", None)), MIDDLE])
+    assert MIDDLE.profile.break_point is not None
+    assert (step.gain, step.used, step.scales) == (None, MIDDLE.profile.break_point.cpus_used, None)
 
 
 def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
