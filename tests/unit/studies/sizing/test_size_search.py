@@ -26,6 +26,7 @@ from tests.unit.studies.sizing.sizing_specs import service, services
 
 CARRIES = {"bono": 800.0, "sprout": 360.0, "homestead": 400.0}
 """Calls per second and vCPU."""
+BITS_PER_CALL = {"bono": 51_000.0, "sprout": 20_000.0, "homestead": 30_000.0}
 
 
 def workload(**row: Any) -> WorkloadSpec:
@@ -77,7 +78,11 @@ class Loaded:
         done = min(load, self.bench.capacity(self.size))
         each = self.bench.of(self.size)
         names = instance_names(self.bench.spec, self.size)
-        known = {name: Use(cpu=done / each[name.rpartition("-")[0]], memory=None, network_bps=None) for name in names}
+        known = {
+            name: Use(cpu=done / each[component], memory=None, network_bps=done * BITS_PER_CALL.get(component, 1e4))
+            for name in names
+            for component in (name.rpartition("-")[0],)
+        }
         return Once(done, known if self.bench.knows_use else {})
 
 
@@ -110,6 +115,18 @@ def test_directed_search_gives_more_to_the_busiest_component_until_the_resources
         "(cpu: homestead 100 %, sprout 56 %, bono 50 %); 5 vCPUs.",
         "Ended: bn1s-sp1m-hs1m carries 800 calls/s, where sprout is busiest "
         "(cpu: sprout 100 %, bono 90 %, homestead 90 %); bn1s-sp1l-hs1m needs 7 vCPUs, 6 are there.",
+    )
+
+
+def test_directed_search_by_network_names_bit_rates() -> None:
+    found = search(Bench(service(watch="network", resources={"vcpus": 4}), CARRIES))
+    assert [row.bottleneck for row in found.sizes] == ["bono", "bono"]
+    assert found.steps[1:] == (
+        "bn1m-sp1s-hs1s next: bn1s-sp1s-hs1s carries 400 calls/s, where bono is busiest "
+        "(network: bono 18.4 Mbit/s, homestead 10.8 Mbit/s, sprout 7.2 Mbit/s); 4 vCPUs.",
+        "Ended: bn1m-sp1s-hs1s carries 400 calls/s, where bono is busiest "
+        "(network: bono 18.4 Mbit/s, homestead 10.8 Mbit/s, sprout 7.2 Mbit/s); bn1l-sp1s-hs1s needs 6 vCPUs, 4 are "
+        "there.",
     )
 
 

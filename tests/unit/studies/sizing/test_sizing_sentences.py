@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.sizing.model.spec import Share, Size, Sized, Watched
 from resources.libraries.python.studies.sizing.planning.cost import cost
+from resources.libraries.python.studies.sizing.search.sentences import outcome, used
 from resources.libraries.python.studies.sizing.sentences import cost_in_words
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
@@ -35,3 +38,25 @@ def test_the_cost_of_a_sizing_is_told_before_it_runs(deployment: str, workload: 
 def test_every_specification_loads_with_its_scripts(path: Path) -> None:
     workload = next(other for other in sorted(path.parent.glob("*.json")) if '"generator"' in other.read_text())
     assert load_specifications(path, workload).install
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"capacity": 400.0}, "capacity 400 calls/s"),
+        ({"capacity": 400.0, "at_top": True}, "capacity 400 calls/s or more"),
+        ({"capacity": 400.0, "bottleneck": "sprout"}, "capacity 400 calls/s, sprout is busiest"),
+        ({"capacity": None}, "does not carry the lowest load"),
+        ({"capacity": None, "failed": "bono ended"}, "could not be measured: bono ended"),
+    ],
+)
+def test_the_outcome_of_a_size(found: dict[str, Any], words: str) -> None:
+    size = Size(components={"bono": Share(instances=1, flavor="small")})
+    sized = Sized(size=size, name="bn1s", vcpus=1, memory_mb=2048, offered=(), **found)
+    assert outcome(sized, "calls/s") == words
+
+
+def test_use_of_the_network_is_a_bit_rate_and_that_of_others_a_share() -> None:
+    assert [used(0.125, watch) for watch in (Watched.CPU, Watched.MEMORY)] == ["12 %", "12 %"]
+    assert used(12_345_678, Watched.NETWORK) == "12.3 Mbit/s"
+    assert used(1e12 - 1, Watched.NETWORK) == "1000000.0 Mbit/s"
