@@ -107,6 +107,7 @@ def test_directed_search_gives_more_to_the_busiest_component_until_the_resources
         ("bn1s-sp1m-hs1m", 800, "sprout"),
     ]
     assert (found.stopped, found.best, found.planned) == ("resources exhausted", "bn1s-sp1m-hs1m", None)
+    assert {row.deploy_s for row in found.sizes} == {2.0}
     assert found.steps == (
         "bn1s-sp1s-hs1s first: the smallest size, 3 vCPUs.",
         "bn1s-sp1m-hs1s next: bn1s-sp1s-hs1s carries 400 calls/s, where sprout is busiest "
