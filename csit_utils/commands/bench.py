@@ -2,13 +2,13 @@
 
 import importlib
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
 
+from csit_utils.commands.tables import Form, Line, print_table
 from csit_utils.report.units import digits3
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 
@@ -96,34 +96,23 @@ def _run(measure: Measure, quick: bool) -> dict[str, Any]:
     return {**found, "name": measure.name, **({"quick": True} if quick else {})}
 
 
+_HEADS = ("measure", "ours", "peer", "ratio", "unit", "note")
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
-    lines = [("measure", "ours", "peer", "ratio", "unit", "note")]
+    lines = []
     for row in rows:
         reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
         rough = "quick, so rough; " if row.get("quick") else ""
         note = rough + " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
-        lines.append((row["name"], ours, peer, ratio, unit, note))
-    _print_table(lines)
+        lines.append(Line((row["name"], ours, peer, ratio, unit, note), {}))
+    print_table(_HEADS, lines, Form.TERMINAL, ("measure", "unit", "note"))
     for row in rows:
         heads, details = row.get("table", ((), ()))
         if details:
             typer.echo()
-            _print_table([heads, *(tuple(map(_text, detail)) for detail in details)])
-
-
-def _print_table(lines: Sequence[Sequence[str]]) -> None:
-    """The first line has the heads."""
-    if not sys.stdout.isatty():
-        typer.echo("\n".join("\t".join(line) for line in lines))
-        return
-    from rich.console import Console  # noqa: PLC0415 - costs time of every --help
-    from rich.table import Table  # noqa: PLC0415 - as above
-
-    table = Table(*lines[0], box=None, pad_edge=False)
-    for line in lines[1:]:
-        table.add_row(*line)
-    Console(markup=False, highlight=False).print(table)
+            print_table(heads, [Line(tuple(map(_text, detail)), {}) for detail in details], Form.TERMINAL, heads[:1])
 
 
 def _text(value: object) -> str:

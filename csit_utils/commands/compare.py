@@ -71,13 +71,13 @@ def compare(
         counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
         alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
         typer.echo(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
-    print_table(_heads(several=len(others) > 1), lines, form, left=("B", "cell", "outcome", "mind"))
+    print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
     reader.tell_problems()
 
 
 def _heads(*, several: bool) -> list[str]:
-    heads = ["cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "mind"]
-    return [*(["B"] if several else []), *heads]
+    heads = ["cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "notes"]
+    return [*(["side"] if several else []), *heads]
 
 
 def _line(change: "Change", called: str, *, several: bool) -> Line:

@@ -1,16 +1,19 @@
 """`doctor`: check a testbed."""
 
 import json
+import sys
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.doctor_text import print_findings
+from csit_utils.commands.tables import Form, Line, print_table, styled
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.testbed.maintenance.doctor import examine
-from resources.libraries.python.testbed.node.checks.finding import Level
+from resources.libraries.python.testbed.node.checks.finding import Finding, Level
 
 
 def doctor(
@@ -57,3 +60,34 @@ def _summary(topology: Path, counts: dict[Level, int]) -> str:
         if number
     ]
     return f"{topology}: {', '.join(found if problems else ['OK', *found])}"
+
+
+_STYLES = {Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+
+
+def print_findings(findings: Iterable[Finding]) -> None:
+    """Print findings by node: a table on a terminal, a line each in a pipe."""
+    rows = list(findings)
+    order = {_node(row): number for number, row in reversed(list(enumerate(rows)))}
+    rows.sort(key=lambda row: order[_node(row)])
+    if not sys.stdout.isatty():
+        for row in rows:
+            sys.stdout.write(f"{row.level.value:8}{row}\n")
+        return
+    for node, group in groupby(rows, key=_node):
+        typer.echo(styled(node, "bold"))
+        print_table(("", "", ""), [line for row in group for line in _lines(node, row)], Form.TERMINAL, ("",))
+        typer.echo()
+
+
+def _lines(node: str, row: Finding) -> Iterable[Line]:
+    place = row.place.removeprefix(f"{node}.").removeprefix(node)
+    what = f"{place}: {row.what}" if place else row.what
+    style = "" if row.level is Level.OK else _STYLES[row.level]
+    yield Line((row.level.value, row.check, what), {}, style)
+    if row.fix:
+        yield Line(("", "", f"→ {row.fix}"), {})
+
+
+def _node(finding: Finding) -> str:
+    return ".".join(finding.place.split(".")[:2])

@@ -33,10 +33,10 @@ def show(
         print_characterizations,
         views,
     )
-    from csit_utils.report.terminal import print_table  # noqa: PLC0415 - rich and numpy, as above
+    from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
 
     if found.tests:
-        print_table(found, why=why)
+        print_results(found, why=why)
     print_characterizations(views(found.characterizations), why=why)
     if page is not None:
         typer.echo(f"Report: {page}")

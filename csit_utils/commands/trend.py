@@ -14,8 +14,8 @@ from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 if TYPE_CHECKING:
     from csit_utils.analysis.trend import Trend
 
-_HEADS = ("cell", "state", "change", "since", "version", "mind", "runs", "trend")
-_LEFT = ("cell", "state", "since", "version", "mind", "trend")
+_HEADS = ("cell", "state", "change", "since", "version", "notes", "runs", "trend")
+_LEFT = ("cell", "state", "since", "version", "notes", "trend")
 
 
 def trend(

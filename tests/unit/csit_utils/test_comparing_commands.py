@@ -121,7 +121,7 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
         (("compare", "night=2026-01-01"), "compared with what"),
         (("compare", "x=1", "y=2"), "tests are not chosen by 'x'"),
         (("compare", "testbed=a", "testbed=b", "--data", "/nowhere"), "there is no /nowhere"),
-        (("compare", BEFORE, AFTER, "--csv", "--json"), "a table has one form"),
+        (("compare", BEFORE, AFTER, "--csv", "--json"), "choose one format"),
         (("compare", BEFORE, AFTER, "--outcome", "worse"), "--outcome 'worse': there are regression"),
         (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
         (("gate", "before=none", "x.xml"), "before=none: say before=N"),

@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
-from csit_utils.report.terminal import print_table
+from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
@@ -98,7 +98,7 @@ def test_rows_for_tables_carry_them_too() -> None:
 def test_the_terminal_tells_numbers_apart(monkeypatch: pytest.MonkeyPatch, why: bool) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
-    print_table(InMemory(dataset_of(made())), why=why)
+    print_results(InMemory(dataset_of(made())), why=why)
     _, line, *evidence = out.getvalue().splitlines()
     assert line.endswith("NDR nf-bound; PDR generator-bound")
     assert [sentence.strip() for sentence in evidence] == ([WHY_PDR, WHY_NDR] if why else [])

@@ -14,9 +14,9 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
 from csit_utils.report.search_sentence import searched
-from csit_utils.report.terminal import print_table
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
 from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
@@ -68,7 +68,7 @@ def table(monkeypatch: pytest.MonkeyPatch, *results: Result) -> list[list[str]]:
     """What `show` writes into a pipe."""
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
-    print_table(InMemory(dataset_of(*results)))
+    print_results(InMemory(dataset_of(*results)))
     return [line.split("\t") for line in out.getvalue().splitlines()]
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from csit_utils.commands.doctor_text import print_findings
+from csit_utils.commands.doctor import print_findings
 from csit_utils.commands.durations import seconds
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.testbed.node.checks.finding import ok, problem, warning

@@ -6,12 +6,11 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.quantity import parse_rate, parse_time_ns
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.tables import Form, Line, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import Answer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
@@ -63,17 +62,13 @@ def _answers(known: Contents, question: Question, frame: str) -> list[Answer]:
 
 
 def _print_table(found: list[Answer]) -> None:
-    console = Console(highlight=False, markup=False)
     for question, own in _by_question(found).items():
-        console.print(question_text(question))
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in COLUMNS:
-            table.add_column(name, overflow="fold", justify="right" if name in ("NFs", "instances") else "left")
-        table.add_column("mind")
-        for each in own:
-            shown = view(each)
-            table.add_row(*shown.cells, ", ".join(shown.marks))
-        console.print(table)
+        typer.echo(question_text(question))
+        lines = [Line((*shown.cells, ", ".join(shown.marks)), {}) for shown in map(view, own)]
+        print_table((*COLUMNS, "note"), lines, Form.TERMINAL, (*_WORDS, "note"))
+
+
+_WORDS = tuple(name for name in COLUMNS if name not in ("NFs", "instances"))
 
 
 def _by_question(found: list[Answer]) -> dict[Question, list[Answer]]:

@@ -21,7 +21,7 @@ from resources.libraries.python.studies.interference.analysis.study import advis
 from resources.libraries.python.studies.interference.analysis.sweeps import Point, by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference, Normalized
 
-_HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "samples")
+_HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
 _SWEEP_HEADS = ("frame", "load, one way", "degradation", "most sensitive", "lowest normalized")
 
