@@ -1,16 +1,20 @@
 """All figures of all runs as data for the compare page, whose script puts any of them side by side.
 
-The script computes as `analysis.comparison` does; a test compares the two.
+The script applies the rules of `analysis.comparison` to the sides that a reader chooses; a test compares the two.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
-from math import inf
+from math import inf, log
 from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm, t
 
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import Cell, Figure, figures
-from csit_utils.analysis.comparison import side
+from csit_utils.analysis.comparison import CONFIDENCE, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import History, Run
@@ -59,6 +63,39 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
         "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),
         "environments": payload(views).variants if views else None,
         "shades": shades()["diverging"],
+        "student": student_table(),
+    }
+
+
+_STEPS = 10
+"""Entries of a row of the table for each unit of `w`."""
+_REACH = 9
+"""The largest `w`: beyond it the probability is below 1e-18."""
+_FREEDOMS = 32
+"""Rows of the table of probabilities, evenly spaced in the reciprocal of the degrees of freedom."""
+_QUANTILES = 64
+
+
+@cache
+def student_table() -> Json:
+    """Return Student's t for the script, which interpolates: it has no such function of its own.
+
+    Rows are of 1/n from 0 to 1, since differences of runs have n >= 1 degrees of freedom. In a row are logarithms of
+    two-sided probabilities over w = sqrt(n log(1 + t²/n)), of which they are nearly a parabola.
+    """
+    reaches = np.arange(_REACH * _STEPS + 1) / _STEPS
+    rows = [norm.logsf(reaches) + log(2)]
+    for part in range(1, _FREEDOMS + 1):
+        freedom = _FREEDOMS / part
+        rows.append(t.logsf(np.sqrt(freedom * np.expm1(reaches**2 / freedom)), freedom) + log(2))
+    freedoms = [_QUANTILES / part for part in range(1, _QUANTILES + 1)]
+    tail = (1 + CONFIDENCE) / 2
+    quantiles = [norm.ppf(tail), *(t.ppf(tail, freedom) for freedom in freedoms)]
+    return {
+        "steps": _STEPS,
+        "reach": _REACH,
+        "log_chance": [[_digits(value) for value in row] for row in rows],
+        "log_quantile": [_digits(log(value)) for value in quantiles],
     }
 
 

@@ -29,7 +29,7 @@
     };
   }
 
-  function judge(a, b) {
+  function judge(a, b, student) {
     const change = a.mean ? b.mean / a.mean - 1 : Infinity;
     if (a.n === 1 && b.n === 1) {
       const low = a.high ? b.low / a.high - 1 : Infinity, high = a.low > 0 ? b.high / a.low - 1 : Infinity;
@@ -44,13 +44,13 @@
     const welch = parts ? (errorA ** 2 + errorB ** 2) ** 2 / parts : a.n + b.n - 2;
     const freedom = runs ? welch : Math.max(a.n, b.n) - 1;
     const relative = Math.hypot(errorB / a.mean, (b.mean * errorA) / a.mean ** 2);
-    const reach = csit.student.quantile(1 - CONFIDENCE, freedom) * relative;
-    return { method, change, low: change - reach, high: change + reach, probability: csit.student.chance((b.mean - a.mean) / error, freedom) };
+    const reach = student.quantile(freedom) * relative;
+    return { method, change, low: change - reach, high: change + reach, probability: student.chance((b.mean - a.mean) / error, freedom) };
   }
 
   // Single runs: how differently the cells of a matrix changed tells how runs vary, see `analysis/spread.py`.
   const FEWEST_CELLS = 8;
-  function bySpread(changes) {
+  function bySpread(changes, student) {
     const groups = new Map();
     const limited = (each) => Math.max(each.a.high, each.b.high) === Infinity;
     changes.filter((each) => each.method === "bounds" && each.outcome !== "unlike" && !limited(each)).forEach((each) => {
@@ -61,14 +61,14 @@
       if (group.length < FEWEST_CELLS || group.some(({ a, b }) => a.mean <= 0 || b.mean <= 0)) return;
       const logs = group.map(({ a, b }) => Math.log(b.mean / a.mean)), middle = median(logs);
       const noise = 1.4826 * median(logs.map((log) => Math.abs(log - middle))), freedom = group.length - 1;
-      const quantile = csit.student.quantile(1 - CONFIDENCE, freedom);
+      const quantile = student.quantile(freedom);
       group.forEach((each, k) => {
         const error = Math.max(noise, Math.hypot(each.a.resolution / each.a.mean, each.b.resolution / each.b.mean));
         each.method = "spread over cells";
         each.outcome = "no change seen";
         each.low = Math.expm1(logs[k] - quantile * error);
         each.high = Math.expm1(logs[k] + quantile * error);
-        each.probability = error ? csit.student.chance(logs[k] / error, freedom) : logs[k] ? 0 : 1;
+        each.probability = error ? student.chance(logs[k] / error, freedom) : logs[k] ? 0 : 1;
       });
     });
   }
@@ -91,11 +91,12 @@
   }
 
   csit.compare = (data, runsA, runsB, insist = false) => {
+    const student = csit.student(data.student);
     const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
     const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
     const unlike = new Map(data.unlike.map(([a, b, metric, ...said]) => [[a, b, metric].join(), said]));
     const changes = both.map(([a, b]) => {
-      const judged = judge(a, b);
+      const judged = judge(a, b, student);
       const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
       const said = [...differences, ...remarks];
       if (a.limit) said.push("A is a lower limit: nothing above could be offered");
@@ -105,9 +106,9 @@
       else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
       return { a, b, ...judged, outcome, remarks: said, differences };
     });
-    bySpread(changes);
+    bySpread(changes, student);
     const open = changes.filter((each) => each.probability !== null);
-    csit.student.together(open.map((each) => each.probability)).forEach((adjusted, k) => {
+    csit.adjusted(open.map((each) => each.probability)).forEach((adjusted, k) => {
       open[k].adjusted = adjusted;
       open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
       if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
