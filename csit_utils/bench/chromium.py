@@ -26,6 +26,8 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--remote-debugging-pipe",
+    # Pages load the plot library at once in a browser without a window, since it may print them; readers have a window.
+    "--user-agent=Mozilla/5.0 (X11; Linux x86_64) Chrome",
 )
 _EXEC_WITH_3_AND_4 = """
 import fcntl, os, sys

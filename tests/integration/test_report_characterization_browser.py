@@ -57,6 +57,23 @@ def profiles_of(shown: Shown) -> list[tuple[int, Profile]]:
     return found
 
 
+def test_plots_that_were_not_scrolled_to_are_printed(browser: Browser, site: Path) -> None:
+    browser.look(1280, 600)
+    browser.open(site / "profiles.html")
+    browser.value("csit.plotly().then(() => true)")
+    undrawn = "[...document.querySelectorAll('figure.plot')].filter((one) => !one.querySelector('svg.main-svg')).length"
+    assert browser.value(undrawn) > 2, "those far below the window wait for the reader"
+    browser.ask("Page.printToPDF")
+    assert browser.value(undrawn) == 0
+    assert browser.complaints() == []
+
+
+def test_the_plot_library_is_there_when_a_reader_prints(browser: Browser, site: Path) -> None:
+    browser.look(1280, 600)
+    browser.open(site / "profiles.html")
+    browser.wait("window.Plotly")
+
+
 def fill(browser: Browser, loss: float | None, delay: float | None, rate: float | None = None) -> None:
     """Fill the form as a reader does."""
     for name, value in (("loss", loss), ("delay", delay), ("rate", rate)):

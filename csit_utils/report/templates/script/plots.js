@@ -191,8 +191,21 @@
   const watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (!entry.isIntersecting) return;
     watcher.unobserve(entry.target);
-    csit.idle(() => controls(entry.target));
+    csit.idle(() => { if (!drawn.has(entry.target)) controls(entry.target); });
   }), { rootMargin: "300px" });
+  // Paper shows all of the page: what was not looked at is drawn before it is printed.
+  function drawAll() {
+    document.querySelectorAll("figure.plot").forEach((element) => {
+      if (drawn.has(element) || !element.offsetParent) return;
+      watcher.unobserve(element);
+      controls(element);
+    });
+  }
+  // A browser without a window prints when the page is loaded, so it waits for the library; with a window it comes later.
+  if (document.querySelector("figure.plot")) {
+    if (/Headless/.test(navigator.userAgent)) csit.plotly();
+    else addEventListener("load", () => setTimeout(() => csit.idle(csit.plotly), 3000));
+  }
   csit.onContent((root) => csit.all(root, "figure.plot").forEach((element) => watcher.observe(element)));
   // A figure that a page's script makes, in the place of the one that was there; done when it is drawn.
   csit.plot = (element, figure) => {
@@ -203,6 +216,6 @@
   };
   const redraw = () => drawn.forEach((_, element) => draw(element));
   csit.onScheme(redraw);
-  addEventListener("beforeprint", () => { printing = true; redraw(); });
+  addEventListener("beforeprint", () => { printing = true; redraw(); drawAll(); });
   addEventListener("afterprint", () => { printing = false; redraw(); });
 }
