@@ -18,8 +18,8 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover as controllers
 from resources.libraries.python.drivers.host.links.namespaces import inode
+from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
-from resources.libraries.python.drivers.host.ownership.record import Record
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -258,7 +258,7 @@ def test_after_kill_9_in_a_trial_cleanup_leaves_nothing(tmp_path: Path) -> None:
             victim.send_signal(signal.SIGKILL)
         victim.communicate()
     assert len(containers()) == 4
-    record = Record.model_validate_json((DIRECTORY / "owner.json").read_text(encoding="utf-8"))
+    record = OwnershipRecord.model_validate_json((DIRECTORY / "owner.json").read_text(encoding="utf-8"))
     assert len(record.containers) == 4
     assert record.groups
     listed = csit("cleanup", str(LOCAL_PODMAN))

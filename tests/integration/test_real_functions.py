@@ -11,7 +11,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
-from resources.libraries.python.drivers.host.cpu.deadline_scheduling import SCHED_DEADLINE
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed

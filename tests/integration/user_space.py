@@ -11,8 +11,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.ownership.record import Record
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
@@ -189,7 +189,7 @@ def kill_run(source: str, program: str, mark: str) -> None:
     """
     with victim(source) as run:
         pids = {pid for pid, line in processes(program).items() if mark in line}
-        record = Record.model_validate_json((DIRECTORY / "owner.json").read_text())
+        record = OwnershipRecord.model_validate_json((DIRECTORY / "owner.json").read_text())
         assert len(pids) == 2
         assert pids <= {worker.pid for worker in record.workers}
         run.send_signal(signal.SIGKILL)

@@ -7,11 +7,10 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics.nic_adoption import take
-from resources.libraries.python.drivers.host.nics.nic_state import Adopted
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, take
 from resources.libraries.python.errors import SystemBroken
 
-GONE = Adopted(
+GONE = AdoptedPort(
     interface="csg1p1", inside="csit-generator", device="nosuchport", home=1, bus="", mac="02:00:00:00:00:01", mtu=1500,
     up=True, promiscuous=False, gro=True, tso=True, lro=False, threaded=None, rx_queues=None, tx_queues=None,
     combined_queues=None,

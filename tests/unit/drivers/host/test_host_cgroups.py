@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.host.cgroups import cgroup_removal, cgroup_tree, cgroups
+from resources.libraries.python.drivers.host.cgroups import cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group, Limits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -245,8 +245,8 @@ def test_processes_are_asked_to_end_and_killed_when_they_do_not(
         assert process.stdout is not None
         process.stdout.readline()
         there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
-        monkeypatch.setattr(cgroup_removal, "processes_of", there)
-        killed = cgroup_removal.end([tmp_path], grace_s=0.2)
+        monkeypatch.setattr(cgroup_tree, "processes_of", there)
+        killed = cgroup_tree.end([tmp_path], grace_s=0.2)
     assert process.returncode == -status
     assert killed == ((process.pid,) if status == signal.SIGKILL else ())
 

@@ -6,10 +6,10 @@ from typing import cast
 
 from resources.libraries.python.drivers.host.sockets.socket_backlog import (
     Count,
+    mapped,
     refused_by_packet_socket,
     refused_by_xdp_socket,
 )
-from resources.libraries.python.drivers.host.sockets.xdp_rings import mapped
 
 MAPS = """\
 7f232c2d0000-7f232c2db000 r--p 00000000 fe:00 4711                       /usr/sbin/ovs-vswitchd

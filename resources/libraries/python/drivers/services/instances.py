@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cgroups.cgroup_removal import end
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Limits
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cpu.polling_threads import favour
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output

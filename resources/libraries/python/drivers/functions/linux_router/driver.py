@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -30,7 +30,7 @@ class LinuxRouters:
         Raises:
             CommandFailed: The kernel refused.
         """
-        route(self._functions, self._fabric)
+        configure_routers(self._functions, self._fabric)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run."""

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import control
 from resources.libraries.python.drivers.functions.monitor.programs import Program, programs
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
@@ -80,7 +80,7 @@ class Monitors:
                 function.name, "a packet socket", lambda function=function: self._not_watching(function), _READY_S  # type: ignore[misc]
             )  # fmt: skip
         time.sleep(self._program.settles_s)
-        route((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
+        configure_routers((each for each in self._functions if isinstance(each, NfPlan)), self._fabric)
 
     def _prepared(self, function: NfPlan | TapPlan) -> Path:
         """The folder of an NF's program, with what it reads."""

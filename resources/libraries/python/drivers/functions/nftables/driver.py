@@ -7,7 +7,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables import program, rulesets
 from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind
@@ -53,7 +53,7 @@ class NftablesRouters:
                 self._fabric.run_inside(owner, partial(program.load, self._ruleset.text(row)))
             except CommandFailed as error:
                 raise CsitError(f"the rules of {owner} were refused: {error.stderr}") from error
-            route(row, self._fabric)
+            configure_routers(row, self._fabric)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each interface's data thread may really run."""

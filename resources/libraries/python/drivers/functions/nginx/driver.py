@@ -7,8 +7,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nginx import program
 from resources.libraries.python.drivers.functions.nginx.configuration import configuration, ports
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.policy_routing import divert
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
@@ -75,8 +74,8 @@ class NginxProxies:
                 lambda function=function: self._not_ready(function, wanted),  # type: ignore[misc]
                 _READY_S,
             )
-            self._fabric.change(function.name, divert((function.left.name, function.right.name), wanted))
-        route(self._functions, self._fabric)
+            self._fabric.change(function.name, deliver_locally((function.left.name, function.right.name), wanted))
+        configure_routers(self._functions, self._fabric)
 
     def _not_ready(self, function: NfPlan, wanted: Sequence[int]) -> str:
         there = self._fabric.run_inside(function.name, udp_ports)

@@ -23,7 +23,7 @@ from resources.libraries.python.drivers.functions.openvpn.policy_routing import 
 from resources.libraries.python.drivers.functions.openvpn.requirements import missing, version
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
@@ -91,7 +91,7 @@ class OpenVpns:
             self._companions[RIGHT].wait_for(name, "a tunnel that carries", partial(self._not_carrying, name), _READY_S)
         for own in known.values():
             own.forget()  # both ends have read it, and never do it again
-        route(self._functions, self._fabric)
+        configure_routers(self._functions, self._fabric)
 
     def _configured(self, end: End, files: Files) -> Path:
         file = self._companions[end].folder / "openvpn.conf"

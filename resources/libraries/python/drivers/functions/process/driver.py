@@ -7,7 +7,7 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.routing import route
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
@@ -51,7 +51,7 @@ class UserPrograms:
         for name, program in self._programs.items():
             if path_of(program.start[0]) is None:
                 raise ConfigError(f"the program of {name} is not there: {program.start[0]}")
-        route((each for each in self._functions.values() if isinstance(each, NfPlan)), self._fabric)
+        configure_routers((each for each in self._functions.values() if isinstance(each, NfPlan)), self._fabric)
         for name, program in self._programs.items():
             self._companions.start(name, self._argv(name, program.start))
 

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.functions.testpmd import output
 from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
-from resources.libraries.python.drivers.host.cpu.polling_threads import favour, threads_of
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour, threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac

@@ -10,7 +10,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.functions.vm.console import Console
 from resources.libraries.python.drivers.functions.vm.monitor import Monitor
 from resources.libraries.python.drivers.host.cpu import data_threads
-from resources.libraries.python.drivers.host.cpu.polling_threads import favour
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import ending

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.generators.ditg.programs import Programs
 from resources.libraries.python.drivers.generators.ditg.requirements import SENDER
 from resources.libraries.python.drivers.generators.ditg.results import trial_result
 from resources.libraries.python.drivers.generators.ditg.watch import Counters, Reading, Watch, seconds_of_day
-from resources.libraries.python.drivers.host.links import local_routing
+from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -75,7 +75,7 @@ class DitgGenerator:
             NotReady: One does not listen in time, or a port has no carrier.
         """
         self._fabric.wait_for_cables(GENERATOR)
-        local_routing.give(self._plan, self._fabric)
+        routing.route_between_ports(self._plan, self._fabric)
         self._programs.start()
         self._version = _version()
         _LOG.info("D-ITG started: %s", self._version)

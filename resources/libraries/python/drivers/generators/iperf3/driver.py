@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.generators.builtin.counters import settl
 from resources.libraries.python.drivers.generators.iperf3 import command
 from resources.libraries.python.drivers.generators.iperf3.results import trial_result
 from resources.libraries.python.drivers.generators.iperf3.run import Runs
-from resources.libraries.python.drivers.host.links import local_routing
+from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -66,7 +66,7 @@ class Iperf3Generator:
             NotReady: A port has no carrier.
         """
         self._fabric.wait_for_cables(GENERATOR)
-        local_routing.give(self._plan, self._fabric)
+        routing.route_between_ports(self._plan, self._fabric)
         self._folder = self._machine.folder("iperf3")
         self._version = _version()
 

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import (
     discover,
 )
 from resources.libraries.python.drivers.host.cpu.data_threads import make_ordinary
-from resources.libraries.python.drivers.host.cpu.deadline_scheduling import hold_back
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

@@ -1,14 +1,33 @@
-"""What makes a network namespace the router that an NF is: addresses, static neighbours and routes."""
+"""Routing in network namespaces: NFs that are routers, sockets of the generator, and UDP traffic taken in by a proxy.
+
+The generator's namespace has both addresses of a flow. The kernel would deliver a packet from one to the other over the
+loopback; rules for locally generated packets come before the table of local addresses, which applies to what arrives.
+"""
 
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network
+from pathlib import Path
+from socket import AF_INET, IPPROTO_UDP
+
+from pyroute2.netlink.rtnl import RTM_DELRULE, RTM_NEWROUTE, RTM_NEWRULE, rt_proto, rt_scope, rt_type
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.netlink import Request
-from resources.libraries.python.drivers.host.links.rtnetlink_messages import add_address, add_neighbour, add_route
-from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
+    add_address,
+    add_neighbour,
+    add_route,
+    encoded,
+    set_mac,
+    set_up,
+)
+from resources.libraries.python.model.plan import Flow, NfPlan, Plan, Port
+from resources.libraries.python.planning.names import GENERATOR
 
 
-def route(functions: Iterable[NfPlan], fabric: Fabric) -> None:
+def configure_routers(functions: Iterable[NfPlan], fabric: Fabric) -> None:
     """Give every NF its addresses, neighbours and routes. They end with their namespaces.
 
     Args:
@@ -19,10 +38,10 @@ def route(functions: Iterable[NfPlan], fabric: Fabric) -> None:
         CommandFailed: The kernel refused.
     """
     for function in functions:
-        fabric.change(function.name, _requests(function, fabric))
+        fabric.change(function.name, _router_requests(function, fabric))
 
 
-def _requests(function: NfPlan, fabric: Fabric) -> Iterator[Request]:
+def _router_requests(function: NfPlan, fabric: Fabric) -> Iterator[Request]:
     for interface in (function.left, function.right):
         name, index, hop = interface.name, fabric.index(interface.name), interface.route
         yield add_address(name, index, interface.address)
@@ -30,3 +49,110 @@ def _requests(function: NfPlan, fabric: Fabric) -> Iterator[Request]:
         yield add_neighbour(name, index, hop.address, hop.mac)
         for prefix in (hop.prefix, *hop.also):
             yield add_route(name, index, prefix, hop.address)
+
+
+_TABLE, _LOCAL = 100, 255
+_LOOPBACK = 1
+_TO_TABLE = 1
+"""FR_ACT_TO_TBL."""
+_NETWORKS = ("0.0.0.0/0",)
+"""All: a NAT writes addresses of other networks than those that flows have. The table has hosts only."""
+_SYSCTLS = {"ipv4/conf/all/accept_local": "1"}
+"""Packets arrive whose source is an address of this namespace."""
+
+
+def route_between_ports(plan: Plan, fabric: Fabric) -> None:
+    """Make the generator's ports usable by sockets, which then have the addresses of the plan's flows.
+
+    Raises:
+        CommandFailed: The kernel refused something.
+    """
+    ports = {port.interface: port for port in plan.ports(GENERATOR)}
+    fabric.run_inside(GENERATOR, _set_sysctls)
+    fabric.change(GENERATOR, _policy_rules())
+    for flow in plan.flows:
+        port = ports[flow.tx_interface]
+        mac = port.mac if port.nic is None else None
+        fabric.change(GENERATOR, _endpoint_requests(flow, port, fabric.index(port.interface), mac))
+
+
+def _set_sysctls() -> None:
+    for key, value in _SYSCTLS.items():
+        Path("/proc/sys/net", key).write_text(value, encoding="ascii")
+
+
+def _endpoint_requests(flow: Flow, tx: Port, index: int, interface_mac: str | None) -> Iterator[Request]:
+    """Make the sending end of a flow one that sockets can use.
+
+    Args:
+        flow: In either direction.
+        tx: The port that it leaves by.
+        index: Of that port's interface.
+        interface_mac: To give the interface, where it has another than packets are sent to; None to leave it.
+    """
+    name = tx.interface
+    if interface_mac is not None:
+        yield set_mac(name, index, interface_mac)
+    yield add_address(name, index, f"{flow.source_ip}/32")
+    for address in filter(None, (flow.destination_ip, flow.answers_to)):
+        yield add_neighbour(name, index, address, flow.destination_mac)
+        yield _host_route(name, index, address, flow.source_ip)
+
+
+def _policy_rules() -> Iterator[Request]:
+    """Send what is made here by the flows' own routes, before anything is taken for local."""
+    yield set_up("lo", _LOOPBACK)
+    for number, network in enumerate(_NETWORKS, 10):
+        parsed = IPv4Network(network)
+        fields = {"family": AF_INET, "dst_len": parsed.prefixlen, "table": _TABLE, "action": _TO_TABLE}
+        attrs = [("FRA_DST", str(parsed.network_address)), ("FRA_IIFNAME", "lo"), ("FRA_PRIORITY", number)]
+        yield Request(RTM_NEWRULE, CREATE_NEW, encoded(fibmsg, fields, attrs), f"route own packets to {network}")
+    local = {"family": AF_INET, "table": _LOCAL, "action": _TO_TABLE}
+    yield Request(
+        RTM_NEWRULE, CREATE_NEW, encoded(fibmsg, local, [("FRA_PRIORITY", 20)]), "take in what is for this namespace"
+    )
+    yield Request(RTM_DELRULE, 0, encoded(fibmsg, local, [("FRA_PRIORITY", 0)]), "put that after the flows' routes")
+
+
+def _host_route(name: str, index: int, address: str, source_ip: str) -> Request:
+    fields = {
+        "family": AF_INET,
+        "dst_len": 32,
+        "table": _TABLE,
+        "proto": rt_proto["static"],
+        "type": rt_type["unicast"],
+        "scope": rt_scope["link"],
+    }
+    attrs = [("RTA_DST", address), ("RTA_OIF", index), ("RTA_PREFSRC", source_ip)]
+    body = encoded(rtmsg, fields, attrs)
+    return Request(RTM_NEWROUTE, CREATE_NEW, body, f"route {address} by {name}")
+
+
+def deliver_locally(interfaces: Iterable[str], ports: Iterable[int]) -> Iterator[Request]:
+    """Requests that take in what arrives at interfaces for UDP ports; what the namespace sends itself is routed.
+
+    Args:
+        interfaces: Of the namespace.
+        ports: UDP destination ports.
+    """
+    yield set_up("lo", _LOOPBACK)
+    everything = {
+        "family": AF_INET,
+        "dst_len": 0,
+        "table": _TABLE,
+        "proto": rt_proto["static"],
+        "type": rt_type["local"],
+        "scope": rt_scope["host"],
+    }
+    body = encoded(rtmsg, everything, [("RTA_OIF", _LOOPBACK)])
+    yield Request(RTM_NEWROUTE, CREATE_NEW, body, "take in all that comes here")
+    rule = {"family": AF_INET, "table": _TABLE, "action": _TO_TABLE}
+    for interface in interfaces:
+        for port in ports:
+            attrs = [
+                ("FRA_IIFNAME", interface),
+                ("FRA_IP_PROTO", IPPROTO_UDP),
+                ("FRA_DPORT_RANGE", f"{port}:{port}"),
+            ]
+            body = encoded(fibmsg, rule, attrs)
+            yield Request(RTM_NEWRULE, CREATE_NEW, body, f"take in UDP port {port} of {interface}")

@@ -7,8 +7,7 @@ from resources.libraries.python.drivers.host.links.namespaces import Namespace, 
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.links.veth import device_mac
 from resources.libraries.python.drivers.host.nics import nic_adoption
-from resources.libraries.python.drivers.host.nics.nic_restore import give_back
-from resources.libraries.python.drivers.host.nics.nic_state import Adopted
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back
 from resources.libraries.python.drivers.host.nics.port_inventory import devices
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import PlanError
@@ -42,7 +41,7 @@ class Cables:
         self._vlans = {port.trunk: row for port, row in zip(self._ports, rows.values(), strict=True) if port.trunk}
         self._lock = lock
         self._mtu = mtu
-        self._adopted: tuple[Adopted, ...] = ()
+        self._adopted: tuple[AdoptedPort, ...] = ()
         self._trunks: dict[str, int] = {}
         self.index: dict[str, int] = {}
         """Interface index of each port of the plan, after `take`."""

@@ -1,26 +1,71 @@
-"""Taking physical ports from where they are at home into namespaces of this run."""
+"""Adopt physical ports into namespaces of a run, and restore them afterwards, also those that a killed run left.
+
+A port whose namespace ends before it is restored goes to the machine's first namespace, possibly under another name.
+So ports are restored first, and the state of a port is recorded before it is moved.
+"""
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.links import port_messages, rtnetlink_messages, sysfs
-from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.drivers.host.links.namespaces import Namespace
-from resources.libraries.python.drivers.host.links.netlink import Netlink
+from resources.libraries.python.drivers.host.links import rtnetlink_messages, sysfs
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, setns
+from resources.libraries.python.drivers.host.links.namespaces import DIRECTORY, Namespace
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.drivers.host.nics.nic_facts import device_at
-from resources.libraries.python.drivers.host.nics.nic_state import HERE, Adopted, bus_of
 from resources.libraries.python.drivers.host.nics.port_inventory import Device, devices, why_not
-from resources.libraries.python.errors import CommandFailed, ConfigError, SystemBroken
+from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, SystemBroken
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.plan import Nic
+
+HERE = "/proc/thread-self/ns/net"
+
+
+class AdoptedPort(Frozen):
+    """A physical port as it was before it was taken into use, and where it is then."""
+
+    interface: str
+    """What it is called in use."""
+    inside: str
+    """Name of the namespace that it is used in."""
+    device: str
+    """What it is called at home."""
+    home: int
+    """Inode of the network namespace that it is at home in."""
+    bus: str
+    """Where it is plugged in, such as its PCI address; empty for a virtual one."""
+    mac: str
+    mtu: int
+    up: bool
+    promiscuous: bool
+    gro: bool
+    tso: bool
+    lro: bool
+    threaded: str | None
+    rx_queues: int | None
+    """None where its driver does not tell; so are the others."""
+    tx_queues: int | None
+    combined_queues: int | None
+
+    def __str__(self) -> str:
+        return f"port {self.device}{f' ({self.bus})' if self.bus else ''}"
+
+
+def bus_of(netlink: Netlink, name: str) -> str:
+    """Where a port is plugged in; empty for a virtual one, or where its driver does not tell."""
+    with suppress(CommandFailed):
+        return ethtool.driver_info(netlink.socket, name).bus
+    return ""
+
 
 _log = logging.getLogger(__name__)
 
 
-def look(wanted: Sequence[tuple[Nic, str, str]]) -> list[Adopted]:
+def look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
     """Find ports in the namespace of the calling thread and describe them; nothing is changed.
 
     Args:
@@ -32,7 +77,7 @@ def look(wanted: Sequence[tuple[Nic, str, str]]) -> list[Adopted]:
     return aside(lambda: _look(wanted)) if wanted else []
 
 
-def _look(wanted: Sequence[tuple[Nic, str, str]]) -> list[Adopted]:
+def _look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
     descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         home = os.fstat(descriptor).st_ino
@@ -69,11 +114,11 @@ def _found(nic: Nic, known: dict[str, Device], root: Path) -> Device:
     return known[name]
 
 
-def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str], home: int) -> Adopted:
+def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str], home: int) -> AdoptedPort:
     where, name = netlink.socket, device.name
     interface, inside = use
     queues = ethtool.channels(where, name)
-    return Adopted(
+    return AdoptedPort(
         interface=interface,
         inside=inside,
         device=name,
@@ -93,7 +138,7 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
     )
 
 
-def start_threads(ports: Sequence[Adopted]) -> None:
+def start_threads(ports: Sequence[AdoptedPort]) -> None:
     """Enable threaded NAPI before the ports are renamed, in the network namespace of the calling thread.
 
     A NAPI thread keeps the name that its interface had when the thread was created, and exists as long as the driver's
@@ -104,7 +149,7 @@ def start_threads(ports: Sequence[Adopted]) -> None:
         aside(lambda: _start_threads(ports))
 
 
-def _start_threads(ports: Sequence[Adopted]) -> None:
+def _start_threads(ports: Sequence[AdoptedPort]) -> None:
     descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sysfs.own_mounts()
@@ -116,7 +161,7 @@ def _start_threads(ports: Sequence[Adopted]) -> None:
         os.close(descriptor)
 
 
-def take(port: Adopted, home: Netlink, inside: Namespace, mac: str, mtu: int, *, promiscuous: bool) -> int:
+def take(port: AdoptedPort, home: Netlink, inside: Namespace, mac: str, mtu: int, *, promiscuous: bool) -> int:
     """Move a port into a namespace and prepare it there; it stays down.
 
     Args:
@@ -135,16 +180,16 @@ def take(port: Adopted, home: Netlink, inside: Namespace, mac: str, mtu: int, *,
         SystemBroken: The port has gone away since it was looked at.
     """
     device = _still_there(home, port.device)
-    home.do([port_messages.set_down(port.device, device.index)])
-    home.do([port_messages.move(port.device, device.index, inside.descriptor, port.interface)])
+    home.do([rtnetlink_messages.set_down(port.device, device.index)])
+    home.do([rtnetlink_messages.move(port.device, device.index, inside.descriptor, port.interface)])
     index = _still_there(inside.netlink, port.interface).index
     _one_queue(inside.netlink, port.interface)
     requests = [
         rtnetlink_messages.set_mac(port.interface, index, mac),
-        port_messages.set_mtu(port.interface, index, mtu),
+        rtnetlink_messages.set_mtu(port.interface, index, mtu),
     ]
     if promiscuous:
-        requests.append(port_messages.set_promiscuous(port.interface, index, on=True))
+        requests.append(rtnetlink_messages.set_promiscuous(port.interface, index, on=True))
     inside.netlink.do(requests)
     return index
 
@@ -166,3 +211,138 @@ def _one_queue(netlink: Netlink, interface: str) -> None:
         ethtool.set_channels(netlink.socket, interface, queues.one_of_each)
     except CommandFailed as error:
         _log.warning("%s keeps its queues: %s", interface, error)
+
+
+_FIRST = Path("/proc/1/ns/net")
+"""The machine's first namespace, or that of its container."""
+
+
+def give_back(ports: Iterable[AdoptedPort]) -> list[str]:
+    """Bring ports home, as they were. What is at home already is put right; what is nowhere any more is passed over.
+
+    Returns:
+        A sentence for each port that was not at home, or is gone.
+
+    Raises:
+        CsitError: One could not be given back; the others were.
+    """
+    said: list[str] = []
+    failures: list[str] = []
+    for port in ports:
+        try:
+            said += aside(partial(_give_back, port))
+        except (CsitError, OSError) as error:
+            failures.append(f"{port} cannot be given back: {error}")
+    if failures:
+        raise CsitError("; ".join(failures))
+    return said
+
+
+def _give_back(port: AdoptedPort) -> list[str]:
+    home = _open(port.home)
+    moved = "" if home is not None else ", but not to where it came from: that network namespace is gone"
+    if home is None:
+        home = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sysfs.own_mounts()
+        for path in (DIRECTORY / port.inside, _FIRST):
+            if _bring_home(port, path, home):
+                return [f"gave {port} back{moved}"]
+        # It was not moved yet, or is back already under either of its names.
+        with sysfs.sysfs_of(home, "the port's home") as root, closing(Netlink()) as netlink:
+            known = devices(netlink)
+            device = known.get(port.interface) or known.get(port.device)
+            if device is None or not _is_the_one(netlink, port, device):
+                return [f"{port} is not on this machine any more"]
+            _restore(port, netlink, device, root)
+            if device.name != port.device:
+                netlink.do([rtnetlink_messages.rename(device.name, device.index, port.device)])
+            _up_again(port, netlink, device.index)
+        return []
+    finally:
+        os.close(home)
+
+
+def _bring_home(port: AdoptedPort, path: Path, home: int) -> bool:
+    """Whether it was in that namespace; then it is at home now."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_ino == os.fstat(home).st_ino:
+            return False
+        with sysfs.sysfs_of(descriptor, str(path)) as root, closing(Netlink()) as netlink:
+            device = devices(netlink).get(port.interface)
+            if device is None or bus_of(netlink, device.name) != port.bus:
+                return False
+            # VLAN devices would stay behind and keep using the port in its home.
+            netlink.do([rtnetlink_messages.delete_ports(rtnetlink_messages.VLAN_GROUP)], tolerate=GONE)
+            _restore(port, netlink, device, root)
+            _check_name_is_free(port, home)
+            setns(descriptor, CLONE_NEWNET)
+            netlink.do([rtnetlink_messages.move(device.name, device.index, home, port.device)])
+    except OSError:  # no namespace: the file of a creation that was cut short
+        return False
+    finally:
+        os.close(descriptor)
+    setns(home, CLONE_NEWNET)
+    with closing(Netlink()) as netlink:
+        device = devices(netlink).get(port.device)
+        if device is not None:  # the other end of a virtual port may end at any moment, and this one with it
+            _up_again(port, netlink, device.index)
+    return True
+
+
+def _check_name_is_free(port: AdoptedPort, home: int) -> None:
+    """The kernel would move it first, and then find that it cannot call it so."""
+    setns(home, CLONE_NEWNET)
+    with closing(Netlink()) as netlink:
+        if port.device in devices(netlink):
+            raise CsitError(f"another port is called {port.device} now; rename that one")
+
+
+def _is_the_one(netlink: Netlink, port: AdoptedPort, device: Device) -> bool:
+    """Whether a port at home is the one on record: there it has its own name with its own MAC, or the planned name."""
+    return bus_of(netlink, device.name) == port.bus and (device.name == port.interface or device.mac == port.mac)
+
+
+def _restore(port: AdoptedPort, netlink: Netlink, device: Device, root: Path) -> None:
+    """Everything but its name, its place and whether it is up; it is down afterwards."""
+    where, name = netlink.socket, device.name
+    if port.threaded is not None and sysfs.threaded(root, name) != port.threaded:
+        with suppress(OSError):  # a port without NAPI has no threads to end
+            sysfs.set_threaded(root, name, port.threaded)
+    netlink.do([rtnetlink_messages.set_down(name, device.index)])
+    queues = ethtool.channels(where, name)
+    if queues and port.rx_queues is not None and port.tx_queues is not None and port.combined_queues is not None:
+        wanted = queues.with_counts(port.rx_queues, port.tx_queues, port.combined_queues)
+        if wanted != queues:
+            ethtool.set_channels(where, name, wanted)
+    for option, on in (("gro", port.gro), ("tso", port.tso)):
+        ethtool.set_offload(where, name, option, on=on)
+    if ethtool.lro(where, name) is not port.lro:
+        ethtool.set_lro(where, name, on=port.lro)
+    netlink.do(
+        [
+            rtnetlink_messages.set_mac(name, device.index, port.mac),
+            rtnetlink_messages.set_mtu(name, device.index, port.mtu),
+            rtnetlink_messages.set_promiscuous(name, device.index, on=port.promiscuous),
+        ]
+    )
+
+
+def _up_again(port: AdoptedPort, netlink: Netlink, index: int) -> None:
+    if port.up:
+        netlink.do([rtnetlink_messages.set_up(port.device, index)])
+
+
+def _open(inode: int) -> int | None:
+    """A descriptor of the network namespace with that inode; None when there is none that can be found."""
+    named = DIRECTORY.iterdir() if DIRECTORY.is_dir() else ()
+    processes = (Path(f"/proc/{entry}/ns/net") for entry in os.listdir("/proc") if entry.isdigit())  # noqa: PTH208
+    for path in (Path(HERE), *named, *processes):
+        with suppress(OSError):
+            if path.stat().st_ino == inode:
+                return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return None

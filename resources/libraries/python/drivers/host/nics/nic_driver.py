@@ -230,3 +230,29 @@ def _read(path: Path) -> str | None:
     with suppress(OSError):
         return path.read_text(encoding="ascii", errors="replace").strip() or None
     return None
+
+
+class ParentFunction(Frozen):
+    """A physical function; it had no virtual ones before."""
+
+    pci_address: str
+
+    def __str__(self) -> str:
+        return f"virtual functions of PCI port {self.pci_address}"
+
+    def restore(self, root: Path = ROOT, around: Surroundings | None = None) -> list[str]:
+        """Remove its virtual functions; say so where there were some.
+
+        Raises:
+            CsitError: The kernel refused.
+        """
+        path = root / "bus/pci/devices" / self.pci_address / "sriov_numvfs"
+        try:
+            if int(path.read_text(encoding="ascii")) == 0:
+                return []
+            (around or Surroundings()).write(path, "0")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CsitError(f"{self} cannot be removed: {error.strerror}") from error
+        return [f"removed {self}"]

@@ -6,7 +6,7 @@ import subprocess
 from contextlib import closing, suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.links import port_messages, rtnetlink_messages
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.nics.port_inventory import devices, why_not
 from resources.libraries.python.drivers.host.ownership.processes import process
@@ -87,9 +87,9 @@ class Surroundings:
             try:
                 wait_until(f"the name {name}", missing, _RENAMED_S, _PAUSE_S)
             except NotReady:
-                netlink.do([port_messages.set_down(now, index), port_messages.rename(now, index, name)])
+                netlink.do([rtnetlink_messages.set_down(now, index), rtnetlink_messages.rename(now, index, name)])
             if mtu is not None:
-                netlink.do([port_messages.set_mtu(name, index, mtu)])
+                netlink.do([rtnetlink_messages.set_mtu(name, index, mtu)])
             if up:
                 netlink.do([rtnetlink_messages.set_up(name, index)])
 

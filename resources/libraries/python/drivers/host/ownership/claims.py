@@ -1,17 +1,78 @@
-"""What a run has made or taken on a machine, on record: every name is written there before the thing is made."""
+"""Ownership record of a run on a machine: what it made or took, written to disk before it is made or taken."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import Field, ValidationError
+
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.drivers.host.nics.nic_driver import Binding
-from resources.libraries.python.drivers.host.nics.nic_state import Adopted
-from resources.libraries.python.drivers.host.nics.parent_function import ParentFunction
-from resources.libraries.python.drivers.host.ownership import record as records
-from resources.libraries.python.drivers.host.ownership.processes import process
-from resources.libraries.python.drivers.host.ownership.record import Record
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort
+from resources.libraries.python.drivers.host.nics.nic_driver import Binding, ParentFunction
+from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen
+
+
+class OwnershipRecord(Frozen):
+    """Who holds the machine and what is theirs."""
+
+    owner: Process
+    user: str
+    since: str
+    """UTC, ISO 8601."""
+    namespaces: dict[str, int | None] = Field(default_factory=dict)
+    """Name to inode; None from the moment of the claim until it is made."""
+    workers: tuple[Process, ...] = ()
+    groups: tuple[Path, ...] = ()
+    """Folders of control groups."""
+    containers: tuple[Contained, ...] = ()
+    """Containers of a container engine."""
+    folders: tuple[Path, ...] = ()
+    """Folders of files, each made by that run."""
+    traces: tuple[str, ...] = ()
+    """Names of tracing instances of the kernel."""
+    settings: dict[str, str] = Field(default_factory=dict)
+    """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
+    ports: tuple[AdoptedPort, ...] = ()
+    """Physical ports that are in use, as they were before."""
+    bindings: tuple[Binding, ...] = ()
+    """PCI devices that have another driver for now."""
+    functions: tuple[ParentFunction, ...] = ()
+    """PCI ports whose virtual functions that run has made."""
+    huge_files: tuple[str, ...] = ()
+    """Prefixes of files in hugetlbfs that programs of DPDK keep their memory in."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has to be removed or put back, settings apart."""
+        made = (self.namespaces, self.workers, self.groups, self.containers, self.folders, self.traces)
+        return not any((*made, self.ports, self.bindings, self.functions, self.huge_files))
+
+    def __str__(self) -> str:
+        return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"
+
+
+def read_record(path: Path) -> OwnershipRecord | None:
+    """The record in a file; None when there is none.
+
+    Raises:
+        CsitError: The file is something else.
+    """
+    try:
+        return OwnershipRecord.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise CsitError(f"{path} is no record of this program; look at it and remove it") from error
+
+
+def write_record(path: Path, record: OwnershipRecord) -> None:
+    """Replace the file as a whole: a run that is killed while it writes leaves the old record."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(record.model_dump(mode="json")), encoding="utf-8")
+    new.replace(path)
 
 
 class Claims:
@@ -20,7 +81,7 @@ class Claims:
     def __init__(self, path: Path) -> None:
         """Nothing is on record before the lock is held."""
         self._path = path
-        self._record: Record | None = None
+        self._record: OwnershipRecord | None = None
 
     def claim_namespaces(self, names: Iterable[str]) -> None:
         """Say before making them that these are ours.
@@ -108,7 +169,7 @@ class Claims:
         """Say that a tracing instance is gone."""
         self._change(traces=tuple(each for each in self._held().traces if each != name))
 
-    def claim_ports(self, ports: Iterable[Adopted]) -> None:
+    def claim_ports(self, ports: Iterable[AdoptedPort]) -> None:
         """Say before they are moved which physical ports are taken into use, and what they are like.
 
         Raises:
@@ -120,7 +181,7 @@ class Claims:
                 raise CsitError(f"{port} is in use, or left by an earlier run")
         self._change(ports=(*self._held().ports, *ports))
 
-    def release_ports(self, ports: Iterable[Adopted]) -> None:
+    def release_ports(self, ports: Iterable[AdoptedPort]) -> None:
         """Say that ports are at home again."""
         home = tuple(ports)
         self._change(ports=tuple(port for port in self._held().ports if port not in home))
@@ -149,7 +210,7 @@ class Claims:
         """Say that those files are gone."""
         self._change(huge_files=tuple(each for each in self._held().huge_files if each != prefix))
 
-    def _held(self) -> Record:
+    def _held(self) -> OwnershipRecord:
         if self._record is None:
             raise CsitError("the machine lock is not held")
         return self._record
@@ -159,4 +220,4 @@ class Claims:
         self._write()
 
     def _write(self) -> None:
-        records.write(self._path, self._held())
+        write_record(self._path, self._held())

@@ -16,16 +16,14 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.drivers.containers import container_cleanup as containers
-from resources.libraries.python.drivers.host.cgroups.cgroup_removal import end_and_remove
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end_and_remove
 from resources.libraries.python.drivers.host.cpu import huge_pages
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
-from resources.libraries.python.drivers.host.nics.nic_restore import give_back
-from resources.libraries.python.drivers.host.ownership import record as records
-from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.nics.nic_adoption import give_back
+from resources.libraries.python.drivers.host.ownership.claims import Claims, OwnershipRecord, read_record
 from resources.libraries.python.drivers.host.ownership.processes import process, user
-from resources.libraries.python.drivers.host.ownership.record import Record
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError, InUse
 
@@ -50,7 +48,7 @@ class MachineLock(Claims):
         self._directory = directory
         self._settings_root = settings_root
         self._descriptor = -1
-        self._inherited: Record | None = None
+        self._inherited: OwnershipRecord | None = None
 
     def __enter__(self) -> Self:
         """Take the lock.
@@ -74,7 +72,7 @@ class MachineLock(Claims):
         # A forked worker must not hold the lock of a parent that was killed.
         os.register_at_fork(after_in_child=self._forget_lock)
         self._inherited = self._read()
-        self._record = Record(
+        self._record = OwnershipRecord(
             owner=process(os.getpid()),
             user=user(),
             since=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -192,7 +190,7 @@ class MachineLock(Claims):
             _log.info(sentence)
         return removed
 
-    def _remove(self, record: Record) -> list[str]:
+    def _remove(self, record: OwnershipRecord) -> list[str]:
         """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was."""
         commands = {each: each.command_now() for each in record.workers}
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
@@ -228,7 +226,7 @@ class MachineLock(Claims):
         self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
         return removed
 
-    def _remove_folders(self, record: Record) -> list[str]:
+    def _remove_folders(self, record: OwnershipRecord) -> list[str]:
         removed = []
         for folder in record.folders:
             if folder.exists():
@@ -240,8 +238,8 @@ class MachineLock(Claims):
             self.release_folder(folder)
         return removed
 
-    def _read(self) -> Record | None:
-        return records.read(self._path)
+    def _read(self) -> OwnershipRecord | None:
+        return read_record(self._path)
 
     def _forget_lock(self) -> None:
         if self._descriptor >= 0:

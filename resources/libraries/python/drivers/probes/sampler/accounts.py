@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from resources.libraries.python.drivers.host.cpu.deadline_scheduling import is_held_back
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import is_held_back
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks
 
 Amounts = dict[str, float]

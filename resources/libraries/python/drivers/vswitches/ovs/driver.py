@@ -11,7 +11,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
-from resources.libraries.python.drivers.host.cpu.polling_threads import threads_of
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of

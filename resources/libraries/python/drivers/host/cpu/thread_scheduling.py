@@ -1,4 +1,10 @@
-"""Data threads of user space that poll without ever sleeping."""
+"""Scheduling of polling threads of user space, and CPU limits of kernel threads by SCHED_DEADLINE (see sched(7)).
+
+The quota of a control group does not throttle a kernel thread: since 6.18 the kernel throttles a thread when it
+returns to user space, which kernel threads never do, and before that it throttled ordinary threads only. A deadline
+thread that has used its runtime is throttled until its next period, whatever it is doing. Until then it precedes every
+other thread.
+"""
 
 import ctypes
 import os
@@ -6,6 +12,7 @@ import re
 import struct
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.cpu.data_threads import name
 from resources.libraries.python.errors import Unsupported
 
 SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
@@ -56,3 +63,41 @@ def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -
     except (FileNotFoundError, ProcessLookupError):
         return {}
     return found
+
+
+SCHED_DEADLINE = 6
+_PERIOD_NS = 100_000_000
+"""As that of control groups."""
+_LEAST_NS = 1024
+"""The kernel's smallest runtime."""
+
+
+def hold_back(thread: int, cpus: float) -> None:
+    """Give a thread no more than a share of a CPU's time from now on. It keeps the CPUs that it may run on.
+
+    Threads that may not run on all CPUs get deadlines only where the kernel reserves no time for ordinary ones
+    (`kernel.sched_rt_runtime_us` -1, as it is during a run).
+
+    Args:
+        thread: Its id.
+        cpus: Below 1; 0.5 for half of one.
+
+    Raises:
+        Unsupported: The kernel refuses.
+    """
+    runtime_ns = max(_LEAST_NS, round(cpus * _PERIOD_NS))
+    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, SCHED_DEADLINE, 0, 0, 0, runtime_ns, _PERIOD_NS, _PERIOD_NS)
+    number = SYS_SCHED_SETATTR.get(os.uname().machine)
+    if number is None:
+        raise Unsupported(f"data thread {name(thread)} cannot be limited on a machine of type {os.uname().machine}")
+    if _libc.syscall(number, thread, attributes, 0):
+        reason = os.strerror(ctypes.get_errno())
+        raise Unsupported(f"data thread {name(thread)} cannot be limited to {cpus:g} CPUs: {reason}")
+
+
+def is_held_back(thread: int) -> bool:
+    """Whether a thread has such a limit; false for one that is gone."""
+    try:
+        return os.sched_getscheduler(thread) == SCHED_DEADLINE
+    except OSError:
+        return False
