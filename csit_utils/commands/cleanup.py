@@ -45,7 +45,7 @@ def cleanup(
 def _print(found: Found) -> None:
     left, name = found.left, found.machine
     if left.in_use:
-        who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "somebody"
+        who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "an unknown process"
         typer.echo(f"{name}: in use by a run that is alive, {who}")
     for line in left.lines():
         typer.echo(f"{name}: {line}")

@@ -15,7 +15,7 @@ def release(
     token: Annotated[
         str | None, typer.Option(help="As ./csit reserve printed it; default the variable CSIT_RESERVATION.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Take it away from whoever has it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Release the testbed regardless of its holder.")] = False,
 ) -> None:
     """Give a testbed back that was reserved. Ends with 1 where it is not ours (any more).
 
@@ -23,12 +23,12 @@ def release(
 
     \b
     ./csit release topologies/available/NAME.yaml
-    ./csit release topologies/available/NAME.yaml --force      from somebody who is on holiday
+    ./csit release topologies/available/NAME.yaml --force      regardless of the holder
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = load_topology(topology)
     if force:
         if token:
-            raise ConfigError("--force takes it away from whoever has it; leave out --token")
+            raise ConfigError("--force ignores the holder; leave out --token")
         for machine, holder in reservation.break_open(testbed, typer.echo).items():
             typer.echo(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
         return

@@ -153,7 +153,7 @@ def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure
         "yaxis": {"title": {"text": "mean degradation, %"}, "rangemode": "tozero"},
     }
     variants = {"all": {"data": data, "layout": layout}}
-    return Figure(f"{anchor}-means", "Who suffers, and who makes suffer", simulated, (("all",),), variants)
+    return Figure(f"{anchor}-means", "Sensitivity and aggressiveness", simulated, (("all",),), variants)
 
 
 def _bars(names: Sequence[str], label: str, means: Mapping[str, float], colour: int) -> Json:

@@ -160,7 +160,7 @@ def test_the_fairness_page_tells_single_instances_from_equal_ones() -> None:
     made = page(fairness.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1), mrr_result(CSC, 2, 1)))
     text = text_of(made)
     assert "one instance" in text
-    assert "The least fair" in text
+    assert "Least fair cells" in text
     assert re.search(r"PDR, [\d.]+ kpps 0\.99\d+ instance 2: ", text), "the last instance loses most in these records"
     assert made is not None
     assert {figure.identity.split("-")[0] for figure in made.figures} == {"fairness", "shares"}
@@ -282,7 +282,7 @@ def test_environments_are_compared_by_relevance() -> None:
     dataset.recorded += dataset_of(replace_result(new, environment=changed), source="two.xml").recorded
     text = text_of(page(environment.PAGE, dataset))
     assert "2 environments" in text
-    pair = text[text.index("What differs between these two") : text.index("Side by side")]
+    pair = text[text.index("Differences of two environments") : text.index("Side by side")]
     assert pair.index("kernel 6.18.4-amd64 6.19.0") < pair.index("command line intel_pstate=disable mitigations=off")
     assert pair.index("command line") < pair.index("hostname bench-1 bench-2")
     assert "cpu model" not in pair, "what is equal is left out"
