@@ -224,7 +224,7 @@ def test_what_is_missing_is_said_with_how_to_mend_it(tmp_path: Path) -> None:
     settings = Trex(directory=str(tmp_path))
     (problem,) = missing(settings)
     assert f"TRex is not at trex.directory {tmp_path}" in str(problem)
-    assert "trex.directory" in problem.mend
+    assert "trex.directory" in problem.fix
     StandIn(tmp_path)
     (tmp_path / config.PROGRAM).touch()
     assert list(missing(settings)) == []

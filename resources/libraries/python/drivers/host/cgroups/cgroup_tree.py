@@ -16,7 +16,7 @@ _PF_KTHREAD = 0x200000
 
 
 def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
-    """Ids of the processes of groups, by their folders; one that is gone has none."""
+    """Return the PIDs in groups; a group that is gone has none."""
     found: set[int] = set()
     for folder in folders:
         # ENODEV: the group was removed after the file was opened.
@@ -56,7 +56,7 @@ def folders_of(pid: int, root: Path = Path("/proc")) -> dict[str, Path]:
 
 
 def let_threads_go(folders: Iterable[Path]) -> None:
-    """Put the kernel threads that are in groups where their parents are; it is not for us to end them.
+    """Move kernel threads to the parents of their groups, as they cannot be killed.
 
     Raises:
         CsitError: The kernel refuses.
@@ -79,7 +79,7 @@ def _is_of_the_kernel(pid: int) -> bool:
 
 
 def remove_folders(folders: Iterable[Path]) -> None:
-    """Remove groups by their folders; one that is gone is passed over.
+    """Remove groups by their folders; groups that are gone are skipped.
 
     Raises:
         CsitError: One has processes.
@@ -108,17 +108,17 @@ _PAUSE_S = 0.01
 
 
 def end(folders: Collection[Path], grace_s: float) -> tuple[int, ...]:
-    """End all processes of groups: ask them by SIGTERM, kill those that are there after a time.
+    """Terminate all processes of groups by SIGTERM, and kill those left after a grace period.
 
     Args:
         folders: Of the groups.
-        grace_s: Seconds that they have to end by themselves; 0 for none.
+        grace_s: Seconds before SIGKILL; 0 to kill at once.
 
     Returns:
-        Ids of the processes that had to be killed.
+        PIDs of the killed processes.
 
     Raises:
-        NotReady: One does not even end when it is killed.
+        NotReady: A killed process does not exit.
     """
     if grace_s:
         _signal(processes_of(folders), signal.SIGTERM)
@@ -139,7 +139,7 @@ def end(folders: Collection[Path], grace_s: float) -> tuple[int, ...]:
 
 
 def end_and_remove(folders: Collection[Path]) -> list[str]:
-    """Kill all processes of groups and remove these; a sentence for each thing that was done.
+    """Kill all processes of groups and remove the groups; return one message per action.
 
     Raises:
         NotReady: A process does not end.

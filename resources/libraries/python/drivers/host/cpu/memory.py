@@ -19,7 +19,7 @@ def discover_memory(nodes: Path = NODES, meminfo: Path = MEMINFO, cgroup: Path =
     (a container's) counts as well.
 
     Raises:
-        Unsupported: The kernel does not tell.
+        Unsupported: The kernel does not describe its memory.
     """
     try:
         whole = _kilobytes(meminfo.read_text(encoding="ascii"))
@@ -79,7 +79,7 @@ def _node(path: Path, available_mb: int) -> MemoryNode:
 
 
 def _free_pages(node: Path, size_kb: int) -> int:
-    """Huge pages that nobody has taken yet."""
+    """Return the number of free huge pages."""
     return _number(node / "hugepages" / f"hugepages-{size_kb}kB" / "free_hugepages") or 0
 
 

@@ -1,10 +1,10 @@
-"""Where those stay who watch a system, and what they take of it: nobody's data thread should wait for them."""
+"""CPU pinning and CPU use of the samplers, so that no data thread waits for them."""
 
 import os
 
 
 def stay_on(cpu: int | None) -> bool:
-    """Keep the calling thread on a CPU from now on; return whether it may be there. None: it stays free."""
+    """Pin the calling thread to a CPU; return whether that succeeded. None leaves it unpinned."""
     if cpu is None:
         return False
     try:
@@ -15,10 +15,10 @@ def stay_on(cpu: int | None) -> bool:
 
 
 def where(cpu: int | None) -> str:
-    """A CPU in words."""
+    """Format a CPU for a message."""
     return "on any CPU" if cpu is None else f"on CPU {cpu}"
 
 
 def took(cpu_s: float, lasted_s: float) -> str:
-    """Processor time in words, as a share of one CPU."""
+    """Format CPU time as a share of one CPU."""
     return f"{100 * cpu_s / lasted_s:.2g} % of a CPU's time"

@@ -1,4 +1,4 @@
-"""Making a port's receive side a kernel thread of its own."""
+"""Threaded NAPI: a kernel thread per receiving port."""
 
 import errno
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from resources.libraries.python.errors import CommandFailed, Unsupported
 
 
 def receive_by_napi(netlink: Netlink, interface: str) -> None:
-    """Let a port receive through NAPI, which can have a thread, and not in the context of whoever sends to it.
+    """Let a port receive through NAPI, which can have a thread, and not in the context of the sender.
 
     Two switches are needed: generic receive offload on at the receiver, and segmentation offload off at the sender,
     for veth passes NAPI by when the sender could have segmented (veth_skb_is_eligible_for_gro). A thread is there

@@ -1,4 +1,4 @@
-"""The ports of a machine's share of a plan: their interface indexes, and what the kernel tells of them by these."""
+"""A machine's share of a plan: a namespace per owner, a veth pair per link, a data thread per port, ends of cables."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

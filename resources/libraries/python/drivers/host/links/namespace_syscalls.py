@@ -64,7 +64,7 @@ def aside(work: Callable[[], Result]) -> Result:
 
 
 def mount_apart(kind: str) -> int:
-    """Mount a file system nowhere: only who has the descriptor gets in, and it is gone when that is closed.
+    """Create a detached mount, reachable by its descriptor only and gone when that is closed.
 
     Linux 5.2 or later (fsopen and fsmount, which have the same numbers on every processor).
 

@@ -28,7 +28,7 @@ _SYSCTLS = Path("/proc/sys/net")
 _CURRENT = "/proc/thread-self/ns/net"
 Result = TypeVar("Result")
 Settings = Mapping[str, str]
-"""Sysctl path below `net` to value. A sysctl that the kernel does not have is passed over."""
+"""Sysctl path below `net` to value. A sysctl that the kernel lacks is skipped."""
 
 
 @dataclass(frozen=True, slots=True)

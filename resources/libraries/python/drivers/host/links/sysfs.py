@@ -1,7 +1,7 @@
 """A sysfs that shows the ports of a certain network namespace.
 
 A sysfs shows the network namespace in which it was mounted. So a thread gets a mount namespace of its own and there
-mounts one after the other; nobody else sees these mounts.
+mounts one after the other; no other thread sees these mounts.
 """
 
 import errno
@@ -26,7 +26,7 @@ ROOT = Path("/sys")
 
 
 def own_mounts() -> None:
-    """Let the calling thread, which ends afterwards, mount what nobody else sees.
+    """Let the calling thread, which ends afterwards, mount in private.
 
     Raises:
         Unsupported: It may not.
@@ -44,7 +44,7 @@ def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
 
     Args:
         namespace: File descriptor of the namespace.
-        name: What it is, for a person.
+        name: For error messages.
 
     Raises:
         Unsupported: It cannot be mounted.

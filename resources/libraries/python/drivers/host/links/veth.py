@@ -37,7 +37,7 @@ def device_mac(port: Port) -> str:
     """The MAC of the port's device.
 
     The generator's devices do not have the MAC that frames are sent to: the kernel then takes arriving frames for
-    somebody else's (PACKET_OTHERHOST) and drops them as the first thing IPv4 does, after the interface has counted
+    another host's (PACKET_OTHERHOST) and drops them as the first thing IPv4 does, after the interface has counted
     them. That is the cheapest sink there is, and needs no filter.
     """
     if port.owner != GENERATOR:

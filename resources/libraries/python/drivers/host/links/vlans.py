@@ -50,7 +50,7 @@ def drop_tail(name: str, index: int) -> Request:
 
 
 def missing() -> Iterator[Problem]:
-    """Say that the kernel has no VLAN devices. Nothing is made."""
+    """Return a problem if the kernel has no VLAN devices; create nothing."""
     nowhere = rtnetlink_messages.encoded(ifinfmsg, {}, [("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "vlan")]})])
     with closing(Netlink()) as netlink:
         try:

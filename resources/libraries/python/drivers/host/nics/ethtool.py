@@ -1,6 +1,8 @@
-"""What ethtool asks the kernel about ports, by its ioctl. See include/uapi/linux/ethtool.h.
+"""Settings of ports by the ethtool ioctl (include/uapi/linux/ethtool.h).
 
-Any socket will do; it decides in which network namespace the port is looked for.
+The socket selects the network namespace of the port. pyroute2's Ethtool has neither driver information nor permanent
+MACs, opens sockets of its own in the namespace of the calling thread, and needs 0.8 to 1.1 ms to read two offloads of a
+port that take 4 us here.
 """
 
 import ctypes
@@ -26,7 +28,7 @@ _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """What a port's driver says about itself; empty texts where it says nothing."""
+    """Driver information of a port; empty texts where the driver gives none."""
 
     driver: str
     version: str
@@ -64,7 +66,7 @@ def driver_info(where: socket.socket, interface: str) -> DriverInfo:
     """Driver, versions and bus address of a port.
 
     Raises:
-        CommandFailed: There is no such port, or its driver does not say.
+        CommandFailed: There is no such port, or its driver does not report it.
     """
     answer = _ask(where, interface, _DRIVER_INFO.pack(_GDRVINFO, *[b""] * 6, *[0] * 5), ("ethtool", "-i", interface))
     driver, version, firmware, bus = (
@@ -74,7 +76,7 @@ def driver_info(where: socket.socket, interface: str) -> DriverInfo:
 
 
 def permanent_mac(where: socket.socket, interface: str) -> str | None:
-    """The MAC that is burned in; None where there is none, as of virtual ports."""
+    """Return the permanent MAC; None for ports without one, such as virtual ports."""
     try:
         answer = _ask(where, interface, _PERMANENT.pack(_GPERMADDR, 32, b""), ("ethtool", "-P", interface))
     except CommandFailed:
@@ -107,13 +109,13 @@ def set_offload(where: socket.socket, interface: str, option: str, on: bool) -> 
 
 
 def lro(where: socket.socket, interface: str) -> bool:
-    """Whether the port joins packets of a stream itself. The kernel ends that where packets are forwarded."""
+    """Return whether large receive offload is on. The kernel disables it where packets are forwarded."""
     answer = _ask(where, interface, _VALUE.pack(_GFLAGS, 0), ("ethtool", "-k", interface))
     return bool(_VALUE.unpack(answer)[1] & _FLAG_LRO)
 
 
 def set_lro(where: socket.socket, interface: str, on: bool) -> None:
-    """Let the port join packets of a stream itself, or not.
+    """Switch large receive offload.
 
     Raises:
         CommandFailed: The kernel refused.
@@ -126,7 +128,7 @@ def set_lro(where: socket.socket, interface: str, on: bool) -> None:
 
 
 def channels(where: socket.socket, interface: str) -> Channels | None:
-    """Queues of a port; None where its driver does not tell.
+    """Return the queues of a port; None if its driver does not report them.
 
     Raises:
         CommandFailed: There is no such port.

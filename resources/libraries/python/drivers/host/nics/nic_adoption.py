@@ -26,18 +26,18 @@ HERE = "/proc/thread-self/ns/net"
 
 
 class AdoptedPort(Frozen):
-    """A physical port as it was before it was taken into use, and where it is then."""
+    """State of a physical port before it was adopted, and the namespace that it is used in."""
 
     interface: str
-    """What it is called in use."""
+    """Name in use."""
     inside: str
-    """Name of the namespace that it is used in."""
+    """Namespace that it is used in."""
     device: str
-    """What it is called at home."""
+    """Original name."""
     home: int
-    """Inode of the network namespace that it is at home in."""
+    """Inode of its original network namespace."""
     bus: str
-    """Where it is plugged in, such as its PCI address; empty for a virtual one."""
+    """Bus address, such as a PCI address; empty for a virtual port."""
     mac: str
     mtu: int
     up: bool
@@ -47,7 +47,7 @@ class AdoptedPort(Frozen):
     lro: bool
     threaded: str | None
     rx_queues: int | None
-    """None where its driver does not tell; so are the others."""
+    """None if the driver does not report it; the same for the other counts."""
     tx_queues: int | None
     combined_queues: int | None
 
@@ -56,7 +56,7 @@ class AdoptedPort(Frozen):
 
 
 def bus_of(netlink: Netlink, name: str) -> str:
-    """Where a port is plugged in; empty for a virtual one, or where its driver does not tell."""
+    """Return the bus address of a port; empty for a virtual port, or if its driver does not report one."""
     with suppress(CommandFailed):
         return ethtool.driver_info(netlink.socket, name).bus
     return ""
@@ -195,7 +195,7 @@ def take(port: AdoptedPort, home: Netlink, inside: Namespace, mac: str, mtu: int
 
 
 def _still_there(netlink: Netlink, name: str) -> Device:
-    """A virtual port ends with its other end, which may be on a machine that has just been reset."""
+    """Return a port, which disappears with its peer when the peer's machine is reset."""
     device = devices(netlink).get(name)
     if device is None:
         raise SystemBroken(f"port {name} went away while it was taken into use")
@@ -203,7 +203,7 @@ def _still_there(netlink: Netlink, name: str) -> Device:
 
 
 def _one_queue(netlink: Netlink, interface: str) -> None:
-    """One queue, so one data thread. Where the driver keeps more, all of their threads share the planned CPU."""
+    """Set one queue, hence one data thread. If the driver keeps more, all threads share the planned CPU."""
     queues = ethtool.channels(netlink.socket, interface)
     if queues is None or queues == queues.one_of_each:
         return
@@ -214,17 +214,17 @@ def _one_queue(netlink: Netlink, interface: str) -> None:
 
 
 _FIRST = Path("/proc/1/ns/net")
-"""The machine's first namespace, or that of its container."""
+"""Initial network namespace of the machine or its container."""
 
 
 def give_back(ports: Iterable[AdoptedPort]) -> list[str]:
-    """Bring ports home, as they were. What is at home already is put right; what is nowhere any more is passed over.
+    """Move ports back to their original namespaces and restore their state; ports that are gone are skipped.
 
     Returns:
-        A sentence for each port that was not at home, or is gone.
+        One message per port that was moved back or is gone.
 
     Raises:
-        CsitError: One could not be given back; the others were.
+        CsitError: A port could not be restored; the others were.
     """
     said: list[str] = []
     failures: list[str] = []
@@ -264,7 +264,7 @@ def _give_back(port: AdoptedPort) -> list[str]:
 
 
 def _bring_home(port: AdoptedPort, path: Path, home: int) -> bool:
-    """Whether it was in that namespace; then it is at home now."""
+    """Move a port back from a namespace; return whether it was there."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -295,7 +295,7 @@ def _bring_home(port: AdoptedPort, path: Path, home: int) -> bool:
 
 
 def _check_name_is_free(port: AdoptedPort, home: int) -> None:
-    """The kernel would move it first, and then find that it cannot call it so."""
+    """Refuse early: the kernel would move the port before it finds that the name is taken."""
     setns(home, CLONE_NEWNET)
     with closing(Netlink()) as netlink:
         if port.device in devices(netlink):
@@ -303,12 +303,12 @@ def _check_name_is_free(port: AdoptedPort, home: int) -> None:
 
 
 def _is_the_one(netlink: Netlink, port: AdoptedPort, device: Device) -> bool:
-    """Whether a port at home is the one on record: there it has its own name with its own MAC, or the planned name."""
+    """Whether a device is the recorded port: it has its original name and MAC, or the planned name."""
     return bus_of(netlink, device.name) == port.bus and (device.name == port.interface or device.mac == port.mac)
 
 
 def _restore(port: AdoptedPort, netlink: Netlink, device: Device, root: Path) -> None:
-    """Everything but its name, its place and whether it is up; it is down afterwards."""
+    """Restore all settings except name, namespace and link state; the port is down afterwards."""
     where, name = netlink.socket, device.name
     if port.threaded is not None and sysfs.threaded(root, name) != port.threaded:
         with suppress(OSError):  # a port without NAPI has no threads to end

@@ -16,7 +16,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class OwnershipRecord(Frozen):
-    """Who holds the machine and what is theirs."""
+    """Holder of the machine lock and everything that its run made or took."""
 
     owner: Process
     user: str
@@ -79,12 +79,12 @@ class Claims:
     """The record of the run that holds the machine's lock, kept on disk with every change."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is on record before the lock is held."""
+        """Start without a record; there is none before the lock is held."""
         self._path = path
         self._record: OwnershipRecord | None = None
 
     def claim_namespaces(self, names: Iterable[str]) -> None:
-        """Say before making them that these are ours.
+        """Record namespaces before they are made.
 
         Raises:
             CsitError: One is there already.
@@ -97,24 +97,24 @@ class Claims:
         self._change(namespaces={**record.namespaces, **dict.fromkeys(names)})
 
     def confirm_namespaces(self, names: Iterable[str]) -> None:
-        """Say after making them which ones exactly they are."""
+        """Record the inodes of namespaces after they are made."""
         self._change(namespaces={**self._held().namespaces, **{name: namespaces.inode(name) for name in names}})
 
     def release_namespaces(self, names: Iterable[str]) -> None:
-        """Say after removing them that they are gone."""
+        """Remove namespaces from the record after their removal."""
         gone = set(names)
         self._change(namespaces={name: inode for name, inode in self._held().namespaces.items() if name not in gone})
 
     def claim_process(self, pid: int) -> None:
-        """Say that a worker process is ours, so that it is killed if it outlives this run."""
+        """Record a worker process, so that it is killed if it outlives this run."""
         self._change(workers=(*self._held().workers, process(pid)))
 
     def release_process(self, pid: int) -> None:
-        """Say that a worker process has ended."""
+        """Remove a worker process that has exited from the record."""
         self._change(workers=tuple(worker for worker in self._held().workers if worker.pid != pid))
 
     def claim_groups(self, folders: Iterable[Path]) -> None:
-        """Say before making them that these control groups are ours, by their folders.
+        """Record control groups by their folders before they are made.
 
         Raises:
             CsitError: One is there already.
@@ -127,26 +127,26 @@ class Claims:
         self._change(groups=(*record.groups, *folders))
 
     def claim_made_groups(self, folders: Iterable[Path]) -> None:
-        """Say that control groups which a container engine has made for us are ours."""
+        """Record control groups that a container engine made for this run."""
         record = self._held()
         self._change(groups=tuple(dict.fromkeys((*record.groups, *folders))))
 
     def release_groups(self, folders: Iterable[Path]) -> None:
-        """Say that control groups are gone."""
+        """Remove control groups from the record."""
         gone = set(folders)
         self._change(groups=tuple(folder for folder in self._held().groups if folder not in gone))
 
     def claim_container(self, container: Contained) -> None:
-        """Say before making it that a container is ours."""
+        """Record a container before it is created."""
         self._change(containers=(*self._held().containers, container))
 
     def release_containers(self, containers: Iterable[Contained]) -> None:
-        """Say that containers are gone."""
+        """Remove containers from the record."""
         gone = tuple(containers)
         self._change(containers=tuple(each for each in self._held().containers if each not in gone))
 
     def claim_folder(self, folder: Path) -> None:
-        """Say before making it that a folder of files is ours, with all that will be in it.
+        """Record a folder before it is made; its contents are removed with it.
 
         Raises:
             CsitError: It is there already.
@@ -158,19 +158,19 @@ class Claims:
         self._change(folders=(*record.folders, folder))
 
     def release_folder(self, folder: Path) -> None:
-        """Say that a folder is gone."""
+        """Remove a folder from the record."""
         self._change(folders=tuple(each for each in self._held().folders if each != folder))
 
     def claim_trace(self, name: str) -> None:
-        """Say before making it that a tracing instance of the kernel is ours."""
+        """Record a tracing instance of the kernel before it is made."""
         self._change(traces=(*self._held().traces, name))
 
     def release_trace(self, name: str) -> None:
-        """Say that a tracing instance is gone."""
+        """Remove a tracing instance from the record."""
         self._change(traces=tuple(each for each in self._held().traces if each != name))
 
     def claim_ports(self, ports: Iterable[AdoptedPort]) -> None:
-        """Say before they are moved which physical ports are taken into use, and what they are like.
+        """Record physical ports and their state before they are moved.
 
         Raises:
             CsitError: One is in use.
@@ -182,32 +182,32 @@ class Claims:
         self._change(ports=(*self._held().ports, *ports))
 
     def release_ports(self, ports: Iterable[AdoptedPort]) -> None:
-        """Say that ports are at home again."""
+        """Remove restored ports from the record."""
         home = tuple(ports)
         self._change(ports=tuple(port for port in self._held().ports if port not in home))
 
     def claim_binding(self, binding: Binding) -> None:
-        """Say before it is done that a PCI device gets another driver."""
+        """Record the driver of a PCI device before another one is bound."""
         self._change(bindings=(*self._held().bindings, binding))
 
     def release_binding(self, binding: Binding) -> None:
-        """Say that a PCI device has its own driver again."""
+        """Remove a PCI device that has its original driver again from the record."""
         self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
 
     def claim_functions(self, port: ParentFunction) -> None:
-        """Say before they are made that a port's virtual functions are ours."""
+        """Record a physical function before its virtual functions are created."""
         self._change(functions=(*self._held().functions, port))
 
     def release_functions(self, port: ParentFunction) -> None:
-        """Say that a port's virtual functions are gone."""
+        """Remove a physical function from the record after its virtual functions are removed."""
         self._change(functions=tuple(each for each in self._held().functions if each != port))
 
     def claim_huge_files(self, prefix: str) -> None:
-        """Say before it starts that a program keeps memory in files of hugetlbfs that begin with this."""
+        """Record the prefix of a program's hugetlbfs files before the program starts."""
         self._change(huge_files=(*self._held().huge_files, prefix))
 
     def release_huge_files(self, prefix: str) -> None:
-        """Say that those files are gone."""
+        """Remove the prefix of hugetlbfs files from the record."""
         self._change(huge_files=tuple(each for each in self._held().huge_files if each != prefix))
 
     def _held(self) -> OwnershipRecord:

@@ -1,8 +1,8 @@
 """One run at a time on a machine, and nothing left behind by a run that was killed.
 
 The lock is a `flock`: the kernel releases it with the process that holds it, however that ended. Beside it lies
-a record of who holds the lock and of what that run made; every name is written there before the thing is made. So what
-a killed run left can be told from what is somebody else's.
+a record of who holds the lock and of what that run made; every name is written there before the thing is made. So
+leftovers of a killed run are distinguished from objects of other programs.
 """
 
 import fcntl
@@ -217,7 +217,7 @@ class MachineLock(Claims):
         removed += give_back(record.ports)
         self.release_ports(record.ports)
         for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
-            # The name of a namespace that was not finished, or that somebody has taken away, cannot be entered.
+            # The name of a namespace that was not finished, or that was removed since, cannot be entered.
             with suppress(CsitError):
                 namespaces.run_inside(name, _delete_ports)
             namespaces.remove(name)
@@ -248,7 +248,7 @@ class MachineLock(Claims):
 
 
 def _is_ours(name: str, inode: int | None) -> bool:
-    """A namespace of a claimed name that was made anew by somebody else since is not ours."""
+    """Whether a namespace is that of the record, not a later one of the same name."""
     return namespaces.inode(name) is not None and inode in (None, namespaces.inode(name))
 
 

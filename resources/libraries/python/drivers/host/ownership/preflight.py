@@ -1,4 +1,4 @@
-"""What this machine lacks for the local world, found by trying.
+"""Requirements of the local testbed that this machine lacks, found by trying.
 
 Everything is tried in a network namespace without a name that ends with the thread that tries, so nothing can be left.
 """
@@ -29,14 +29,14 @@ _MAC = "02:fe:00:00:00:0"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is missing."""
+    """A missing requirement and its fix."""
 
     what: str
-    mend: str
-    """How to mend it."""
+    fix: str
+    """How to fix it."""
 
     def __str__(self) -> str:
-        return f"{self.what}; {self.mend}"
+        return f"{self.what}; {self.fix}"
 
 
 def check() -> tuple[Problem, ...]:

@@ -1,4 +1,4 @@
-"""Processes, told from later ones that got the same number."""
+"""Processes identified by PID and start time, as PIDs are reused."""
 
 import getpass
 import os
@@ -27,7 +27,7 @@ class Process(Frozen):
         return (_command(self.pid) if self.alive else "") or self.command
 
     def kill(self) -> bool:
-        """Kill it, and nobody who got its number since. Returns whether it was there."""
+        """Kill this process, never another one with a reused PID; return whether it was alive."""
         with suppress(ProcessLookupError):
             # The descriptor holds on to one process: what is checked after it was opened is what gets killed.
             descriptor = os.pidfd_open(self.pid)

@@ -1,12 +1,12 @@
-"""Programs of this machine."""
+"""Installed programs."""
 
 import os
 import shutil
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where many are that change or watch a network; a shell that nobody sits at may not look there."""
+"""Folders of network administration programs, which the PATH of a non-interactive shell may lack."""
 
 
 def path_of(program: str) -> str | None:
-    """Where a program is; None where it is not installed."""
+    """Return the path of a program; None if it is not installed."""
     return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")

@@ -1,4 +1,4 @@
-"""Waiting for facts."""
+"""Wait for a condition with a deadline."""
 
 import time
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from resources.libraries.python.errors import NotReady
 
 
 def wait_until(what: str, missing: Callable[[], str], within_s: float, pause_s: float = 0.002) -> None:
-    """Wait until nothing is missing.
+    """Poll until nothing is missing.
 
     Args:
-        what: The fact, for a person.
-        missing: Says what is still missing; an empty text when nothing is.
+        what: The condition, for error messages.
+        missing: Returns what is still missing; empty when the condition holds.
         within_s: The deadline in seconds.
-        pause_s: Seconds between two looks.
+        pause_s: Seconds between polls.
 
     Raises:
         NotReady: The deadline passed.

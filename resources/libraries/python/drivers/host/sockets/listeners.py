@@ -1,4 +1,4 @@
-"""Sockets that wait, in the network namespace of the calling thread."""
+"""TCP and UDP ports in use in the network namespace of the calling thread."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ _LISTENING = "0A"
 
 
 def tcp_ports() -> frozenset[int]:
-    """TCP ports that somebody listens on."""
+    """Return the TCP ports with a listening socket."""
     return frozenset(port for table in ("tcp", "tcp6") for port, state in _rows(table) if state == _LISTENING)
 
 
 def udp_ports() -> frozenset[int]:
-    """UDP ports that somebody has."""
+    """Return the UDP ports with a bound socket."""
     return frozenset(port for table in ("udp", "udp6") for port, _ in _rows(table))
 
 

@@ -1,8 +1,12 @@
-"""Rings of another program's AF_XDP sockets: how many packets it has taken from some, and put into others.
+"""Backlog and drops of the sockets through which a program of user space receives and sends packets of ports.
 
-Kernel and program write these counts into memory that they share, where each sees how far the other is. The kernel
-tells nobody else, but shows where a program has mapped a ring (/proc/<pid>/maps), and its memory to whoever may trace
-it.
+The kernel counts drops at a full packet socket, the bytes queued in it (SO_MEMINFO), and drops at a full AF_XDP socket
+(XDP_STATISTICS), and reports them to any holder of the socket as often as asked. A packet socket that shares a ring
+with its program, as those of DPDK and VPP do, has another counter (PACKET_STATISTICS), which is reset by reading, and
+the program may want it itself.
+
+AF_XDP rings are memory that kernel and program share, with the position of each. The kernel does not export these, but
+shows where a program has mapped a ring (/proc/<pid>/maps), and lets a tracer read its memory.
 """
 
 import os
@@ -129,7 +133,7 @@ class Seen(NamedTuple):
     refused: int
     """Packets that found no room as they came in, or no buffer."""
     kept: int | None = None
-    """Packets that the program took and gave to no port; None where nobody counts them."""
+    """Packets that the program took and gave to no port; None where they are not counted."""
     waiting_bytes: int | None = None
     """Memory of packets that wait for the program; None where they wait in rings."""
 
@@ -141,7 +145,7 @@ class ReceivingSockets:
         """Take them; they are those of now.
 
         Raises:
-            Unsupported: There is none, or what is lost there cannot be told.
+            Unsupported: There is none, or its drops cannot be counted.
         """
         self._open = ExitStack()
         self._ended = select.poll()

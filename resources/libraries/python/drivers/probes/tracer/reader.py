@@ -150,7 +150,7 @@ def _serve(spec: Specification, root: Path) -> None:
         if sys.stdin in ready:
             break
         if not (spans := windows.read()):
-            raise CsitError("whoever opens the windows has ended")
+            raise CsitError("the trace process exited")
         reading.spans(spans)
     windows.stop()
     while spans := windows.read():

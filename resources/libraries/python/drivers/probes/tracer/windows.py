@@ -59,7 +59,7 @@ class Windows:
         os.close(spans)
         os.close(stop)
         if not os.read(self.spans, len(_SAFE)):
-            raise CsitError("whoever opens the windows has ended")
+            raise CsitError("the trace process exited")
 
     def stop(self) -> None:
         """Close the window that may be open, and end. Its last span can be read afterwards."""
