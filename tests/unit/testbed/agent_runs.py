@@ -19,7 +19,7 @@ def facts(role):
     print("a driver prints")
     os.write(1, b"a program writes")
     subprocess.run(["echo", "so does a child"], check=True)
-    return {"role": role, "stdin": sys.stdin.read() if role == "cables" else ""}
+    return {"role": role, "stdin": sys.stdin.read() if role == "switch" else ""}
 
 def start(role):
     if role == "switch":
@@ -31,7 +31,8 @@ def start(role):
         raise KeyError(role)
 
 def answer(name, value):
-    return {"facts": facts, "start": start, "problems": lambda role: trace}[name](value)
+    role, _, method = name.partition(".")
+    return {"facts": facts, "start": start, "problems": lambda role: trace}[method](role)
 
 def put(name, text):
     (folder / "new").write_text(text)

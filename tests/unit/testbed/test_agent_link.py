@@ -4,22 +4,28 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Role
+from resources.libraries.python.testbed.agent.role_calls import FUNCTIONS, GENERATOR, ROLE_CALLS, SWITCH, RemoteRole
 from resources.libraries.python.testbed.deployment.watchdog import within
 from tests.unit.testbed.agent_runs import linked, running
 
-START = b'{"id": 1, "call": "start", "value": "switch"}\n'
+START = b'{"id": 1, "call": "switch.start", "value": []}\n'
+
+
+def of(remote: RemoteRole[Any], method: str) -> calls.Call[Any, Any]:
+    """The call of a method."""
+    return ROLE_CALLS[remote.role][method].call
 
 
 def test_what_drivers_and_their_programs_print_does_not_disturb(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        assert link.call(calls.FACTS, Role.CABLES) == {"role": "cables", "stdin": ""}
+        assert link.call(of(SWITCH, "facts"), ()) == {"role": "switch", "stdin": ""}
         # What is written comes by another pipe than the answer, and may be read after it.
         said = ("a driver prints", "a program writes", "so does a child")
         wait_until("what was written", lambda: "".join(x for x in said if x not in agent.channel.stderr_tail()), 10)
@@ -30,43 +36,43 @@ def test_what_drivers_and_their_programs_print_does_not_disturb(tmp_path: Path) 
 def test_errors_come_back_with_the_node_in_front_and_the_agent_goes_on(tmp_path: Path) -> None:
     with linked(tmp_path) as (_, link):
         with pytest.raises(CommandFailed, match="DUT1: ip link ended with 1: no such link") as found:
-            link.call(calls.START, Role.FUNCTIONS)
+            link.call(of(FUNCTIONS, "start"), ())
         assert found.value.stderr == "no such link"
         with pytest.raises(RuntimeError, match="DUT1: KeyError"):
-            link.call(calls.START, Role.GENERATOR)
-        assert link.call(calls.PROBLEMS, Role.SWITCH) == ()
+            link.call(of(GENERATOR, "start"), ())
+        assert link.call(of(SWITCH, "problems"), ()) == ()
 
 
 def test_a_call_that_nobody_waits_for_any_more_is_interrupted(tmp_path: Path) -> None:
     with linked(tmp_path) as (_, link):
-        link.call(calls.PROBLEMS, Role.SWITCH)
+        link.call(of(SWITCH, "problems"), ())
         with pytest.raises(NotReady, match="the trial not ready"), within("the trial", 0.2):
-            link.call(calls.START, Role.SWITCH)
+            link.call(of(SWITCH, "start"), ())
         begin = time.monotonic()
-        assert link.call(calls.PROBLEMS, Role.SWITCH) == ("start was interrupted",)
+        assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",)
         assert time.monotonic() - begin < 30  # and not the 60 s that it wanted to sleep
 
 
 def test_a_call_that_was_cancelled_before_it_began_is_left_out(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        first = link.begin(calls.START, Role.SWITCH)
-        second = link.begin(calls.START, Role.SWITCH)
+        first = link.begin(of(SWITCH, "start"), ())
+        second = link.begin(of(SWITCH, "start"), ())
         agent.wait_for("work")
         for pending in (second, first):
             with pytest.raises(NotReady), within("it", 0.1):
                 pending.result()
-        assert link.call(calls.PROBLEMS, Role.SWITCH) == ("start was interrupted",)
+        assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",)
 
 
 def test_an_agent_that_is_killed_is_a_sentence_for_all_who_wait(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        pending = [link.begin(calls.START, Role.SWITCH) for _ in range(3)]
+        pending = [link.begin(of(SWITCH, "start"), ()) for _ in range(3)]
         os.kill(agent.pid, signal.SIGKILL)
         for each in pending:
             with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
                 each.result()
         with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137"):
-            link.call(calls.PROBLEMS, Role.SWITCH)
+            link.call(of(SWITCH, "problems"), ())
 
 
 def test_an_agent_whose_controller_is_gone_stops_in_the_middle_of_a_call(tmp_path: Path) -> None:
@@ -74,39 +80,39 @@ def test_an_agent_whose_controller_is_gone_stops_in_the_middle_of_a_call(tmp_pat
         agent.channel.send(START)
         agent.wait_for("work")
         agent.channel.close()
-        assert agent.end() == "start was interrupted | the connection to the controller has ended"
+        assert agent.end() == "switch.start was interrupted | the connection to the controller has ended"
 
 
 def test_an_agent_that_hears_nothing_is_alone(tmp_path: Path) -> None:
     with running(tmp_path, silence_s=0.5) as agent:
         agent.channel.send(START)
-        assert agent.end() == "start was interrupted | nothing heard from the controller for 0 s"
+        assert agent.end() == "switch.start was interrupted | nothing heard from the controller for 0 s"
 
 
 def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
     with linked(tmp_path, silence_s=2.0) as (agent, link):
-        link.call(calls.PROBLEMS, Role.SWITCH)
+        link.call(of(SWITCH, "problems"), ())
         os.kill(agent.pid, signal.SIGSTOP)
         with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 2 s"):
-            link.call(calls.PROBLEMS, Role.SWITCH)
+            link.call(of(SWITCH, "problems"), ())
 
 
 def test_both_live_on_when_nobody_asks_anything(tmp_path: Path) -> None:
     with linked(tmp_path, agent_silence_s=2.0, silence_s=2.0) as (_, link):
         time.sleep(2.5)
-        assert link.call(calls.PROBLEMS, Role.SWITCH) == ()
+        assert link.call(of(SWITCH, "problems"), ()) == ()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_an_agent_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with linked(tmp_path) as (agent, link):
-        link.call(calls.PROBLEMS, Role.SWITCH)
-        pending = link.begin(calls.START, Role.SWITCH)
+        link.call(of(SWITCH, "problems"), ())
+        pending = link.begin(of(SWITCH, "start"), ())
         agent.wait_for("work")
         os.kill(agent.pid, number)
         with pytest.raises(ConnectionFailed):
             pending.result()
-        assert agent.end() == f"start was interrupted | signal {number.name}"
+        assert agent.end() == f"switch.start was interrupted | signal {number.name}"
 
 
 def test_whoever_does_not_speak_json_is_told_so(tmp_path: Path) -> None:

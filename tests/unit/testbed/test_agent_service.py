@@ -21,6 +21,7 @@ from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec,
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import PROTOCOL, Greeting, Hello, Place, Role, Sited, Work
+from resources.libraries.python.testbed.agent.role_calls import CABLES, INSTANCES, ROLE_CALLS, SWITCH, RemoteRole
 from resources.libraries.python.testbed.agent.service import Service
 from resources.libraries.python.testbed.deployment.parts import Share as CellShare
 from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
@@ -78,7 +79,6 @@ class NotingService(NotingPart):
 
     def __init__(self, machine: "NotingMachine") -> None:
         super().__init__("service", machine)
-        self.instances = self.load = self.reporting = self
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(1.5, None, 7)}
@@ -140,19 +140,23 @@ def ask(service: Service, call: calls.Call[Any, Any], value: object) -> object:
     return call.gives.validate_python(json.loads(json.dumps(service.answer(call.name, sent))))
 
 
+def ask_role(service: Service, remote: RemoteRole[Any], method: str, *arguments: object) -> object:
+    """Call a method of a role, as over a wire."""
+    return ask(service, ROLE_CALLS[remote.role][method].call, arguments)
+
+
 def deployed(machine: NotingMachine) -> Service:
     service = service_on(machine)
     assert ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1")) == ("removed network namespace csit-x",)
-    prepared = cast(calls.Prepared, ask(service, calls.PREPARE, WORK))
-    assert prepared.roles == {Role.CABLES, Role.SWITCH}
-    for role in (Role.CABLES, Role.SWITCH):
-        ask(service, calls.START, role)
+    assert ask(service, calls.PREPARE, WORK) == {Role.CABLES, Role.SWITCH}
+    for remote in (CABLES, SWITCH):
+        ask_role(service, remote, "start")
     return service
 
 
 def test_a_plan_and_counters_pass_the_wire_unchanged() -> None:
     service = deployed(NotingMachine())
-    assert ask(service, calls.COUNTERS, Role.SWITCH) == {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
+    assert ask_role(service, SWITCH, "counters") == {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
     assert ask(service, calls.FINGERPRINT, None) == fingerprint()
 
 
@@ -182,9 +186,9 @@ def test_what_failed_to_start_is_stopped_too() -> None:
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
     with pytest.raises(CsitError):
-        ask(service, calls.START, Role.CABLES)
-    ask(service, calls.STOP, Role.CABLES)
-    ask(service, calls.STOP, Role.CABLES)
+        ask_role(service, CABLES, "start")
+    ask_role(service, CABLES, "stop")
+    ask_role(service, CABLES, "stop")
     assert machine.notes[-2:] == ["stop cable2", "stop cable1"]
 
 
@@ -201,12 +205,12 @@ def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
     service = service_on(machine)
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
     ask(service, calls.SITE, SITED)
-    ask(service, calls.START, SITED.role)
+    ask_role(service, INSTANCES, "start")
     with pytest.raises(CsitError, match="there is something deployed already: instances"):
         ask(service, calls.SITE, SITED)
-    assert ask(service, calls.USE, None) == {"edge-1": InstanceUse(1.5, None, 7)}
-    assert ask(service, calls.OFFER, 30.0) == Answer(15.0, {"detected": 1.0}, (30.0, 0.0))
-    assert ask(service, calls.FACTS, SITED.role) == {"edge": "1.0"}
+    assert ask_role(service, INSTANCES, "use") == {"edge-1": InstanceUse(1.5, None, 7)}
+    assert ask_role(service, INSTANCES, "offer", 30.0) == Answer(15.0, {"detected": 1.0}, (30.0, 0.0))
+    assert ask_role(service, INSTANCES, "facts") == {"edge": "1.0"}
     service.close()
     assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]
 
@@ -228,9 +232,11 @@ def test_who_does_not_fit_is_told_so_in_a_sentence(hello: Hello, words: str) -> 
     ("name", "value", "words"),
     [
         ("reboot", None, "knows no call 'reboot'"),
-        ("start", "everything", "the call 'start' is not of protocol"),
-        ("counters", "switch", "this agent has no cell"),
-        ("offer", 1.0, "this agent has no part of a service"),
+        ("switch.reboot", [], "knows no call 'switch.reboot'"),
+        ("everything.start", [], "knows no call 'everything.start'"),
+        ("generator.run", ["fast"], "the call 'generator.run' is not of protocol"),
+        ("switch.counters", [], "this agent has no cell"),
+        ("load.offer", [1.0], "this agent has no part of a service"),
         ("clean", None, "this agent has not opened its machine"),
     ],
 )

@@ -9,14 +9,14 @@ import pytest
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Cost
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Edge, Series, StateGraph
+from resources.libraries.python.studies.chains.model.record import HOST, Edge, Series, StateGraph
 from resources.libraries.python.studies.chains.watching import LEAD_S, watching
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Place, Prepared, Role, Seen, Watcher
+from resources.libraries.python.testbed.agent.calls import Place, Role
+from resources.libraries.python.testbed.agent.role_calls import COSTS, FEATURES, SWITCH, TRACER
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.deployment.parts import Share as CellShare
-from resources.libraries.python.testbed.remote.watching import features_together, tracers_together
-from tests.unit.testbed.test_agent_service import TOPOLOGY, WORK, NotingMachine, ask, service_on
+from tests.unit.testbed.test_agent_service import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
 SERIES = Series(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
 GRAPH = StateGraph(
@@ -25,7 +25,7 @@ GRAPH = StateGraph(
 )  # fmt: skip
 
 
-COSTS = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_misses=7)}
+COSTS_SEEN = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_misses=7)}
 
 
 class Watching:
@@ -58,28 +58,32 @@ class WatchedMachine(NotingMachine):
         share = super().share(plan, asked)
         features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
         tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
-        costs = Watching(COSTS, lambda text: self.note(f"{text} costs"))
+        costs = Watching(COSTS_SEEN, lambda text: self.note(f"{text} costs"))
         return CellShare(share.cables, share.switch, None, None, None, features=features, tracer=tracer, costs=costs)
+
+
+PROBES = (FEATURES, TRACER, COSTS)
 
 
 def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
     service = service_on(WatchedMachine())
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
-    assert cast(Prepared, ask(service, calls.PREPARE, WORK)).watchers == frozenset(Watcher)
-    for who in Watcher:
-        ask(service, calls.WATCH, who)
-    assert ask(service, calls.WATCHED, Watcher.FEATURES) == Seen(series=(SERIES,), cpu_s=0.25)
-    assert ask(service, calls.WATCHED, Watcher.TRACER) == Seen(graphs=(GRAPH,), cpu_s=0.25)
-    assert ask(service, calls.WATCHED, Watcher.COSTS) == Seen(costs=COSTS)
-    assert ask(service, calls.WATCHER_FACTS, Watcher.TRACER) == {"events": "all"}
+    assert {probe.role for probe in PROBES} < cast(frozenset[Role], ask(service, calls.PREPARE, WORK))
+    for probe in PROBES:
+        ask_role(service, probe, "start")
+    assert ask_role(service, FEATURES, "stop") == (SERIES,)
+    assert ask_role(service, TRACER, "stop") == (GRAPH,)
+    assert ask_role(service, COSTS, "stop") == COSTS_SEEN
+    assert ask_role(service, TRACER, "cpu_s") == 0.25
+    assert ask_role(service, TRACER, "facts") == {"events": "all"}
 
 
 def test_a_node_without_watchers_says_so() -> None:
     service = service_on(NotingMachine())
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
-    assert cast(Prepared, ask(service, calls.PREPARE, WORK)).watchers == frozenset()
+    assert ask(service, calls.PREPARE, WORK) == {Role.CABLES, Role.SWITCH}
     with pytest.raises(CsitError, match="this node has no tracer"):
-        ask(service, calls.WATCH, Watcher.TRACER)
+        ask_role(service, TRACER, "start")
 
 
 def test_nobody_watches_what_is_being_removed() -> None:
@@ -87,8 +91,8 @@ def test_nobody_watches_what_is_being_removed() -> None:
     service = service_on(machine)
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
-    ask(service, calls.START, Role.SWITCH)
-    ask(service, calls.WATCH, Watcher.FEATURES)
+    ask_role(service, SWITCH, "start")
+    ask_role(service, FEATURES, "start")
     service.close()
     assert machine.notes.index("stop features") < machine.notes.index("stop switch")
 
@@ -102,22 +106,10 @@ def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() ->
     service = service_on(machine)
     ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
-    ask(service, calls.START, Role.SWITCH)
+    ask_role(service, SWITCH, "start")
     with pytest.raises(CsitError, match="the reader has died"):
-        ask(service, calls.STOP, Role.SWITCH)
+        ask_role(service, SWITCH, "stop")
     assert "stop switch" in machine.notes
-
-
-def test_of_several_nodes_the_machine_is_the_first_one() -> None:
-    rows = [[Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}")]
-            for node in (1, 2)]  # fmt: skip
-    both = features_together([Watching(tuple(row), lambda _: None) for row in rows])
-    assert both is not None and both.cpu_s == 0.5
-    assert [(row.owner, row.values) for row in both.stop()] == [
-        (HOST, (1.0,)), (VSWITCH, (1.0,)), ("nf-1-1", (1.0,)), ("nf-1-2", (2.0,)),
-    ]  # fmt: skip
-    assert features_together([]) is None
-    assert tracers_together([]) is None
 
 
 def parts_with(features: object, tracer: object) -> Parts:

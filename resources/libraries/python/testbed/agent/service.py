@@ -1,7 +1,7 @@
-"""What an agent does when it is asked: it opens its machine, makes that machine's share of a plan, and drives it."""
+"""The service of an agent: opens its machine, makes that machine's share of a plan, and drives it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,16 +14,16 @@ from resources.libraries.python.testbed.agent.calls import (
     Greeting,
     Hello,
     Place,
-    Prepared,
     Role,
     Sited,
     Work,
 )
-from resources.libraries.python.testbed.agent.deployed import Deployed
-from resources.libraries.python.testbed.roles.service import Answer
+from resources.libraries.python.testbed.agent.deployed import PROBES, Deployed
+from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCall
 from resources.libraries.python.testbed.worlds.machine import Machine
 
 _PAUSE_S = 0.5
+_STEPS = ("start", "stop")
 
 
 class Service:
@@ -52,22 +52,7 @@ class Service:
             calls.OPEN.name: self._open,
             calls.FINGERPRINT.name: lambda _: fingerprint(),
             calls.PREPARE.name: self._prepare,
-            calls.START.name: self._start,
-            calls.STOP.name: self._stop,
-            calls.AFFINITY.name: lambda role: self._deployed.system(role).affinity(),
-            calls.COUNTERS.name: self._deployed.counters,
-            calls.PROCESSED.name: lambda _: self._deployed.processed(),
-            calls.FACTS.name: lambda role: self._deployed.reporting(role).facts(),
-            calls.PROBLEMS.name: lambda role: self._deployed.reporting(role).problems(),
-            calls.RUN.name: lambda trial: self._deployed.generator().run(trial),
-            calls.HIGHEST.name: lambda trial: self._deployed.generator().highest_loads(trial),
-            calls.SAMPLE.name: lambda _: self._deployed.sample(),
-            calls.WATCH.name: lambda who: self._deployed.watcher(who).start(),
-            calls.WATCHED.name: self._deployed.watched,
-            calls.WATCHER_FACTS.name: lambda who: self._deployed.watcher(who).facts(),
             calls.SITE.name: self._site,
-            calls.OFFER.name: self._offer,
-            calls.USE.name: lambda _: self._deployed.service().instances.use(),
             calls.LEFTOVERS.name: lambda plan: tuple(self._opened().leftovers(plan)),
             calls.CLEAN.name: lambda _: self._opened().clean(),
             calls.CLOSE.name: lambda _: self.close(),
@@ -80,14 +65,16 @@ class Service:
             ConfigError: There is no such call, or its value is not of its type.
             Exception: Whatever a driver raises.
         """
-        call = calls.CALLS.get(name)
+        of_role = BY_NAME.get(name)
+        call = calls.CALLS.get(name) if of_role is None else of_role.call
         if call is None:
             raise ConfigError(f"an agent of protocol {calls.PROTOCOL} knows no call '{name}'")
         try:
             asked = call.asks.validate_python(value)
         except ValueError as error:
             raise ConfigError(f"the call '{name}' is not of protocol {calls.PROTOCOL}: {error}") from error
-        return call.gives.dump_python(self._answers[name](asked), mode="json")
+        result = self._answers[name](asked) if of_role is None else self._of_role(of_role, asked)
+        return call.gives.dump_python(result, mode="json")
 
     def close(self) -> None:
         """Remove everything and give the machine back. Safe to call more than once.
@@ -142,11 +129,18 @@ class Service:
                 self._machine = machine
                 return tuple(removed)
 
-    def _prepare(self, work: Work) -> Prepared:
+    def _prepare(self, work: Work) -> frozenset[Role]:
         if self._started:
             raise CsitError(f"there is a cell already, with its {', '.join(self._started)}")
         self._deployed.share = self._opened().share(work.plan, work.asked)
-        return self._deployed.prepared()
+        return self._deployed.roles()
+
+    def _of_role(self, call: RoleCall, arguments: Sequence[object]) -> object:
+        if call.method in _STEPS and call.role not in PROBES:
+            step = self._start if call.method == "start" else self._stop
+            step(call.role)
+            return None
+        return self._deployed.call(call, arguments)
 
     def _start(self, role: Role) -> None:
         self._started.append(role)  # first: what is half started has to be stopped too
@@ -157,7 +151,7 @@ class Service:
         if role not in self._started:
             return
         failures: list[Exception] = []
-        for stop in (self._deployed.watch_no_more, *(part.stop for part in reversed(self._deployed.parts(role)))):
+        for stop in (self._deployed.stop_probes, *(part.stop for part in reversed(self._deployed.parts(role)))):
             try:
                 stop()
             except Exception as error:  # a step boundary: the others must be stopped too
@@ -171,10 +165,7 @@ class Service:
             raise CsitError(f"there is something deployed already: {', '.join(self._started)}")
         machine = self._opened()
         part = machine.instances if sited.role is Role.INSTANCES else machine.load
-        self._deployed.sized = part(sited.brought, sited.size, sited.cable)
-
-    def _offer(self, load: float) -> Answer:
-        return self._deployed.service().load.offer(load)
+        self._deployed.service = part(sited.brought, sited.size, sited.cable)
 
     def _opened(self) -> Machine:
         if self._machine is None:

@@ -13,20 +13,11 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.clock import Passing
 from resources.libraries.python.testbed.roles.function import NetworkFunctions
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.roles.part import Part
 from resources.libraries.python.testbed.roles.sampler import Sampler
 from resources.libraries.python.testbed.roles.service import Orchestrator
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
 from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Tracer
-
-
-class Part(Protocol):
-    """Something that is started and stopped. Stopping is safe after a failed start."""
-
-    def start(self) -> None:
-        """Bring it up."""
-
-    def stop(self) -> None:
-        """Remove everything that `start` made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,69 +1,86 @@
 """The parts of a cell whose drivers run on several nodes, in one agent each."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.counters import Sample
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.testbed.agent.calls import Prepared, Role, Watcher
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+from resources.libraries.python.testbed.agent.calls import Role
+from resources.libraries.python.testbed.agent.role_calls import (
+    CABLES,
+    COSTS,
+    FEATURES,
+    FUNCTIONS,
+    GENERATOR,
+    SAMPLER,
+    SWITCH,
+    TRACER,
+    P,
+    RemoteRole,
+)
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.remote.combined_nodes import (
-    FunctionsTogether,
-    SamplersTogether,
-    SystemsTogether,
-    Together,
-)
 from resources.libraries.python.testbed.remote.link import Link
-from resources.libraries.python.testbed.remote.parts import (
-    RemoteFunctions,
-    RemoteGenerator,
-    RemotePart,
-    RemoteSampler,
-    RemoteSystem,
-)
-from resources.libraries.python.testbed.remote.watching import (
-    RemoteCosts,
-    RemoteFeatures,
-    RemoteTracer,
-    costs_together,
-    features_together,
-    tracers_together,
-)
+from resources.libraries.python.testbed.remote.proxies import Merge, combined, proxy
 
 
 def parts_on_nodes(
-    plan: Plan, links: Mapping[str, Link], prepared: Mapping[str, Prepared], duts: Collection[str]
+    plan: Plan, links: Mapping[str, Link], roles: Mapping[str, Collection[Role]], duts: Collection[str]
 ) -> Parts:
-    """Put the roles of all nodes together.
+    """Combine the roles of all nodes.
 
     Args:
         plan: Of the cell.
         links: To every node.
-        prepared: What every node has of the cell.
+        roles: What every node has of the cell.
         duts: Names of the nodes that are systems under test, in the order of the service.
 
     Raises:
         PlanError: No node has the vSwitch, the NFs or the generator.
     """
 
-    def on(role: Role) -> list[Link]:
-        return [links[name] for name, has in prepared.items() if role in has.roles]
+    def of_all(remote: RemoteRole[P]) -> P:
+        return combined(remote, [proxy(remote, links[name]) for name, has in roles.items() if remote.role in has])
 
-    def watching(who: Watcher) -> list[Link]:
-        return [links[name] for name in duts if who in prepared[name].watchers]
+    def of_duts(remote: RemoteRole[P], merge: Mapping[str, Merge]) -> P | None:
+        found = [proxy(remote, links[name]) for name in duts if remote.role in roles[name]]
+        return combined(remote, found, merge) if found else None
 
-    if not on(Role.SWITCH) or not on(Role.FUNCTIONS) or not on(Role.GENERATOR):
-        raise PlanError(f"{plan.suite_id} has no vSwitch, NFs or generator on the nodes {', '.join(links)}")
-    generator = RemoteGenerator(on(Role.GENERATOR)[0], Role.GENERATOR)
+    if missing := {Role.SWITCH, Role.FUNCTIONS, Role.GENERATOR} - {role for has in roles.values() for role in has}:
+        raise PlanError(f"{plan.suite_id} has no {', '.join(sorted(missing))} on the nodes {', '.join(links)}")
+    generator = proxy(GENERATOR, next(links[name] for name, has in roles.items() if Role.GENERATOR in has))
     return Parts(
-        cables=(Together([RemotePart(link, Role.CABLES) for link in on(Role.CABLES)]),),
-        switch=SystemsTogether([RemoteSystem(link, Role.SWITCH) for link in on(Role.SWITCH)]),
-        functions=FunctionsTogether([RemoteFunctions(link, Role.FUNCTIONS) for link in on(Role.FUNCTIONS)]),
+        cables=(of_all(CABLES),),
+        switch=of_all(SWITCH),
+        functions=of_all(FUNCTIONS),
         generator=generator,
         clock=time.monotonic,
-        sampler=SamplersTogether([RemoteSampler(links[name]) for name in duts if prepared[name].sampler]),
+        sampler=of_duts(SAMPLER, {"read": _sample}),
         generator_counters=generator.counters,
-        features=features_together([RemoteFeatures(link) for link in watching(Watcher.FEATURES)]),
-        costs=costs_together([RemoteCosts(link) for link in watching(Watcher.COSTS)]),
-        tracer=tracers_together([RemoteTracer(link) for link in watching(Watcher.TRACER)]),
+        features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
+        costs=of_duts(COSTS, {}),
+        tracer=of_duts(TRACER, {"cpu_s": _sum}),
     )
+
+
+def _sample(samples: Sequence[Sample]) -> Sample:
+    """Data threads of all nodes, and CPUs of the first, whose numbers they have."""
+    return Sample(
+        threads={name: time for sample in samples for name, time in sample.threads.items()},
+        tasks={owner: tasks for sample in samples for owner, tasks in sample.tasks.items()},
+        cpus=samples[0].cpus,
+        backlog_dropped=sum(sample.backlog_dropped for sample in samples),
+        squeezed=sum(sample.squeezed for sample in samples),
+    )
+
+
+def _series(rows: Sequence[tuple[Series, ...]]) -> tuple[Series, ...]:
+    """All series of the first node; of the others those of NFs, as the machine and the vSwitch are the first one's."""
+    others = (one for row in rows[1:] for one in row if one.owner not in (HOST, VSWITCH))
+    return (*rows[0], *others)
+
+
+def _sum(times_s: Sequence[float | None]) -> float | None:
+    known = [value for value in times_s if value is not None]
+    return sum(known) if known else None

@@ -6,32 +6,11 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import Role, Sited
-from resources.libraries.python.testbed.remote.combined_nodes import Together
+from resources.libraries.python.testbed.agent.role_calls import INSTANCES, LOAD
 from resources.libraries.python.testbed.remote.link import Link
-from resources.libraries.python.testbed.remote.parts import RemotePart
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+from resources.libraries.python.testbed.remote.proxies import combined, proxy
+from resources.libraries.python.testbed.roles.service import Answer, InstanceUse, Service
 from resources.libraries.python.testbed.services.bundle import Brought
-
-
-class RemoteInstances(RemotePart):
-    """Instances on a node."""
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        """By instance."""
-        return self._link.call(calls.USE, None)
-
-
-class RemoteLoad(RemotePart):
-    """Who offers the load, on a node."""
-
-    def offer(self, load: float, within_s: float) -> Answer:
-        """Run the generator script once.
-
-        Args:
-            load: In the workload's unit.
-            within_s: How long the script may take.
-        """
-        return self._link.call(calls.OFFER, load, within_s)
 
 
 class RemoteOrchestrator:
@@ -71,30 +50,27 @@ class RemoteOrchestrator:
             each.result()
         workload = self._brought.workload
         return RemoteService(
-            RemoteInstances(serving, Role.INSTANCES),
-            RemoteLoad(loading, Role.LOAD),
-            workload.duration_s + workload.within_s,
-            self._names,
+            proxy(INSTANCES, serving),
+            proxy(LOAD, loading, workload.duration_s + workload.within_s),
+            f"from {loading.name} over {self._names}",
         )
 
 
 class RemoteService:
     """Fulfils `roles.service.Service` by calls to agents. While one offers a load, the other says what is used."""
 
-    def __init__(self, instances: RemoteInstances, load: RemoteLoad, within_s: float, cable: str) -> None:
+    def __init__(self, instances: Service, load: Service, origin: str) -> None:
         """Prepare.
 
         Args:
             instances: Not started.
             load: Not started.
-            within_s: How long the generator script may take.
-            cable: For a person.
+            origin: Of the load, in words.
         """
         self._instances = instances
         self._load = load
-        self._within_s = within_s
-        self._cable = cable
-        self._both = Together([load, instances])
+        self._origin = origin
+        self._both = combined(LOAD, [load, instances])
 
     def start(self) -> None:
         """Bring both up, side by side; the cable gets its carrier when both ends are up."""
@@ -102,7 +78,7 @@ class RemoteService:
 
     def offer(self, load: float) -> Answer:
         """Run the generator script once."""
-        return self._load.offer(load, self._within_s)
+        return self._load.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
         """See Service."""
@@ -110,7 +86,7 @@ class RemoteService:
 
     def facts(self) -> Mapping[str, str]:
         """What the instances turned out to be, and where the load comes from."""
-        return {**self._instances.facts(), "load": f"from {self._load.node} over {self._cable}"}
+        return {**self._instances.facts(), "load": self._origin}
 
     def problems(self) -> tuple[str, ...]:
         """Instances that have lost processes, a cable without carrier."""

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
+from resources.libraries.python.testbed.roles.patience import patience
 
 
 class NetworkFunctions(Protocol):
     """All NFs of one kind in a plan. They come and go together: one by one would cost minutes at 100 NFs."""
 
+    @patience(7200.0)
     def start(self) -> None:
         """Bring all of them up and configured, data threads on their planned cores."""
 
@@ -27,6 +29,7 @@ class NetworkFunctions(Protocol):
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the NFs now, a sentence each; empty when all is well. Cheap: asked after every test."""
 
+    @patience(600.0)
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failure."""
 
@@ -49,3 +52,7 @@ class Confined(Protocol):
 
     def throttling(self) -> Mapping[str, Throttling]:
         """By name of the NF, since it was made; without those that have no such limit."""
+
+
+class ProcessingFunctions(NetworkFunctions, Processing, Protocol):
+    """Network functions of which some report what they have processed."""

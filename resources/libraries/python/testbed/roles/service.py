@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.testbed.roles.patience import patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Answer:
 class Service(Protocol):
     """Instances of all components, each limited to its flavor."""
 
+    @patience(7200.0)
     def start(self) -> None:
         """Make all instances and run the install script in each.
 
@@ -43,6 +45,7 @@ class Service(Protocol):
             NotReady: A script did not end in time.
         """
 
+    @patience(120.0)
     def offer(self, load: float) -> Answer:
         """Run the generator script once at this load; return what it reports.
 
@@ -61,6 +64,7 @@ class Service(Protocol):
     def problems(self) -> tuple[str, ...]:
         """What is wrong now, a sentence each; empty when all is well."""
 
+    @patience(600.0)
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failure."""
 

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.testbed.roles.patience import patience
 
 
 class VSwitch(Protocol):
     """Joins the ports of a plan to L2 segments."""
 
+    @patience(7200.0)
     def start(self) -> None:
         """Bring the switch up with all its segments, data threads on their planned cores."""
 
@@ -27,5 +29,6 @@ class VSwitch(Protocol):
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the switch now, a sentence each; empty when all is well. Cheap: asked after every test."""
 
+    @patience(600.0)
     def stop(self) -> None:
         """Remove everything that `start` made. Safe to call after a failure."""

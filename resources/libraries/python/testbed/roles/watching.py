@@ -5,6 +5,7 @@ from typing import Protocol
 
 from resources.libraries.python.model.counters import Cost
 from resources.libraries.python.studies.chains.model.record import Series, StateGraph
+from resources.libraries.python.testbed.roles.patience import patience
 
 
 class FeatureSampler(Protocol):
@@ -13,6 +14,7 @@ class FeatureSampler(Protocol):
     def start(self) -> None:
         """Begin to read."""
 
+    @patience(120.0)
     def stop(self) -> tuple[Series, ...]:
         """End; return a value for each whole second since `start`. Safe to call after a failure."""
 
@@ -30,6 +32,7 @@ class Tracer(Protocol):
     def start(self) -> None:
         """Begin to trace."""
 
+    @patience(120.0)
     def stop(self) -> tuple[StateGraph, ...]:
         """End; return a graph for each VNF that has events. Safe to call after a failure."""
 
@@ -47,6 +50,7 @@ class CostMeter(Protocol):
     def start(self) -> None:
         """Begin."""
 
+    @patience(120.0)
     def stop(self) -> Mapping[str, Cost]:
         """End; return the cost by the NF's name in the plan. Safe to call after a failure."""
 

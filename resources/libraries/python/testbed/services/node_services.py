@@ -1,6 +1,7 @@
-"""A node's part in a service that is sized in a lab: its instances, or who offers the load, with the user's files."""
+"""A node's part in a service that is sized in a lab: its instances, or the generator script, with the user's files."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
@@ -15,14 +16,15 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
 from resources.libraries.python.testbed.services.bundle import Brought, as_on_node, write
 
 FOLDER = Path("/var/lib/csit-density/service")
 """Of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
 
 
-class SizedHere:
-    """Instances or a load; the files come before and go after."""
+class NodeService:
+    """Instances or a load, with the user's files. Fulfils this node's part of `roles.service.Service`."""
 
     def __init__(self, part: Instances | CabledLoad, brought: Brought, machine: MachineLock) -> None:
         """Prepare; nothing is made before `start`.
@@ -70,32 +72,33 @@ class SizedHere:
         self._machine.release_folder(FOLDER)
         self._claimed = False
 
-    @property
-    def instances(self) -> Instances:
-        """Those of the service.
+    def offer(self, load: float) -> Answer:
+        """Run the generator script once.
 
         Raises:
-            CsitError: There are none here.
-        """
-        if not isinstance(self._part, Instances):
-            raise CsitError("this node has no instances")
-        return self._part
-
-    @property
-    def load(self) -> CabledLoad:
-        """Who offers the load.
-
-        Raises:
-            CsitError: Nobody does that here.
+            CsitError: This node offers no load, or what the part raises.
         """
         if not isinstance(self._part, CabledLoad):
             raise CsitError("this node offers no load")
-        return self._part
+        return self._part.offer(load)
 
-    @property
-    def reporting(self) -> Instances | CabledLoad:
-        """Whichever it is."""
-        return self._part
+    def use(self) -> Mapping[str, InstanceUse]:
+        """Resources used by each instance.
+
+        Raises:
+            CsitError: This node has no instances.
+        """
+        if not isinstance(self._part, Instances):
+            raise CsitError("this node has no instances")
+        return self._part.use()
+
+    def facts(self) -> Mapping[str, str]:
+        """Facts of the part."""
+        return self._part.facts()
+
+    def problems(self) -> tuple[str, ...]:
+        """Problems of the part."""
+        return self._part.problems()
 
 
 def specifications(brought: Brought) -> Specifications:
@@ -105,16 +108,16 @@ def specifications(brought: Brought) -> Specifications:
 
 def instances_here(
     brought: Brought, size: Size, cable: Port, orchestrator: LocalOrchestrator, machine: MachineLock
-) -> SizedHere:
+) -> NodeService:
     """This node has the instances.
 
     Raises:
         PlanError: The machine is too small for them.
     """
-    return SizedHere(orchestrator.instances(size, cable), brought, machine)
+    return NodeService(orchestrator.instances(size, cable), brought, machine)
 
 
-def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -> SizedHere:
+def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -> NodeService:
     """This node offers the load.
 
     Raises:
@@ -123,4 +126,4 @@ def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -
     asked, controllers = specifications(brought), cgroups.discover()
     programs.check("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
     load = Load(asked, size, machine, controllers)
-    return SizedHere(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)
+    return NodeService(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)

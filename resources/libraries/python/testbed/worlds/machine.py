@@ -42,7 +42,7 @@ from resources.libraries.python.studies.sizing.planning.instance_cpus import usa
 from resources.libraries.python.testbed.deployment.parts import Share
 from resources.libraries.python.testbed.services.bundle import Brought
 from resources.libraries.python.testbed.services.node_services import (
-    SizedHere,
+    NodeService,
     instances_here,
     load_here,
     specifications,
@@ -178,7 +178,7 @@ class Machine:
         oversubscribe = self._dut is not None and self._dut.oversubscribe
         return LocalOrchestrator(asked, self._lock, self.layout, usable_mb(self.memory), oversubscribe=oversubscribe)
 
-    def instances(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+    def instances(self, brought: Brought, size: Size, cable: Port) -> NodeService:
         """The instances of a service in one size, loaded over a cable.
 
         Raises:
@@ -187,7 +187,7 @@ class Machine:
         """
         return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
 
-    def load(self, brought: Brought, size: Size, cable: Port) -> SizedHere:
+    def load(self, brought: Brought, size: Size, cable: Port) -> NodeService:
         """Whoever loads a service over a cable.
 
         Raises:

@@ -1,0 +1,158 @@
+"""Roles on nodes as objects of their Protocols: each method is a call to the node's agent."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from resources.libraries.python.testbed.agent.calls import Role
+from resources.libraries.python.testbed.agent.role_calls import ROLE_CALLS, RemoteRole, RoleCall
+from resources.libraries.python.testbed.remote.link import Link, Pending
+
+P = TypeVar("P")
+Merge = Callable[[Sequence[Any]], Any]
+"""Makes one result of those of several nodes."""
+_log = logging.getLogger(__name__)
+
+
+class Proxy:
+    """A role on one node; a subclass for each role has its methods.
+
+    The agent's life is its own: when it is gone, so is all that it made. So `stop` and properties of a lost node do not
+    fail.
+
+    Args:
+        link: To the node's agent.
+        more_s: How much longer than usual calls may take.
+    """
+
+    role: Role
+
+    def __init__(self, link: Link, more_s: float = 0.0) -> None:
+        self._link = link
+        self._more_s = more_s
+
+    @property
+    def node(self) -> str:
+        """Name of the node."""
+        return self._link.name
+
+    def begin(self, method: str, *arguments: object) -> Pending[Any] | None:
+        """Begin a call, beside those of other nodes; None for one that a lost node need not do any more."""
+        call = ROLE_CALLS[self.role][method]
+        if self._link.lost and (call.is_property or method == "stop"):
+            _log.info("%s: %s is left to the node: %s", self.node, call.call.name, self._link.lost)
+            return None
+        return self._link.begin(call.call, arguments, call.more_s(*arguments) + self._more_s)
+
+    def finish(self, method: str, pending: Pending[Any] | None) -> Any:  # noqa: ANN401 - of the method's type
+        """Wait for the result of a call."""
+        if pending is None:
+            return ROLE_CALLS[self.role][method].nothing
+        result = pending.result()
+        return tuple(f"{self.node}: {text}" for text in result) if method == "problems" else result
+
+
+class _TimedProxy(Proxy):
+    """A generator. The total duration of a trial is the one seen from here, with the way to the node and back."""
+
+    def begin(self, method: str, *arguments: object) -> Pending[Any] | None:
+        self._began_s = time.monotonic()
+        return super().begin(method, *arguments)
+
+    def finish(self, method: str, pending: Pending[Any] | None) -> Any:  # noqa: ANN401 - of the method's type
+        result = super().finish(method, pending)
+        if method != "run":
+            return result
+        return result.model_copy(update={"total_duration_s": time.monotonic() - self._began_s})
+
+
+class _Combined:
+    """One role on several nodes, between which the order does not matter; a subclass for each role."""
+
+    def __init__(self, proxies: Sequence[Proxy], merge: Mapping[str, Merge]) -> None:
+        self._proxies = tuple(proxies)
+        self._merge = merge
+
+    def ask(self, call: RoleCall, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
+        """Call all nodes at the same time; the first failure is raised when all have answered."""
+        pending = [(each, each.begin(call.method, *arguments)) for each in self._proxies]
+        results, failures = [], list[Exception]()
+        for each, one in pending:
+            try:
+                results.append(each.finish(call.method, one))
+            except Exception as error:  # a step boundary: the other nodes go on meanwhile, and are waited for
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        if call.method in self._merge:
+            return self._merge[call.method](results)
+        if call.method == "facts":
+            return _facts({each.node: row for each, row in zip(self._proxies, results, strict=True)})
+        if call.returns is tuple:
+            return tuple(item for result in results for item in result)
+        if call.returns is type(None):
+            return None
+        return {key: value for result in results for key, value in result.items()}  # names are unique on a testbed
+
+
+def proxy(remote: RemoteRole[P], link: Link, more_s: float = 0.0) -> P:
+    """Return a role on a node.
+
+    Args:
+        remote: The role.
+        link: To the node's agent.
+        more_s: How much longer than usual calls may take.
+    """
+    return cast(P, _proxy_class(remote.role)(link, more_s))
+
+
+def combined(remote: RemoteRole[P], proxies: Sequence[P], merge: Mapping[str, Merge] | None = None) -> P:
+    """Return a role that several nodes fulfil as one.
+
+    Results that are mappings or tuples are joined; a fact in which nodes differ has a row for each.
+
+    Args:
+        remote: The role.
+        proxies: Made by `proxy`, of this role or of one with the same Protocol.
+        merge: By method, where results are joined in another way.
+    """
+    return cast(P, _combined_class(remote.role)(cast(Sequence[Proxy], proxies), merge or {}))
+
+
+@cache
+def _proxy_class(role: Role) -> type[Proxy]:
+    def member(name: str) -> object:
+        def call(self: Proxy, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
+            return self.finish(name, self.begin(name, *arguments))
+
+        return property(call) if ROLE_CALLS[role][name].is_property else call
+
+    base = _TimedProxy if role is Role.GENERATOR else Proxy
+    return type(f"{role.title()}Proxy", (base,), {"role": role, **{name: member(name) for name in ROLE_CALLS[role]}})
+
+
+@cache
+def _combined_class(role: Role) -> type[_Combined]:
+    def member(which: RoleCall) -> object:
+        def call(self: _Combined, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
+            return self.ask(which, *arguments)
+
+        return property(call) if which.is_property else call
+
+    return type(
+        f"Combined{role.title()}", (_Combined,), {name: member(call) for name, call in ROLE_CALLS[role].items()}
+    )
+
+
+def _facts(rows: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Facts of all nodes; one in which they differ has a row for each."""
+    facts: dict[str, str] = {}
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        found = {node: row[name] for node, row in rows.items() if name in row}
+        if len(set(found.values())) == 1:
+            facts[name] = next(iter(found.values()))
+        else:
+            facts |= {f"{name} of {node}": text for node, text in found.items()}
+    return facts

@@ -1,0 +1,121 @@
+"""Proxies of roles on nodes: what a Protocol has can be called there, and several nodes are one role."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+from resources.libraries.python.testbed.agent.calls import Call, Role
+from resources.libraries.python.testbed.agent.role_calls import (
+    BY_NAME,
+    FEATURES,
+    FUNCTIONS,
+    LOAD,
+    ROLE_CALLS,
+    SWITCH,
+)  # fmt: skip
+from resources.libraries.python.testbed.remote.parts_on_nodes import parts_on_nodes
+from resources.libraries.python.testbed.remote.proxies import combined, proxy
+from resources.libraries.python.testbed.roles.function import Confined, Processing
+from tests.unit.testbed.test_agent_service import CELL, TOPOLOGY
+
+ONE = InterfaceCounters(1, 2, 3, 4)
+
+
+class Answered:
+    """A call whose result is known; an exception is raised."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def result(self) -> Any:
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+class Node:
+    """A link to an agent with prepared results."""
+
+    def __init__(self, name: str, lost: str = "", **results: Any) -> None:
+        self.name, self.lost, self._results = name, lost, results
+        self.begun: list[tuple[str, Sequence[Any], float]] = []
+
+    def begin(self, call: Call[Any, Any], arguments: Sequence[Any], more_s: float = 0.0) -> Answered:
+        if self.lost:
+            raise CsitError(self.lost)
+        self.begun.append((call.name, arguments, more_s))
+        return Answered(self._results.get(call.name.partition(".")[2]))
+
+
+def switches(*nodes: Any) -> Any:
+    return combined(SWITCH, [proxy(SWITCH, node) for node in nodes])
+
+
+def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
+    assert set(ROLE_CALLS[Role.SWITCH]) == {"start", "affinity", "counters", "facts", "problems", "stop"}
+    assert "processed" in ROLE_CALLS[Role.FUNCTIONS] and "counters" in ROLE_CALLS[Role.GENERATOR]
+    assert ROLE_CALLS[Role.TRACER]["cpu_s"].is_property
+    assert "features.stop" in BY_NAME and not [name for name in BY_NAME if "._" in name]
+    functions: object = proxy(FUNCTIONS, Node("DUT1"))  # type: ignore[arg-type] # a link for the test
+    assert isinstance(functions, Processing) and not isinstance(functions, Confined)
+
+
+def test_a_call_waits_as_long_as_its_protocol_says() -> None:
+    assert BY_NAME["switch.start"].call.within_s == 7200.0
+    assert BY_NAME["switch.facts"].call.within_s == 60.0
+    node = Node("TG")
+    proxy(LOAD, node, 30.0).offer(5.0)  # type: ignore[arg-type] # a link for the test
+    assert node.begun == [("load.offer", (5.0,), 30.0)]
+
+
+def test_results_of_several_nodes_are_joined() -> None:
+    first = Node("DUT1", counters={"a": ONE}, problems=("slow",), facts={"version": "1", "mode": "x"})
+    second = Node("DUT2", counters={"b": ONE}, problems=("hot",), facts={"version": "1", "mode": "y"})
+    both = switches(first, second)
+    assert both.counters() == {"a": ONE, "b": ONE}
+    assert both.problems() == ("DUT1: slow", "DUT2: hot")
+    assert both.facts() == {"version": "1", "mode of DUT1": "x", "mode of DUT2": "y"}
+    assert both.start() is None
+
+
+def test_all_nodes_are_asked_before_the_first_failure_is_raised() -> None:
+    first, second = Node("DUT1", stop=CsitError("stuck")), Node("DUT2")
+    with pytest.raises(CsitError, match="stuck"):
+        switches(first, second).stop()
+    assert [name for name, _, _ in second.begun] == ["switch.stop"]
+
+
+def test_a_lost_node_is_not_asked_to_stop_and_fails_at_everything_else() -> None:
+    lost = Node("DUT1", lost="DUT1: the connection was cut")
+    assert switches(lost).stop() is None
+    features: Any = combined(FEATURES, [proxy(FEATURES, lost)])  # type: ignore[arg-type] # a link for the test
+    assert features.stop() == ()
+    with pytest.raises(CsitError, match="cut"):
+        switches(lost).counters()
+
+
+def test_of_several_nodes_the_machine_is_the_first_one() -> None:
+    rows = [
+        tuple(Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}"))
+        for node in (1, 2)
+    ]
+    names = ("TG", "DUT1", "DUT2")
+    results = {"DUT1": {"stop": rows[0], "cpu_s": 0.25}, "DUT2": {"stop": rows[1], "cpu_s": None}}
+    links: Any = {name: Node(name, read=Sample(), counters={"g": ONE}, **results.get(name, {})) for name in names}
+    whole = {Role.CABLES, Role.SWITCH, Role.FUNCTIONS, Role.SAMPLER, Role.FEATURES}
+    roles = {"TG": {Role.CABLES, Role.GENERATOR, Role.SAMPLER}, "DUT1": whole, "DUT2": whole}
+    plan = make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout)
+    parts = parts_on_nodes(plan, links, roles, ("DUT1", "DUT2"))
+    assert parts.features is not None and parts.features.cpu_s == 0.25
+    assert [(row.owner, row.values) for row in parts.features.stop()] == [
+        (HOST, (1.0,)), (VSWITCH, (1.0,)), ("nf-1-1", (1.0,)), ("nf-1-2", (2.0,)),
+    ]  # fmt: skip
+    assert parts.tracer is None and parts.sampler is not None
+    parts.sampler.read()
+    assert [name for name, _, _ in links["TG"].begun] == [], "only systems under test are sampled"
+    assert parts.generator_counters() == {"g": ONE}
