@@ -145,7 +145,7 @@ def test_a_sizing_that_cannot_end_is_refused(tmp_path: Path, changes: dict[str, 
     ("variables", "sentence"),
     [
         ({"CELLS": "1-4000x1-4000"}, "'1-4000x1-4000': 16,000,000 cells; at most 1,000,000 are possible"),
-        ({"CELLS": "1-1000x1-1000", "FRAMES": "64B,IMIX"}, "tests of each type; at most 1,000,000 are possible"),
+        ({"CELLS": "1-1000x1-1000", "FRAMES": "64B,IMIX"}, "a cell of 1,000,000 NFs; at most 1,024 are possible"),
     ],
 )
 def test_a_matrix_that_cannot_end_is_refused(variables: dict[str, str], sentence: str) -> None:

@@ -66,7 +66,7 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
         (
             {},
             {"protocol": "TCP"},
-            "the generator auto sends IP, UDP and no TCP; iperf3 or ditg would, chosen by GENERATOR",
+            "the generator auto sends IP, UDP and no TCP; ditg or iperf3 would, chosen by GENERATOR",
         ),
         ({}, {"protocol": "SCTP"}, "there is no protocol 'SCTP' for a sweep; there are auto, IP, UDP, TCP, ICMP"),
         ({"STOP_LOSS": "20 %"}, {}, "STOP_LOSS: '20 %' is not a loss ratio from 0 to 1, such as 0.2"),
