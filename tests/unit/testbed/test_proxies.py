@@ -93,8 +93,9 @@ def test_all_nodes_are_asked_before_the_first_failure_is_raised() -> None:
 def test_a_lost_node_is_not_asked_to_stop_and_fails_at_everything_else() -> None:
     lost = Node("DUT1", lost="DUT1: the connection was cut")
     assert switches(lost).stop() is None
-    features: Any = combined(FEATURES, [proxy(FEATURES, lost)])  # type: ignore[arg-type] # a link for the test
+    features: Any = combined(FEATURES, [proxy(FEATURES, lost)], {"cpu_s": list})  # type: ignore[arg-type] # a link for the test
     assert features.stop() == ()
+    assert features.cpu_s == [None]
     with pytest.raises(CsitError, match="cut"):
         switches(lost).counters()
 

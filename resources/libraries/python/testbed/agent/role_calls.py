@@ -62,7 +62,7 @@ class RoleCall:
     @property
     def nothing(self) -> Any:  # noqa: ANN401 - of the return type
         """Result of a node that is lost: what it had is gone."""
-        return {tuple: (), type(None): None}.get(self.returns, {} if self.returns is not float else None)
+        return {tuple: (), Mapping: {}}.get(self.returns)
 
 
 def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:

@@ -58,7 +58,8 @@ class _TimedProxy(Proxy):
     """A generator. The total duration of a trial is the one seen from here, with the way to the node and back."""
 
     def begin(self, method: str, *arguments: object) -> Pending[Any] | None:
-        self._began_s = time.monotonic()
+        if method == "run":
+            self._began_s = time.monotonic()
         return super().begin(method, *arguments)
 
     def finish(self, method: str, pending: Pending[Any] | None) -> Any:  # noqa: ANN401 - of the method's type
