@@ -6,12 +6,16 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.analysis.grouping import Metric, Series, series_of
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
+from csit_utils.studies.density.analysis.efficiency import ratios
+from csit_utils.studies.density.analysis.fairness import fairness_of, itemized
 from csit_utils.studies.density.analysis.headline import Headline, headlines
 from csit_utils.studies.density.analysis.placing import layouts
 from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
 from csit_utils.studies.density.analysis.summary import changes
+from resources.libraries.python.model.cell import ServiceType
+from tests.unit.csit_utils.builders import mrr_result
 from tests.unit.csit_utils.histories import row
 
 VALUE, AT_LEAST, BELOW, NOT_RUN = CellState.VALUE, CellState.AT_LEAST, CellState.BELOW, CellState.NOT_RUN
@@ -143,3 +147,44 @@ def test_the_newest_test_that_has_it_stands_for_a_cell() -> None:
     assert (layout.cells[2, 2].state, layout.cells[2, 2].reason) == (NOT_RUN, "no sample")
     assert (layout.cells[2, 1].state, layout.cells[2, 1].reason) == (CellState.FAILED, "no traffic at hop 2")
     assert layouts(rows, lambda one: one.verdicts == "other") == []
+
+
+def served(instance: int, forwarded_pps: float, loss_ratio: float, number: str = "NDR") -> InstanceRow:
+    """One direction of an instance."""
+    return InstanceRow(
+        anchor="a", test_name="t", number=number, load_pps=400.0, trials=1, instance=instance, direction="forward",
+        sent=100, received=90, offered_pps=100.0, forwarded_pps=forwarded_pps, loss_ratio=loss_ratio, worst=False,
+        fairness=0.9, verdict="measured",
+    )  # fmt: skip
+
+
+def test_rates_of_an_instance_are_of_both_directions_together() -> None:
+    rows = [served(2, 70, 0.3), served(2, 60, 0.4), served(1, 90, 0.1), served(1, 100, 0.0), served(1, 5, 0.9, "PDR")]
+    found = fairness_of(rows)
+    ndr = found["NDR"]
+    assert list(found) == ["NDR", "PDR"]
+    assert (ndr.number, ndr.load_pps, ndr.index, ndr.worst_loss_ratio) == ("NDR", 400, 0.9, 0.4)
+    assert ndr.rates_pps == ((1, 190), (2, 130))
+    assert (ndr.lowest, ndr.highest) == ((2, 130), (1, 190))
+    assert ndr.ratio == pytest.approx(130 / 190)
+    assert found["PDR"].ratio == 1
+    assert fairness_of([served(1, 0, 1)])["NDR"].ratio is None
+
+
+def test_a_rate_at_overload_is_named_after_what_was_measured() -> None:
+    mrr = mrr_result(ServiceType.CSC, 2, 1)
+    assert [found.number for found in itemized(mrr)] == ["MRR"]
+    assert [found.number for found in itemized(mrr.model_copy(update={"mrr": None, "orr": mrr.mrr}))] == ["ORR"]
+
+
+def test_service_types_are_held_against_csc_or_the_first_with_a_figure() -> None:
+    def of(kind: str, one: MatrixCell) -> Matrix:
+        return matrix({(1, 1): one}, service_type=kind)
+
+    shared = replace(cell(300), oversubscribed=True)
+    (found,) = ratios([of("VSC", cell(50)), of("CSC", cell(100)), of("CSP", shared)])
+    assert (found.base, found.oversubscribed, found.share("CSP"), found.share("VSC")) == ("CSC", True, 3, 0.5)
+    limit = replace(cell(100, AT_LEAST), oversubscribed=True)
+    (found,) = ratios([of("VSC", cell(50)), of("CSC", limit), of("CSP", cell(75))])
+    assert (found.base, found.oversubscribed, found.share("CSP"), found.share("CSC")) == ("VSC", False, 1.5, None)
+    assert ratios([of("VSC", cell(50)), of("CSC", limit)]) == []
