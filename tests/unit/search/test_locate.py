@@ -153,3 +153,6 @@ def test_time_is_told_in_shares_of_the_sending() -> None:
     assert (found.cpus, found.backlog_dropped, found.squeezed) == ((), 0, 5)
     cpus = usage(plan, Sample(cpus={5: CpuTime(0, 0, 0, 0)}), after, 0.5).cpus
     assert [(row.cpu, row.system, row.softirq) for row in cpus] == [(5, 1.0, 0.5)]
+    earlier, later = CpuTime(half // 2, 70, half, 50), CpuTime(half, 70, 2 * half, 50 + half)
+    (cpu,) = usage(plan, Sample(cpus={5: earlier, 6: earlier}), Sample(cpus={5: later, 7: later}), 0.5).cpus
+    assert (cpu.cpu, cpu.user, cpu.system, cpu.softirq, cpu.stolen) == (5, 0.25, 0.0, 0.5, 0.5)

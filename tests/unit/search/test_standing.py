@@ -13,7 +13,9 @@ GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 BASE = Ladder(0.1, 1000, 2000)
 RUNGS = range(BASE.bottom, BASE.top + 1)
 TRIALS = st.lists(st.tuples(st.sampled_from(RUNGS), st.booleans()), max_size=25)
-GUESSES = st.none() | st.builds(Guess, st.sampled_from(RUNGS), st.sampled_from([0.5, 1.0, 3.0]), st.just(0.25))
+GUESSES = st.none() | st.builds(
+    Guess, st.sampled_from(RUNGS), st.sampled_from([0.5, 1.0, 4.0]), st.sampled_from([0.25, 4.0])
+)
 
 
 def standing(trials: list[tuple[int, bool]]) -> Standing:
@@ -108,3 +110,10 @@ def test_without_trials_every_threshold_is_likely() -> None:
     assert standing([]).likely(None) == [Range(RUNGS[0] - 1, RUNGS[-1], None)]
     near = Guess(RUNGS[3], 1.0, 0.25)
     assert standing([]).likely(near) == [Range(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
+
+
+def test_a_guess_does_not_overrule_what_is_proven() -> None:
+    low, high = RUNGS[1], RUNGS[4]
+    found = standing([(low, True)] * 2 + [(high, False)] * 2)
+    assert found.likely(Guess(high, 10.0, 4.0)) == [Range(low, high - 1, high - 1)]
+    assert found.likely(Guess(low - 1, 10.0, 4.0)) == [Range(low, high - 1, low)]
