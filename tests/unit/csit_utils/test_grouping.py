@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from csit_utils.analysis.grouping import Bounds, Metric, belongs, bounds, error_pps, per_core, series_of, system_of
+from csit_utils.analysis.grouping import (
+    Bounds,
+    Metric,
+    all_series,
+    belongs,
+    bounds,
+    error_pps,
+    per_core,
+    series_of,
+    system_of,
+)
 from tests.unit.csit_utils.histories import row
 
 SEARCHED = {Metric.NDR: "ndr", Metric.PDR: "pdr", Metric.SOAK: "soak"}
@@ -76,3 +86,10 @@ def test_a_test_without_a_record_belongs_where_nothing_speaks_against_it(
     lost = replace(measured, recorded=False, simulated=None, **changes)
     assert belongs(lost, series, system) is expected
     assert not belongs(lost, series, None)
+
+
+def test_series_are_in_the_order_of_their_numbers_of_cores() -> None:
+    sizes = ["", "0.5c", "1c", "1c-2c", "2c", "10c"]
+    assert [series.nf_size for series in all_series(row(1e6, nf_size=size) for size in sizes[::-1])] == sizes
+    cores = [None, 1, 2, 10]
+    assert [series.vs_dtc for series in all_series(row(1e6, vs_dtc=count) for count in cores[::-1])] == cores

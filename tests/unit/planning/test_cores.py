@@ -179,6 +179,13 @@ def test_two_cores_run_oversubscribed_with_the_generator_apart() -> None:
     assert set(data) == {1}
 
 
+def test_folded_data_threads_take_the_cores_in_turn_and_those_of_nfs_follow_the_vswitch() -> None:
+    four = layout([(cpu, cpu, 0, 0) for cpu in range(4)])
+    cores = allocate(cell(2, 2, vs_dtc=2), four, 0, Sizes(), generator_cores=1, oversubscribe=True)
+    assert cores.cpus("vswitch") == (1, 2)
+    assert of_nfs(cores) == {"nf-1-1": [0, 3], "nf-1-2": [0, 1], "nf-2-1": [0, 2], "nf-2-2": [0, 3]}
+
+
 layouts = st.builds(
     lambda cores, threads, nodes, sequential: layout(
         (
@@ -290,6 +297,14 @@ def test_a_core_without_its_sibling_is_left_to_main_threads() -> None:
     assert cores.cpus("vswitch", ThreadRole.MAIN) == (2,)
     assert cores.cpus("vswitch") == (1, 29)
     assert of_nfs(cores) == {"nf-1-1": [3, 4, 32], "nf-1-2": [31, 5, 33]}
+
+
+def test_the_generator_leaves_p_cores_to_data_threads() -> None:
+    machine = hybrid(4, 8)
+    cores = allocate(cell(1, 1), machine, 0, Sizes(), generator_cores=2)
+    single = {core[0] for core in machine.cores(0) if len(core) == 1}
+    assert set(cores.cpus("generator")) <= single
+    assert not single & set(cores.cpus("vswitch"))
 
 
 def test_data_threads_get_p_cores_until_there_are_none_left() -> None:

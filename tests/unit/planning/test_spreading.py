@@ -64,6 +64,8 @@ def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -
         (1, 3, "vlan", "DUT1.port1: 3 address pairs for 4 receive queues"),
         (1, 4, "mac", "DUT1.port1: 4 address pairs for 4 receive queues: too few for RSS to spread them evenly"),
         (16, 2, "link", "DUT1.port1: 16 address pairs for 4 receive queues: too few"),
+        (31, 1, "link", "DUT1.port1: 31 address pairs for 4 receive queues: too few"),
+        (32, 1, "link", None),
         (16, 2, "mac", None),
         (254, 1, "link", None),
     ],
