@@ -71,6 +71,39 @@ def test_oversubscribed_threads_per_cpu() -> None:
     assert not found.even
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(1, 1, ()), (1, 2, ("1 to 2 data threads per logical CPU",)), (2, 2, ("2 data threads per logical CPU",))],
+)
+def test_two_data_threads_on_a_logical_cpu_are_uneven(least: int, most: int, said: tuple[str, ...]) -> None:
+    found = Balance(Spread(4, 2), (("1c", Spread(2, 2)),), 0, 0, least, most)
+    assert found.uneven() == said
+    assert found.even is not bool(said)
+
+
+def test_oversubscribed_cores_name_the_fewest_and_most_threads_and_no_siblings() -> None:
+    three = layout([(cpu, cpu % 3, 0, 0) for cpu in range(6)])
+    asked = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
+    found = balance(asked, make_plan(LOCAL, asked, three).cores)
+    assert (found.least_threads, found.most_threads) == (1, 2)
+    assert (found.sibling_nfs, found.sibling_data, found.siblings()) == (0, 0, ())
+
+
+@pytest.mark.parametrize(("kind", "inner"), [("CSC", 2 * 3 * 4), ("CSP", 2 * 3)])
+def test_instances_on_one_cable_share_its_ports(kind: str, inner: int) -> None:
+    asked = Cell(service_type=ServiceType(kind), nf_chains=3, nf_nodes=4)
+    assert vswitch_ports(asked, one_cable=True) == inner + 2
+    assert vswitch_ports(asked, one_cable=False) == inner + 2 * 3
+    cores = make_plan(SIM, asked, MANY).cores
+    assert balance(asked, cores, one_cable=True).vswitch.queues == inner + 2
+
+
+def test_a_shared_nf_has_the_queues_of_all_instances() -> None:
+    asked = Cell(service_type=ServiceType.CSP, nf_chains=3, nf_nodes=2, shared_nodes=(1,))
+    found = balance(asked, make_plan(SIM, asked, MANY).cores)
+    assert found.nfs == (("1c shared", Spread(6, 2)), ("1c", Spread(2, 2)))
+
+
 @settings(deadline=None)  # a busy machine is no error
 @given(
     kind=st.sampled_from(list(ServiceType)),
