@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(la
 
 RUN = """
 import os, signal, subprocess, sys, time
-from resources.libraries.python.drivers.host import namespaces
+from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock() as lock:
     lock.claim_namespaces(["csit-left"])
