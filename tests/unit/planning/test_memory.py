@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.vpp.registration import guest_hugepages,
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryNode, Need
@@ -101,7 +102,35 @@ def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out() -> None:
     assert spare_mb(MemoryNode(total_mb=8192)) == 8192 - 1024
     assert spare_mb(MemoryNode(total_mb=8192, hugepages_1gb=4)) == 8192 - 4096 - 1024
     assert spare_mb(MemoryNode(total_mb=8192, available_mb=3000)) == 3000
+    assert spare_mb(MemoryNode(total_mb=8192, available_mb=8000)) == 8192 - 1024
     assert spare_mb(MemoryNode(total_mb=512)) == 0
+
+
+def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
+    vpp, asked = local(vswitch="vpp", containers=(NfKind.VPP,)), cell(CSC, 1, 2)
+    ordinary, either = 3 * (2 + 128), 3 * (512 + 39)
+    pages = -(-either // 2)
+    enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
+    assert not list(shortages(vpp, asked, enough))
+    few = MemoryNode(total_mb=1024 + ordinary + either - 1)
+    (reason,) = shortages(vpp, asked, few)
+    assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
+
+
+def test_a_program_takes_what_its_limits_allow_or_an_estimate() -> None:
+    programs = local(containers=(NfKind.PKTSTAT, NfKind.LINUX_ROUTER))
+    asked = cell(CSC, 2, 2, NfKind.PKTSTAT, NfKind.LINUX_ROUTER)
+    assert need(programs, asked) == Need(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)
+    limited = asked.model_copy(update={"limits": (Limits(memory_mib=300), Limits())})
+    assert need(programs, limited) == Need(2 + 2 * (2 + 300) + 2 * 2)
+
+
+def test_services_side_by_side_take_the_memory_of_each() -> None:
+    kinds = (NfKind.PKTSTAT, NfKind.LINUX_ROUTER, NfKind.PKTSTAT)
+    limits = (Limits(memory_mib=100), Limits(), Limits(memory_mib=200))
+    side_by_side = Cell(service_type=CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, limits=limits)
+    programs = local(containers=(NfKind.PKTSTAT, NfKind.LINUX_ROUTER))
+    assert need(programs, side_by_side) == Need(2 + (2 + 100) + 2 + (2 + 200))
 
 
 @settings(deadline=None)  # a busy machine is no error

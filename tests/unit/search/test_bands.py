@@ -3,13 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME, LINE_PPS, Bench, of_model, trial_result
+from search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.search.bands import LEAST_NDR, find_bands, ndr_share
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.stability import of_bounds
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
 CAPACITY_PPS = 5e6
@@ -87,3 +88,12 @@ def test_ndr_far_under_pdr(ndr_upper: float | None, expected: float | None) -> N
 
     assert ndr_share(result("NDR", 4e5, ndr_upper), result("PDR", 1e6, 1.1e6)) == expected
     assert ndr_share(None, result("PDR", 1e6, 1.1e6)) is None
+
+
+@pytest.mark.parametrize(("bound_pps", "numbers"), [(5e5, [("NDR", "PDR")]), (LEAST_NDR * 1e6, [])])
+def test_an_ndr_far_under_pdr_makes_both_unstable(bound_pps: float, numbers: list[tuple[str, str]]) -> None:
+    found = search(Bench(capped(1e6)))
+    assert found.ndr is not None and found.pdr is not None
+    far = found.ndr.model_copy(update={"lower_pps": bound_pps / 2, "upper_pps": bound_pps})
+    pdr = found.pdr.model_copy(update={"lower_pps": 1e6})
+    assert [each.numbers for each in of_bounds(found.model_copy(update={"goals": (far, pdr)}))] == numbers

@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.limits import limits
+from resources.libraries.python.search.limits import DATA_THREADS, POLL, limits
 from tests.unit.planning.labs import lab
 
 PLAN = planned("CSC", 2, 1)
@@ -38,14 +38,18 @@ def thread(owner: str, interface: str, running: float, waiting: float = 0.0, cpu
 
 
 def found(
-    *hops: HopLoss, threads: tuple[ThreadLoad, ...] = (), cpus: tuple[CpuLoad, ...] = (), plan: Plan = PLAN
+    *hops: HopLoss,
+    threads: tuple[ThreadLoad, ...] = (),
+    cpus: tuple[CpuLoad, ...] = (),
+    plan: Plan = PLAN,
+    facts: dict[str, dict[str, str]] | None = None,
 ) -> list[Finding]:
     lost = sum(hop.lost for hop in hops)
     located = Located(
         purpose="locate", load_pps=1e6, offered_pps=1e6, trials=1, sent=500_000, received=500_000 - lost,
         hops=hops, usage=Usage(threads=threads, cpus=cpus),
     )  # fmt: skip
-    return limits(plan, located, ("NDR",))
+    return limits(plan, located, ("NDR",), facts)
 
 
 def kinds(*hops: HopLoss) -> list[VerdictKind]:
@@ -170,6 +174,25 @@ def test_of_threads_that_poll_no_time_is_told() -> None:
     said = text(loss("nf-1-1", 9), threads=(thread("nf-1-1", "csn1x1i1", 1.0),), plan=polling)
     assert "poll" in said
     assert "busy" not in said
+
+
+@pytest.mark.parametrize(
+    ("owner", "role", "polls"),
+    [
+        ("nf-1-1", "functions", True),
+        ("nf-1-1", "vswitch", False),
+        ("vswitch", "vswitch", True),
+        ("vswitch", "functions", False),
+    ],
+)
+def test_a_vpp_polls_where_its_own_driver_says_so(owner: str, role: str, polls: bool) -> None:
+    functions = tuple(nf.model_copy(update={"kind": NfKind.VPP}) for nf in PLAN.functions)
+    plan = PLAN.model_copy(update={"functions": functions})
+    place = {"nf-1-1": "csn1x1i1", "vswitch": "csv1p1"}[owner]
+    facts = {role: {DATA_THREADS: POLL}}
+    said = text(loss(owner, 9), threads=(thread(owner, place, 1.0),), plan=plan, facts=facts)
+    assert (f"{owner}'s data threads poll" in said) is polls
+    assert ("was busy for 100 %" in said) is not polls
 
 
 def test_cpus_of_another_machine_are_other_cpus() -> None:

@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 from search_fakes import FRAME
 from test_connectivity import planned
 
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.evidence import Located
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.locate import BEYOND, by_owner, locate, locating_trial
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.search.usage import usage
+from tests.unit.planning.labs import lab
 
 PLANS = {name: planned(*name) for name in [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 2, 3), ("CSC", 1, 4)]}
 SENT = 100_000
@@ -156,3 +159,12 @@ def test_time_is_told_in_shares_of_the_sending() -> None:
     earlier, later = CpuTime(half // 2, 70, half, 50), CpuTime(half, 70, 2 * half, 50 + half)
     (cpu,) = usage(plan, Sample(cpus={5: earlier, 6: earlier}), Sample(cpus={5: later, 7: later}), 0.5).cpus
     assert (cpu.cpu, cpu.user, cpu.system, cpu.softirq, cpu.stolen) == (5, 0.25, 0.0, 0.5, 0.5)
+
+
+def test_a_thread_is_on_the_machine_of_its_owner() -> None:
+    plan = make_plan(lab(2), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+    threads = {port.receiver: ThreadTime(0, 0) for link in plan.links for port in (link.a, link.b)}
+    found = usage(plan, Sample(threads), Sample(threads), 1.0)
+    expected = {(thread.owner, thread.machine) for thread in plan.cores.threads}
+    assert {(row.owner, row.machine) for row in found.threads} <= expected
+    assert len({row.machine for row in found.threads}) > 1

@@ -6,12 +6,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search
+from search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.session import charged, judged
+from resources.libraries.python.search.shortfall import shortfall
 
 SOAK = profile("soak,loss=1e-4,sum=60,time=7200")
 ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)
@@ -172,3 +173,15 @@ def test_a_generator_that_sends_nothing_is_given_up_at_once() -> None:
     assert outcome.generator_bound
     assert len(bench.asked) == 2
     assert any("offered nothing" in line for line in outcome.evidence)
+
+
+def test_a_shortfall_counts_the_trials_at_the_upper_bound_only() -> None:
+    def short(load_pps: float, unsent: int) -> TrialResult:
+        return trial_result(load_pps, sent=int(load_pps) - unsent).model_copy(update={"unsent": unsent})
+
+    trials = [short(2000, 100), short(2000, 60), trial_result(2000, sent=2000), short(3000, 900), trial_result(1000)]
+    goal = Goal(name="NDR", loss_ratio=0.0)
+    found = GoalResult(goal=goal, lower_pps=1000, upper_pps=2000, throughput_pps=1000, complete=True)
+    said = shortfall(found, trials)
+    assert said.startswith("the generator fell short in 2 of 3 trials at 2000 pps, ")
+    assert "(offered 1940 pps in the best of them)" in said
