@@ -44,9 +44,7 @@ COMPOSITION = (
     "csit_utils/bench",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""
-ROBOT = re.compile(
-    r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|progress|choices|keeper|retry|suite_rows))\.py$"
-)
+ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
 EVERY_DRIVER = [
     *driver_registry.vswitches().values(),
