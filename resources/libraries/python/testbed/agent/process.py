@@ -6,6 +6,7 @@ cut, the controller has ended), and when nothing was heard for too long (a parti
 removed and the process ends.
 """
 
+import io
 import logging
 import os
 import queue
@@ -160,6 +161,8 @@ def take_streams() -> tuple[int, int]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # what a driver prints is seen at once, not at the end
     return source, sink
 
 
