@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import sent
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.sent import leftovers, machine, programs, runtimes
@@ -200,7 +201,7 @@ def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -
         "user": "ann",
         "since": "2026-11-21T10:00:00+00:00",
         "namespaces": {"csit-a": 1, "csit-gone": 2},
-        "workers": [me, {**me, "start_ticks": start + 1}],
+        "workers": [{**me, "command": ""}, {**me, "start_ticks": start + 1}],  # read during exec
         "groups": [str(tmp_path / "groups" / "csit-edge-1"), str(tmp_path / "groups" / "csit-gone-1")],
         "folders": [str(tmp_path / "service"), str(tmp_path / "no-service")],
         "settings": {"net/core/netdev_budget": "300"},
@@ -213,7 +214,7 @@ def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -
     said = leftovers.answer(asked)
     assert said["owner"]["alive"] is False and said["in_use"] is False
     assert said["namespaces"] == ["csit-a"] and said["unclaimed"] == ["csit-b"]
-    assert said["processes"] == [{"pid": os.getpid(), "command": "pytest"}]
+    assert said["processes"] == [{"pid": os.getpid(), "command": process(os.getpid()).command}]
     assert said["groups"] == [f"{tmp_path}/groups/csit-edge-1"] and said["folders"] == [f"{tmp_path}/service"]
     assert said["ports"] == ["device eth1, mtu 1500"] and said["settings"] == {"net/core/netdev_budget": "300"}
     assert said["runtimes"][0]["name"] == "abc" and said["runtimes"][0]["mb"] == 2

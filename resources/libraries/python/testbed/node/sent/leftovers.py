@@ -34,7 +34,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "owner": {**owner, "alive": _alive(owner), "user": record["user"], "since": record["since"]} if owner else None,
         "namespaces": sorted(name for name in claimed if name in named),
         "processes": [
-            {"pid": each["pid"], "command": each["command"]} for each in record.get("workers", ()) if _alive(each)
+            {"pid": each["pid"], "command": _command_now(each)} for each in record.get("workers", ()) if _alive(each)
         ],
         "groups": [each for each in record.get("groups", ()) if Path(each).exists()],
         "containers": [f"{each['engine']['name']} container {each['name']}" for each in record.get("containers", ())],
@@ -96,6 +96,15 @@ def _alive(process: dict[str, Any]) -> bool:
         return False
     state, *fields = stat.rpartition(")")[2].split()
     return state not in "ZX" and int(fields[18]) == process["start_ticks"]
+
+
+def _command_now(process: dict[str, Any]) -> str:
+    """Return its command line; the recorded one is empty or of another program if it was read during exec."""
+    try:
+        words = Path(f"/proc/{process['pid']}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        words = []
+    return " ".join(words).strip() or str(process["command"])
 
 
 def _runtimes(folder: Path) -> list[dict[str, Any]]:
