@@ -19,7 +19,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MEND = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
+LACK = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
 
 
 def row(kind: NfKind, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
@@ -82,11 +82,11 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     monkeypatch.setattr(installed, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     on_request = load_topology(LOCAL).dut
-    assert MEND not in map(str, makers.missing(on_request))
-    assert [str(each) for each in makers.missing_for_some(on_request)].count(MEND) == 1
+    assert LACK not in map(str, makers.missing(on_request))
+    assert [str(each) for each in makers.missing_for_some(on_request)].count(LACK) == 1
     by_default = local(tmp_path, ("[linux_router, linux_firewall, ", "[linux_firewall, linux_router, ")).dut
-    assert MEND in map(str, makers.missing(by_default))
-    with pytest.raises(Unsupported, match=re.escape(MEND)):
+    assert LACK in map(str, makers.missing(by_default))
+    with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")
 
 

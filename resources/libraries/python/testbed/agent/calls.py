@@ -86,7 +86,7 @@ class Found:
     layout: CpuLayout
     memory: MemoryLayout | None
     problems: tuple[str, ...]
-    wishes: tuple[str, ...]
+    warnings: tuple[str, ...]
     numa_nodes: Mapping[str, int | None] = field(default_factory=dict)
     """Of its ports, by their names in the topology; None where the machine does not know."""
 

@@ -110,7 +110,7 @@ class Service:
     def _look(self, place: Place) -> Found:
         machine = self._machine_of(place.topology, place.node)
         return Found(
-            machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.wishes()), machine.numa_nodes()
+            machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.warnings()), machine.numa_nodes()
         )
 
     def _open(self, place: Place) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class World(Protocol):
     def problems(self) -> tuple[str, ...]:
         """What the world lacks, one sentence each with how to mend it. Touches nothing."""
 
-    def wishes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What the world lacks for some cells only, whose tests are then skipped; as `problems`."""
 
     def open(self) -> tuple[str, ...]:

@@ -144,7 +144,7 @@ def _reservation(place: Place) -> Finding:
 def _of_drivers(topology: model.Topology, world: World) -> Iterable[Finding]:
     """What drivers find missing by trying."""
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
-    kinds = ((world.problems, problem), (world.wishes, warning))
+    kinds = ((world.problems, problem), (world.warnings, warning))
     try:
         rows = [(make, line) for lines, make in kinds for line in lines()]
     finally:

@@ -89,9 +89,9 @@ class LabWorld:
         except CsitError as error:
             return (str(error),)
 
-    def wishes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What nodes lack for some cells only."""
-        return self._of_all(lambda found: found.wishes)
+        return self._of_all(lambda found: found.warnings)
 
     def open(self) -> tuple[str, ...]:
         """Connect to all nodes, start an agent on each, take the machines; say what earlier runs had left there.

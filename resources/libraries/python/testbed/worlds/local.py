@@ -38,9 +38,9 @@ class LocalWorld:
         """What this machine lacks, a sentence each with how to mend it."""
         return self._machine.problems()
 
-    def wishes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What only virtual machines need, and NFs that are there on request."""
-        return self._machine.wishes()
+        return self._machine.warnings()
 
     def open(self) -> tuple[str, ...]:
         """Check the machine, take its lock, remove what a killed run left behind."""

@@ -101,7 +101,7 @@ class Machine:
         interfaces = node.interfaces if node is not None and self._node is not None else {}
         return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
 
-    def wishes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What only virtual machines need, NFs that are there on request, and services of several components."""
         found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:

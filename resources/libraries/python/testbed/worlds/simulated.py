@@ -36,7 +36,7 @@ class SimWorld:
         """Nothing can be missing."""
         return ()
 
-    def wishes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """Nothing."""
         return ()
 
