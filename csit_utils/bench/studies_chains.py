@@ -23,7 +23,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, ChainStu
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 FALSE_SUSPECTS = 0.01
 """Promise: of all fault-free chains, by all rules together."""
@@ -137,7 +137,7 @@ def _study(asked: _Asked) -> Found:
             simulation["impaired"] = [_impairment(faulty, vnf, spec, FAULTS[kind])]
     topology = load_topology(_TOPOLOGY)
     topology = topology.model_copy(update={"simulation": {**(topology.simulation or {}), **simulation}})
-    world = SimWorld(topology)
+    world = SimulatedTestbed(topology)
     study = ChainStudyTest(topology, world, spec, world.environment()).run()
     ranked = [suspect.chain for suspect in study.suspects]
     return Found(

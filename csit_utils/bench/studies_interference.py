@@ -29,7 +29,7 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SHARE_BOUND = 4.0
 """Points that a measured share of network I/O is off the truth, at worst."""
@@ -143,7 +143,7 @@ class _Known:
 
     def __init__(self, topology: Topology, spec: InterferenceSpec) -> None:
         whole = spec.model_copy(update={"together": len(spec.contenders)})
-        self._server = SharedServer(topology, SimWorld(topology), whole, None)
+        self._server = SharedServer(topology, SimulatedTestbed(topology), whole, None)
         self._simulation = simulation_of(topology)
         self._pps: dict[tuple[str, ...], float] = {}
         self._frame = spec.frame
@@ -195,7 +195,7 @@ def _spec(contenders: tuple[Contender, ...], **more: object) -> InterferenceSpec
 
 
 def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
-    world = SimWorld(topology)
+    world = SimulatedTestbed(topology)
     study = InterferenceTest(topology, world, spec, world.environment())
     study.plan()
     study.measure(study.loads_pps())

@@ -7,7 +7,7 @@ import typer
 from csit_utils.commands.durations import seconds
 from csit_utils.commands.reserve import TOPOLOGY
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.testbed.maintenance.cleanup import Found, find, remove
+from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers, find, remove
 from resources.libraries.python.testbed.maintenance.machines import Machines
 
 
@@ -42,7 +42,7 @@ def cleanup(
     typer.echo(f"{topology}: clean")
 
 
-def _print(found: Found) -> None:
+def _print(found: MachineLeftovers) -> None:
     left, name = found.left, found.machine
     if left.in_use:
         who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "an unknown process"

@@ -13,7 +13,7 @@ from csit_utils.commands.tables import Form, Line, print_table, styled
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.testbed.maintenance.doctor import examine
-from resources.libraries.python.testbed.node.checks.finding import Finding, Level
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity
 
 
 def doctor(
@@ -40,20 +40,20 @@ def doctor(
     ./csit doctor TOPOLOGY --json | jq '.findings[] | select(.level == "problem")'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     findings = examine(load_topology(topology), thorough=thorough, tell=lambda text: typer.echo(text, err=True))
-    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    counts = {level: sum(finding.level is level for finding in findings) for level in Severity}
     if as_json:
         rows = [finding.model_dump(mode="json") for finding in findings]
         typer.echo(json.dumps({"topology": str(topology), **counts, "findings": rows}))
     else:
-        shown = [finding for finding in findings if not quiet or finding.level is not Level.OK]
+        shown = [finding for finding in findings if not quiet or finding.level is not Severity.OK]
         print_findings(shown)
         typer.echo(_summary(topology, counts))
-    if counts[Level.PROBLEM]:
+    if counts[Severity.PROBLEM]:
         raise typer.Exit(1)
 
 
-def _summary(topology: Path, counts: dict[Level, int]) -> str:
-    problems, warnings = counts[Level.PROBLEM], counts[Level.WARNING]
+def _summary(topology: Path, counts: dict[Severity, int]) -> str:
+    problems, warnings = counts[Severity.PROBLEM], counts[Severity.WARNING]
     found = [
         f"{number} {word}{'s' * (number != 1)}"
         for number, word in ((problems, "problem"), (warnings, "warning"))
@@ -62,10 +62,10 @@ def _summary(topology: Path, counts: dict[Level, int]) -> str:
     return f"{topology}: {', '.join(found if problems else ['OK', *found])}"
 
 
-_STYLES = {Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+_STYLES = {Severity.WARNING: "yellow", Severity.PROBLEM: "bold red"}
 
 
-def print_findings(findings: Iterable[Finding]) -> None:
+def print_findings(findings: Iterable[CheckFinding]) -> None:
     """Print findings by node: a table on a terminal, a line each in a pipe."""
     rows = list(findings)
     order = {_node(row): number for number, row in reversed(list(enumerate(rows)))}
@@ -80,14 +80,14 @@ def print_findings(findings: Iterable[Finding]) -> None:
         typer.echo()
 
 
-def _lines(node: str, row: Finding) -> Iterable[Line]:
+def _lines(node: str, row: CheckFinding) -> Iterable[Line]:
     place = row.place.removeprefix(f"{node}.").removeprefix(node)
     what = f"{place}: {row.what}" if place else row.what
-    style = "" if row.level is Level.OK else _STYLES[row.level]
+    style = "" if row.level is Severity.OK else _STYLES[row.level]
     yield Line((row.level.value, row.check, what), {}, style)
     if row.fix:
         yield Line(("", "", f"→ {row.fix}"), {})
 
 
-def _node(finding: Finding) -> str:
+def _node(finding: CheckFinding) -> str:
     return ".".join(finding.place.split(".")[:2])

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from resources.libraries.python.emulation.image import MIRROR, cached, image
-from resources.libraries.python.emulation.layout import MOST_QUEUES, Layout
-from resources.libraries.python.emulation.machine import NicModel
-from resources.libraries.python.emulation.testbed import State, Testbed, check, state_folder
+from resources.libraries.python.emulation.layout import MOST_QUEUES, EmulatedLayout
+from resources.libraries.python.emulation.machine import EmulatedNicModel
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, state_folder
 from resources.libraries.python.errors import ConfigError
 
 _WITHIN_S = 600.0
@@ -32,7 +32,9 @@ class Action(StrEnum):
 def emulate(
     action: Annotated[Action, typer.Argument(help="Start it, show it, end it, or only make the machines' image.")],
     nodes: Annotated[int, typer.Option(min=2, max=3, help="Machines: TG and DUT1, or DUT2 as well.")] = 2,
-    nic: Annotated[NicModel, typer.Option(help="NIC of the ports that are measured on.")] = NicModel.VIRTIO,
+    nic: Annotated[
+        EmulatedNicModel, typer.Option(help="NIC of the ports that are measured on.")
+    ] = EmulatedNicModel.VIRTIO,
     queues: Annotated[
         int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues of virtio ports; takes root.")
     ] = 1,
@@ -53,13 +55,13 @@ def emulate(
     ./csit doctor "$(./csit emulate status)"   status prints the path too, and the machines on stderr
     ./csit emulate down
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    testbed = Testbed(state_folder() / _checked(name))
+    testbed = EmulatedTestbed(state_folder() / _checked(name))
     match action:
         case Action.UP:
-            if queues > 1 and nic is not NicModel.VIRTIO:
+            if queues > 1 and nic is not EmulatedNicModel.VIRTIO:
                 raise ConfigError(f"--queues {queues}: only virtio ports have more than one here, not {nic}")
             accelerator: Literal["tcg", "kvm"] = "kvm" if kvm else "tcg"
-            layout = Layout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues)
+            layout = EmulatedLayout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues)
             _up(testbed, layout, mirror)
             _show(testbed)
             if topology is not None:
@@ -81,7 +83,7 @@ def _checked(name: str) -> str:
     return name
 
 
-def _up(testbed: Testbed, layout: Layout, mirror: str) -> None:
+def _up(testbed: EmulatedTestbed, layout: EmulatedLayout, mirror: str) -> None:
     record, states = testbed.record, testbed.states()
     if record is not None and record.layout == layout and all(state.answers for state in states):
         typer.echo("already running", err=True)
@@ -93,7 +95,7 @@ def _up(testbed: Testbed, layout: Layout, mirror: str) -> None:
         testbed.up(layout, image(mirror, line.step), _WITHIN_S, line.wait)
 
 
-def _show(testbed: Testbed) -> bool:
+def _show(testbed: EmulatedTestbed) -> bool:
     """Machines on stderr, the topology on stdout; whether all machines are up."""
     states = testbed.states()
     if not states:
@@ -107,15 +109,15 @@ def _show(testbed: Testbed) -> bool:
     return all(state.answers for state in states)
 
 
-def _others(testbed: Testbed) -> list[str]:
+def _others(testbed: EmulatedTestbed) -> list[str]:
     """Names of other testbeds whose machines are there."""
     if not testbed.folder.parent.is_dir():
         return []
     folders = sorted(folder for folder in testbed.folder.parent.iterdir() if folder.is_dir())
-    return [folder.name for folder in folders if folder != testbed.folder and Testbed(folder).states()]
+    return [folder.name for folder in folders if folder != testbed.folder and EmulatedTestbed(folder).states()]
 
 
-def _words(testbed: Testbed, state: State) -> str:
+def _words(testbed: EmulatedTestbed, state: State) -> str:
     if state.pid is None:
         return f"ended; its log: {testbed.folder / state.name}.log"
     login = f"ssh -p {state.port} -i {testbed.folder}/key -o UserKnownHostsFile={testbed.folder}/known_hosts"

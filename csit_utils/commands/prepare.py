@@ -14,7 +14,7 @@ from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.maintenance.preparation import Prepared, Proposal
+from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
 from resources.libraries.python.testbed.maintenance.reservation import TOKEN_VARIABLE
 
 _AFTER = "then: sudo update-grub && sudo reboot (in /etc/default/grub, on Debian and Ubuntu)"
@@ -96,7 +96,7 @@ def _print_proposal(proposal: Proposal) -> None:
         typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}")
 
 
-def _print_done(done: Prepared) -> None:
+def _print_done(done: PreparationResult) -> None:
     name, wanted = done.proposal.machine, done.proposal.wanted
     for line in (*done.lines, *wanted.unavailable):
         typer.echo(f"{name}: {line}", err=True)

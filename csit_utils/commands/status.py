@@ -8,7 +8,7 @@ import typer
 from csit_utils.commands.reserve import TOPOLOGY
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.maintenance.reservation import Standing, standings
+from resources.libraries.python.testbed.maintenance.reservation import ReservationState, standings
 
 
 def status(
@@ -32,7 +32,7 @@ def status(
         raise typer.Exit(1)
 
 
-def _words(row: Standing) -> str:
+def _words(row: ReservationState) -> str:
     if row.problem:
         return row.problem
     if row.holder is None:
@@ -42,7 +42,7 @@ def _words(row: Standing) -> str:
     return f"{'ours: ' * row.ours}{row.holder}, {row.holder.left_s / 60:.0f} min left"
 
 
-def _object(row: Standing) -> dict[str, object]:
+def _object(row: ReservationState) -> dict[str, object]:
     holder = row.holder
     free = not row.problem and (holder is None or holder.left_s <= 0)
     return {

@@ -27,8 +27,8 @@ from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.deployment.parts import Share
-from resources.libraries.python.testbed.worlds.machine import Machine
+from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 PROJECT = Path(__file__).parents[2]
 _SIMPLE = (ConfigError, Unsupported)
@@ -147,8 +147,8 @@ class Side:
     """What is done on a machine."""
 
     def __init__(self, node: str, topology: Path) -> None:
-        self.machine = Machine(load_topology(topology), node)
-        self.share: Share | None = None
+        self.machine = TestbedMachine(load_topology(topology), node)
+        self.share: NodeParts | None = None
         self._started = ExitStack()
 
     @property

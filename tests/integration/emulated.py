@@ -15,9 +15,9 @@ import yaml
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation.image import MIRROR, cached, image
-from resources.libraries.python.emulation.layout import Layout
+from resources.libraries.python.emulation.layout import EmulatedLayout
 from resources.libraries.python.emulation.machine import QEMU
-from resources.libraries.python.emulation.testbed import Testbed, state_folder
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, state_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.load import load_topology
@@ -42,7 +42,7 @@ def missing() -> str:
 class Emulated:
     """The testbed. What tests do on a node besides the project's own work goes over the same SSH server."""
 
-    def __init__(self, testbed: Testbed) -> None:
+    def __init__(self, testbed: EmulatedTestbed) -> None:
         self.testbed = testbed
         self.topology = testbed.topology
         """Path of its topology file, as `./csit emulate` writes it."""
@@ -104,15 +104,15 @@ class Emulated:
 def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
     """The testbed while it runs: the one that `VARIABLE` names, or one that is ended afterwards."""
     if name := os.environ.get(VARIABLE):
-        lab = Emulated(Testbed(state_folder() / name))
+        lab = Emulated(EmulatedTestbed(state_folder() / name))
         assert lab.testbed.record is not None, f"{VARIABLE}={name}, and no such testbed is running"
         try:
             yield lab
         finally:
             lab.close()
         return
-    testbed = Testbed(state_folder() / "tests")
-    layout = Layout(nodes=3 if len(nodes) == 3 else 2, queues=2)
+    testbed = EmulatedTestbed(state_folder() / "tests")
+    layout = EmulatedLayout(nodes=3 if len(nodes) == 3 else 2, queues=2)
     testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
     lab = Emulated(testbed)
     try:

@@ -15,7 +15,7 @@ from resources.libraries.python.errors import CommandFailed, ConnectionFailed, N
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.testbed.connection import program as program_module
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.connection.machine import Machine
+from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing
@@ -37,9 +37,9 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(params=["local", "ssh", "ssh and sudo"])
-def connection(request: pytest.FixtureRequest) -> Iterator[Machine]:
+def connection(request: pytest.FixtureRequest) -> Iterator[StreamConnection]:
     """The machine; root's rights are at hand on all, on the last by `sudo`."""
-    made: Machine
+    made: StreamConnection
     if request.param == "local":
         made = LocalConnection()
     else:

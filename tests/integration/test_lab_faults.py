@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.pool import Connections
 from resources.libraries.python.testbed.connection.runtime import FOLDER
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
@@ -152,7 +152,7 @@ def test_two_runs_with_one_reservation_do_not_share_a_node(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[World]:
+def opened(path: Path) -> Iterator[Testbed]:
     """A testbed that this process has."""
     world = world_of(load_topology(path))
     world.open()

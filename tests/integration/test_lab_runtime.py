@@ -15,7 +15,7 @@ from resources.libraries.python.testbed.agent.calls import PROTOCOL, Hello
 from resources.libraries.python.testbed.connection import packing, runtime
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.remote.link import AgentLink
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
@@ -50,7 +50,7 @@ def test_an_agent_runs_from_what_was_brought_and_from_nothing_else(node: LocalCo
     assert runtimes.install(node, "python3") == (packed, program)
     assert Path(program).stat().st_ino == inode
     argv = ["env", "-i", "PATH=/usr/bin:/bin", "python3", "-I", str(program), "--silence-s", "20"]
-    link = Link("DUT1", node.open(argv, root=True), 20.0)
+    link = AgentLink("DUT1", node.open(argv, root=True), 20.0)
     try:
         greeting = link.call(calls.HELLO, Hello(PROTOCOL, packed.project))
         mapped = Path(f"/proc/{greeting.pid}/maps").read_text(encoding="utf-8")

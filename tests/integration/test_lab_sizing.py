@@ -19,8 +19,8 @@ from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
-from resources.libraries.python.testbed.deployment.parts import World
-from resources.libraries.python.testbed.roles.service import Service
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, agents, needs_lab, state, wait_for_state
@@ -74,7 +74,7 @@ def topology(lab: Lab, folder: Path, **changes: Any) -> Path:
 
 
 @contextmanager
-def opened(lab: Lab, folder: Path) -> Iterator[World]:
+def opened(lab: Lab, folder: Path) -> Iterator[Testbed]:
     world = world_of(load_topology(topology(lab, folder)))
     world.open()
     try:
@@ -84,7 +84,7 @@ def opened(lab: Lab, folder: Path) -> Iterator[World]:
 
 
 @contextmanager
-def deployed(lab: Lab, folder: Path, backs: int = 1) -> Iterator[Service]:
+def deployed(lab: Lab, folder: Path, backs: int = 1) -> Iterator[SizedService]:
     """The service that a test has written into a folder; nobody stops it."""
     with opened(lab, folder) as world:
         asked = load_specifications(folder / "deployment.json", folder / "workload.json")
@@ -229,7 +229,7 @@ def test_what_cannot_be_measured_is_one_sentence_and_leaves_nothing(lab: Lab, tm
         assert world.leftovers(None) == ()
 
 
-def why_not(world: World, folder: Path) -> str:
+def why_not(world: Testbed, folder: Path) -> str:
     """What is said of the one size of a service."""
     asked = load_specifications(folder / "deployment.json", folder / "workload.json")
     try:

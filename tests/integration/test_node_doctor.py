@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance.doctor import examine
-from resources.libraries.python.testbed.node.checks.finding import Finding, Level
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity
 from resources.libraries.python.testbed.node.fact_collection import gather
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment
@@ -30,15 +30,15 @@ def lab() -> Iterator[labs.Lab]:
         yield made
 
 
-def look(path: Path, **options: Any) -> list[Finding]:
+def look(path: Path, **options: Any) -> list[CheckFinding]:
     return examine(load_topology(path), **options)
 
 
-def problems(findings: list[Finding]) -> list[str]:
-    return [str(finding) for finding in findings if finding.level is Level.PROBLEM]
+def problems(findings: list[CheckFinding]) -> list[str]:
+    return [str(finding) for finding in findings if finding.level is Severity.PROBLEM]
 
 
-def of(findings: list[Finding], check: str, place: str = "nodes.") -> list[Finding]:
+def of(findings: list[CheckFinding], check: str, place: str = "nodes.") -> list[CheckFinding]:
     return [finding for finding in findings if finding.check == check and finding.place.startswith(place)]
 
 
@@ -74,7 +74,7 @@ class TestLab:
         assert not problems(findings)
         assert {finding.place.split(".")[1] for finding in findings} == {"TG", "DUT1"}
         links = of(findings, "link")
-        assert len(links) == 4 and {link.level for link in links} == {Level.OK}
+        assert len(links) == 4 and {link.level for link in links} == {Severity.OK}
         assert "TG.port1 (cab1) - DUT1.port1 (cab1)" in links[0].what
         (ports,) = of(findings, "ports", "nodes.DUT1")
         assert "port2 is cab2 (veth)" in ports.what
@@ -97,7 +97,7 @@ class TestLab:
         finally:
             node.run("ip", "link", "set", "cab1", "up")
             node.run("ip", "address", "flush", "dev", "cab2")
-        (down,) = [finding for finding in of(findings, "link") if finding.level is not Level.OK]
+        (down,) = [finding for finding in of(findings, "link") if finding.level is not Severity.OK]
         assert "DUT1.port1 (cab1) is down" in down.what and "ip link set cab1 up" in down.fix
         (used,) = problems(findings)
         assert used.startswith("nodes.DUT1.interfaces.port2: in use: cab2 has the address 198.51.100.7")

@@ -19,7 +19,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.reservation import Claim, Node, acquire, break_open, holder_of
+from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire, break_open, holder_of
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
@@ -45,13 +45,13 @@ def lab() -> Iterator[labs.Lab]:
 def nodes(lab: labs.Lab) -> Iterator[Mapping[str, Connection]]:
     made = {name: SshConnection(name, Access(**lab.access(name))) for name in lab.nodes}
     yield made
-    break_open({name: Node(connection) for name, connection in made.items()})
+    break_open({name: ReservableNode(connection) for name, connection in made.items()})
     for connection in made.values():
         connection.close()
 
 
-def here(folder: Path) -> Node:
-    return Node(LocalConnection(), sys.executable, str(folder))
+def here(folder: Path) -> ReservableNode:
+    return ReservableNode(LocalConnection(), sys.executable, str(folder))
 
 
 def claim(**changes: Any) -> Claim:
@@ -163,7 +163,7 @@ def _try_over_ssh(access: dict[str, Any], gate: Any, said: Any) -> None:
     try:
         connection.run(["true"], within_s=120.0)
         gate.wait(240)
-        said.put("won" if acquire({"DUT1": Node(connection)}, claim()) == () else "took over")
+        said.put("won" if acquire({"DUT1": ReservableNode(connection)}, claim()) == () else "took over")
     except InUse:
         said.put("in use")
     except CsitError as error:
@@ -196,7 +196,7 @@ class TestLab:
     ) -> None:
         def take(names: list[str]) -> bool:
             try:
-                acquire({name: Node(nodes[name]) for name in names}, claim())
+                acquire({name: ReservableNode(nodes[name]) for name in names}, claim())
             except InUse:
                 return False
             return True
@@ -205,15 +205,15 @@ class TestLab:
             with ThreadPoolExecutor(4) as pool:
                 won = list(pool.map(take, [["TG", "DUT1"], ["DUT1", "TG"]] * 2))
             assert sum(won) == 1
-            holders = [holder_of(Node(connection))[0] for connection in nodes.values()]
+            holders = [holder_of(ReservableNode(connection))[0] for connection in nodes.values()]
             assert None not in holders
-            break_open({name: Node(connection) for name, connection in nodes.items()})
+            break_open({name: ReservableNode(connection) for name, connection in nodes.items()})
 
     def test_all_nodes_or_none(self, nodes: Mapping[str, Connection]) -> None:
-        acquire({"TG": Node(nodes["TG"])}, claim(reason="the second node of two"))
+        acquire({"TG": ReservableNode(nodes["TG"])}, claim(reason="the second node of two"))
         with pytest.raises(InUse, match=r"TG is reserved by .*'the second node of two'"):
-            acquire({name: Node(connection) for name, connection in nodes.items()}, claim())
-        assert holder_of(Node(nodes["DUT1"])) == (None, False)
+            acquire({name: ReservableNode(connection) for name, connection in nodes.items()}, claim())
+        assert holder_of(ReservableNode(nodes["DUT1"])) == (None, False)
 
     def test_a_node_that_is_cut_off_is_lost_after_its_lease_and_not_before(
         self, lab: labs.Lab, nodes: Mapping[str, Connection]
@@ -232,10 +232,10 @@ class TestLab:
             wait_until("renewal", lambda: lease.lost() or "", 30.0)
 
     def test_a_reservation_outlives_a_restart_of_the_node(self, lab: labs.Lab, nodes: Mapping[str, Connection]) -> None:
-        acquire({"DUT1": Node(nodes["DUT1"])}, claim(heartbeat=False, lease_s=100_000.0))
+        acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim(heartbeat=False, lease_s=100_000.0))
         lab.reboot("DUT1", down_s=0.1)
         with pytest.raises(InUse, match="DUT1 is reserved by"):
-            acquire({"DUT1": Node(nodes["DUT1"])}, claim())
+            acquire({"DUT1": ReservableNode(nodes["DUT1"])}, claim())
 
     @pytest.mark.usefixtures("nodes")
     def test_commands(self, lab: labs.Lab, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from resources.libraries.python.search.locate import by_owner
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.realtime import RATE, realtime
 
@@ -59,7 +59,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world() -> Iterator[Testbed]:
     """The local world, waited for: other runs of this machine may hold it."""
     found = world_of(TOPOLOGY)
 
@@ -96,7 +96,7 @@ class Capped(DensityTest):
 
 @contextmanager
 def running(
-    world: World,
+    world: Testbed,
     service_type: str = "CSC",
     rows: int = 1,
     columns: int = 1,
@@ -168,7 +168,7 @@ def evidence(experiment: DensityTest) -> str:
 
 
 @realtime(RATE)
-def test_a_limit_in_the_vswitch_is_found_there(world: World) -> None:
+def test_a_limit_in_the_vswitch_is_found_there(world: Testbed) -> None:
     with running(world, "CSC", 1, 2) as experiment:
         limit_bridged("csv1x1i2")
         experiment.search(("PDR",))
@@ -184,7 +184,7 @@ def test_a_limit_in_the_vswitch_is_found_there(world: World) -> None:
 
 
 @realtime(RATE)
-def test_a_limit_in_an_nf_is_found_in_that_nf_of_that_instance(world: World) -> None:
+def test_a_limit_in_an_nf_is_found_in_that_nf_of_that_instance(world: Testbed) -> None:
     with running(world, "CSP", 2, 2) as experiment:
         limit_routed("nf-2-1")
         experiment.search(("PDR",))
@@ -221,7 +221,7 @@ def apart(victim: str) -> Callable[[Plan], Plan]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize(("victim", "kind"), [("vswitch", VerdictKind.VSWITCH_BOUND), ("nf-1-1", VerdictKind.NF_BOUND)])
 def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
-    world: World, victim: str, kind: VerdictKind
+    world: Testbed, victim: str, kind: VerdictKind
 ) -> None:
     with running(world, change=apart(victim)) as experiment, hogged(1):
         experiment.mrr()
@@ -238,7 +238,7 @@ def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
 
 
 @realtime(RATE)
-def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: World) -> None:
+def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Testbed) -> None:
     with running(world) as experiment:
         experiment.most_pps = 4_000.0
         experiment.search(("PDR",))
@@ -247,7 +247,7 @@ def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Wo
 
 
 @realtime(RATE)
-def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world: World) -> None:
+def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world: Testbed) -> None:
     moved: list[int] = []
 
     def move(progress: Progress) -> None:
@@ -269,7 +269,7 @@ def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world
 
 
 @realtime(RATE)
-def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) -> None:
+def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: Testbed) -> None:
     with running(world, mrr_trials=12) as experiment:
         numbers = itertools.count()
 
@@ -287,7 +287,7 @@ def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: World) ->
 
 
 @realtime(RATE)
-def test_a_steady_limit_is_no_two_bands(world: World) -> None:
+def test_a_steady_limit_is_no_two_bands(world: Testbed) -> None:
     with running(world, mrr_trials=12) as experiment:
         limit_routed("nf-1-1", 2 * LIMIT_PPS)
         experiment.mrr()
@@ -295,7 +295,7 @@ def test_a_steady_limit_is_no_two_bands(world: World) -> None:
 
 
 @realtime(RATE)
-def test_the_locating_trial_costs_little(world: World) -> None:
+def test_the_locating_trial_costs_little(world: Testbed) -> None:
     """One trial more than the search needs, of the length of an MRR trial."""
     with ExitStack() as stack:
         experiment = stack.enter_context(running(world))

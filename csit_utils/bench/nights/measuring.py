@@ -18,7 +18,7 @@ from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.rows import Refused, Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 FIRST_NIGHT = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 TEST_TYPES = (TestType.NDRPDR, TestType.MRR)
@@ -118,7 +118,7 @@ class Night:
                 "versions": self.environment.versions | self.story.versions(self.testbed, self.number),
             }
         )
-        return DensityTest(topology, SimWorld(topology), asked, environment)
+        return DensityTest(topology, SimulatedTestbed(topology), asked, environment)
 
 
 def _measure(experiment: DensityTest) -> str:

@@ -19,8 +19,8 @@ from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.testbed.deployment.parts import World
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 SIM_FILE = Path(__file__).parents[3] / "topologies" / "sim.yaml"
@@ -73,7 +73,7 @@ def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     previewed = refusal(lambda: make_app(["chains"])(["chains", str(path)], standalone_mode=False))
     assert sentence in previewed
-    assert refusal(lambda: ChainStudyTest(SIM, SimWorld(SIM), load_chains(path), ENVIRONMENT)) == previewed
+    assert refusal(lambda: ChainStudyTest(SIM, SimulatedTestbed(SIM), load_chains(path), ENVIRONMENT)) == previewed
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,9 @@ def test_a_study_of_interference_that_cannot_end_is_refused(
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     previewed = refusal(lambda: make_app(["interference"])(["interference", str(path)], standalone_mode=False))
     assert sentence in previewed
-    assert refusal(lambda: InterferenceTest(SIM, SimWorld(SIM), load_interference(path), ENVIRONMENT)) == previewed
+    assert (
+        refusal(lambda: InterferenceTest(SIM, SimulatedTestbed(SIM), load_interference(path), ENVIRONMENT)) == previewed
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_sizing_that_cannot_end_is_refused(tmp_path: Path, changes: dict[str, 
     files[1].write_text(json.dumps(workload | changes))
     previewed = refusal(lambda: make_app(["size"])(["size", *map(str, files)], standalone_mode=False))
     assert sentence in previewed
-    world: World = SimWorld(SIM)
+    world: Testbed = SimulatedTestbed(SIM)
     assert refusal(lambda: ServiceSizing(SIM, world, ENVIRONMENT, files).cost()) == previewed
 
 

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.libraries.python.emulation.layout import Layout, access
-from resources.libraries.python.emulation.machine import Boot, Machine, NicModel, NumaNode, arguments, kernel_line
+from resources.libraries.python.emulation.layout import EmulatedLayout, access
+from resources.libraries.python.emulation.machine import (
+    Boot,
+    EmulatedMachine,
+    EmulatedNicModel,
+    NumaNode,
+    arguments,
+    kernel_line,
+)
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 
 BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
-LAYOUTS = [Layout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in NicModel]
+LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in EmulatedNicModel]
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.nodes}-{each.nic}")
 
 
@@ -29,7 +36,7 @@ def words(value: str) -> dict[str, str]:
 
 
 @each_layout
-def test_each_cable_has_two_ends_that_name_each_other(layout: Layout) -> None:
+def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) -> None:
     ends = {
         (found["local.path"], found["remote.path"])
         for machine in layout.machines()
@@ -42,7 +49,7 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: Layout) -> None:
 
 
 @each_layout
-def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: Layout) -> None:
+def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: EmulatedLayout) -> None:
     for machine in layout.machines():
         argv = arguments(machine, BOOT, 2222)
         devices = [(value.split(",")[0], words(value)) for value in values(argv, "-device")]
@@ -62,7 +69,7 @@ def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout:
 
 
 def test_a_virtio_nic_is_behind_the_iommu() -> None:
-    (machine, _) = Layout(nic=NicModel.VIRTIO).machines()
+    (machine, _) = EmulatedLayout(nic=EmulatedNicModel.VIRTIO).machines()
     nics = [value for value in values(arguments(machine, BOOT, 1), "-device") if "cable" in value]
     virtio = [value for value in nics if value.startswith("virtio-net-pci")]
     assert len(virtio) == 2
@@ -70,7 +77,7 @@ def test_a_virtio_nic_is_behind_the_iommu() -> None:
 
 
 def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -> None:
-    layout = Layout(nodes=3, queues=3)
+    layout = EmulatedLayout(nodes=3, queues=3)
     cables = layout.taps()
     held = {mac: (10 * at, 10 * at + 1, 10 * at + 2) for at, mac in enumerate(sorted(macs_of(cables)))}
     for machine in layout.machines():
@@ -99,11 +106,11 @@ def macs_of(cables: dict[str, dict[str, int]]) -> list[str]:
 
 def test_several_queues_are_refused_where_a_nic_has_one() -> None:
     with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
-        Layout(nic=NicModel.VMXNET3, queues=2)
+        EmulatedLayout(nic=EmulatedNicModel.VMXNET3, queues=2)
 
 
 def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
-    machine = Machine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
+    machine = EmulatedMachine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
     argv = arguments(machine, BOOT, 1)
     assert values(argv, "-smp") == ["12,sockets=2,cores=3,threads=2"]
     nodes = [value for value in values(argv, "-numa") if value.startswith("node")]
@@ -123,19 +130,19 @@ def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
 
 
 def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
-    line = kernel_line(Machine("DUT1", 2, (NumaNode(4096, 512, 1), NumaNode(1024, 128)), ()))
+    line = kernel_line(EmulatedMachine("DUT1", 2, (NumaNode(4096, 512, 1), NumaNode(1024, 128)), ()))
     assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
     # What the kernel takes as the size is the last one before the number.
     assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
-    assert "hugepagesz=1G hugepages=0 " in kernel_line(Machine("TG", 2, (NumaNode(1024, 64),), ()))
+    assert "hugepagesz=1G hugepages=0 " in kernel_line(EmulatedMachine("TG", 2, (NumaNode(1024, 64),), ()))
 
 
 def test_a_machine_without_cores_to_isolate_isolates_none() -> None:
-    assert "isolcpus" not in kernel_line(Machine("TG", 1, (NumaNode(512),), ()))
+    assert "isolcpus" not in kernel_line(EmulatedMachine("TG", 1, (NumaNode(512),), ()))
 
 
 def test_memory_of_numa_nodes_is_all_of_the_memory() -> None:
-    for machine in Layout(nodes=3).machines():
+    for machine in EmulatedLayout(nodes=3).machines():
         argv = arguments(machine, BOOT, 1)
         sizes = [int(words(value)["size"][:-1]) for value in values(argv, "-object")]
         assert values(argv, "-m") == [f"{sum(sizes)}M"]
@@ -144,14 +151,14 @@ def test_memory_of_numa_nodes_is_all_of_the_memory() -> None:
 
 
 def test_ssh_comes_in_on_this_computer_only_and_nothing_goes_out() -> None:
-    machine = Layout().machines()[0]
+    machine = EmulatedLayout().machines()[0]
     (network,) = (value for value in values(arguments(machine, BOOT, 2345), "-netdev") if value.startswith("user"))
     assert "hostfwd=tcp:127.0.0.1:2345-:22" in network
     assert "restrict=on" in network
 
 
 def test_a_reboot_does_not_end_a_machine_and_its_disk_is_not_written() -> None:
-    argv = arguments(Layout().machines()[1], BOOT, 1)
+    argv = arguments(EmulatedLayout().machines()[1], BOOT, 1)
     assert "-no-reboot" not in argv
     (disk,) = values(argv, "-drive")
     assert "file=/cache/a,,b/disk.ext4," in disk
@@ -160,14 +167,14 @@ def test_a_reboot_does_not_end_a_machine_and_its_disk_is_not_written() -> None:
 
 @pytest.mark.parametrize(("accelerator", "words"), [("kvm", ("kvm", "host")), ("tcg", ("tcg", "Cascadelake"))])
 def test_the_accelerator_comes_with_its_cpu(accelerator: Any, words: tuple[str, str]) -> None:
-    argv = arguments(Layout().machines()[0], BOOT, 1, accelerator)
+    argv = arguments(EmulatedLayout().machines()[0], BOOT, 1, accelerator)
     assert values(argv, "-accel")[0].startswith(words[0])
     assert values(argv, "-cpu")[0].startswith(words[1])
 
 
 @each_layout
 @pytest.mark.parametrize("chosen", ["first", "second"])
-def test_its_topology_loads_with_either_nic(layout: Layout, chosen: str, tmp_path: Path) -> None:
+def test_its_topology_loads_with_either_nic(layout: EmulatedLayout, chosen: str, tmp_path: Path) -> None:
     content = layout.topology({name: access(tmp_path, 2200 + at) for at, name in enumerate(layout.names)})
     if chosen == "second":
         content["nic"] = layout.second_nic.name_in_topology
@@ -185,7 +192,7 @@ def test_its_topology_loads_with_either_nic(layout: Layout, chosen: str, tmp_pat
 
 
 def test_machines_that_differ_have_other_macs() -> None:
-    machines = Layout(nodes=3).machines()
+    machines = EmulatedLayout(nodes=3).machines()
     macs = [nic.mac for machine in machines for nic in machine.nics]
     assert all(one != other for one, other in combinations(macs, 2))
     assert all(re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac) for mac in macs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.remote.link import AgentLink
 
 PROJECT = Path(__file__).parents[3]
 PROGRAM = """
@@ -92,11 +92,11 @@ def running(folder: Path, silence_s: float = 20.0) -> Iterator[Agent]:
 
 
 @contextmanager
-def linked(folder: Path, agent_silence_s: float = 20.0, silence_s: float = 20.0) -> Iterator[tuple[Agent, Link]]:
+def linked(folder: Path, agent_silence_s: float = 20.0, silence_s: float = 20.0) -> Iterator[tuple[Agent, AgentLink]]:
     """An agent and the controller's end of the conversation with it."""
     with running(folder, agent_silence_s) as agent:
         agent.wait_for("pid")  # a slow start is no silence
-        link = Link("DUT1", agent.channel, silence_s)
+        link = AgentLink("DUT1", agent.channel, silence_s)
         try:
             yield agent, link
         finally:

@@ -20,22 +20,30 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import PROTOCOL, Greeting, Hello, Place, Role, Sited, Work
+from resources.libraries.python.testbed.agent.calls import (
+    PROTOCOL,
+    CellRequest,
+    Greeting,
+    Hello,
+    NodeRequest,
+    Role,
+    ServiceRequest,
+)
 from resources.libraries.python.testbed.agent.role_calls import CABLES, INSTANCES, ROLE_CALLS, SWITCH, RemoteRole
-from resources.libraries.python.testbed.agent.service import Service
-from resources.libraries.python.testbed.deployment.parts import Share as CellShare
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
-from resources.libraries.python.testbed.services.bundle import Brought, File
-from resources.libraries.python.testbed.worlds.machine import Machine
+from resources.libraries.python.testbed.agent.service import AgentService
+from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
+from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
-WORK = Work(
+WORK = CellRequest(
     make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout),
     Asked(test_type=TestType.MRR, cell=CELL, frame=frame("IMIX"), profile=profile("quick")),
 )
-SITED = Sited(
-    Brought(
+SITED = ServiceRequest(
+    ServiceBundle(
         DeploymentSpec.model_validate(
             {
                 "vnf_name": "edges",
@@ -49,7 +57,7 @@ SITED = Sited(
         {"edge": "deployment/install.sh"},
         None,
         "deployment/load.sh",
-        (File("deployment/install.sh", 0o755, b"\x00\xff"),),
+        (BundledFile("deployment/install.sh", 0o755, b"\x00\xff"),),
     ),
     Size(components={"edge": Share(flavor="small")}),
     Role.INSTANCES,
@@ -83,9 +91,9 @@ class NotingService(NotingPart):
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(1.5, None, 7)}
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         self._machine.note(f"offer {load:g}")
-        return Answer(load / 2, {"detected": 1.0}, (load, 0.0))
+        return LoadReport(load / 2, {"detected": 1.0}, (load, 0.0))
 
     def facts(self) -> Mapping[str, str]:
         return {"edge": "1.0"}
@@ -115,11 +123,11 @@ class NotingMachine:
         cables = (NotingPart("cable1", self), NotingPart("cable2", self))
         return CellShare(cables, cast(Any, NotingPart("switch", self)), None, None, None)
 
-    def instances(self, brought: Brought, size: Size, cable: Port) -> "NotingService":
+    def instances(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         assert (brought, size, cable) == (SITED.brought, SITED.size, SITED.cable)
         return NotingService(self)
 
-    def load(self, brought: Brought, size: Size, cable: Port) -> "NotingService":
+    def load(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         return self.instances(brought, size, cable)
 
     def clean(self) -> tuple[str, ...]:
@@ -130,24 +138,24 @@ class NotingMachine:
         self.note("close")
 
 
-def service_on(machine: NotingMachine) -> Service:
-    return Service(GREETING, fingerprint, lambda *_: cast(Machine, machine))
+def service_on(machine: NotingMachine) -> AgentService:
+    return AgentService(GREETING, fingerprint, lambda *_: cast(TestbedMachine, machine))
 
 
-def ask(service: Service, call: calls.Call[Any, Any], value: object) -> object:
+def ask(service: AgentService, call: calls.Call[Any, Any], value: object) -> object:
     """As over a wire."""
     sent = json.loads(json.dumps(call.asks.dump_python(value, mode="json")))
     return call.gives.validate_python(json.loads(json.dumps(service.answer(call.name, sent))))
 
 
-def ask_role(service: Service, remote: RemoteRole[Any], method: str, *arguments: object) -> object:
+def ask_role(service: AgentService, remote: RemoteRole[Any], method: str, *arguments: object) -> object:
     """Call a method of a role, as over a wire."""
     return ask(service, ROLE_CALLS[remote.role][method].call, arguments)
 
 
-def deployed(machine: NotingMachine) -> Service:
+def deployed(machine: NotingMachine) -> AgentService:
     service = service_on(machine)
-    assert ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1")) == ("removed network namespace csit-x",)
+    assert ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1")) == ("removed network namespace csit-x",)
     assert ask(service, calls.PREPARE, WORK) == {Role.CABLES, Role.SWITCH}
     for remote in (CABLES, SWITCH):
         ask_role(service, remote, "start")
@@ -183,7 +191,7 @@ def test_what_failed_to_start_is_stopped_too() -> None:
         deployed(machine)
     service = service_on(machine)
     machine.notes.clear()
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
     with pytest.raises(CsitError):
         ask_role(service, CABLES, "start")
@@ -194,22 +202,22 @@ def test_what_failed_to_start_is_stopped_too() -> None:
 
 def test_a_machine_that_is_being_cleaned_is_waited_for_where_that_is_asked() -> None:
     with pytest.raises(InUse, match="by pid 7"):
-        ask(service_on(NotingMachine(busy=1)), calls.OPEN, Place(TOPOLOGY, "DUT1"))
+        ask(service_on(NotingMachine(busy=1)), calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     machine = NotingMachine(busy=1)
-    ask(service_on(machine), calls.OPEN, Place(TOPOLOGY, "DUT1", wait_s=30.0))
+    ask(service_on(machine), calls.OPEN, NodeRequest(TOPOLOGY, "DUT1", wait_s=30.0))
     assert machine.notes == ["open"]
 
 
 def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
     machine = NotingMachine()
     service = service_on(machine)
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     ask(service, calls.SITE, SITED)
     ask_role(service, INSTANCES, "start")
     with pytest.raises(CsitError, match="there is something deployed already: instances"):
         ask(service, calls.SITE, SITED)
     assert ask_role(service, INSTANCES, "use") == {"edge-1": InstanceUse(1.5, None, 7)}
-    assert ask_role(service, INSTANCES, "offer", 30.0) == Answer(15.0, {"detected": 1.0}, (30.0, 0.0))
+    assert ask_role(service, INSTANCES, "offer", 30.0) == LoadReport(15.0, {"detected": 1.0}, (30.0, 0.0))
     assert ask_role(service, INSTANCES, "facts") == {"edge": "1.0"}
     service.close()
     assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]

@@ -12,10 +12,10 @@ from resources.libraries.python.model.counters import Cost
 from resources.libraries.python.studies.chains.model.record import HOST, Edge, Series, StateGraph
 from resources.libraries.python.studies.chains.watching import LEAD_S, watching
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Place, Role
+from resources.libraries.python.testbed.agent.calls import NodeRequest, Role
 from resources.libraries.python.testbed.agent.role_calls import COSTS, FEATURES, SWITCH, TRACER
+from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.deployment.parts import Share as CellShare
 from tests.unit.testbed.test_agent_service import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
 SERIES = Series(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
@@ -67,7 +67,7 @@ PROBES = (FEATURES, TRACER, COSTS)
 
 def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
     service = service_on(WatchedMachine())
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     assert {probe.role for probe in PROBES} < cast(frozenset[Role], ask(service, calls.PREPARE, WORK))
     for probe in PROBES:
         ask_role(service, probe, "start")
@@ -80,7 +80,7 @@ def test_series_graphs_and_costs_pass_the_wire_unchanged() -> None:
 
 def test_a_node_without_watchers_says_so() -> None:
     service = service_on(NotingMachine())
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     assert ask(service, calls.PREPARE, WORK) == {Role.CABLES, Role.SWITCH}
     with pytest.raises(CsitError, match="this node has no tracer"):
         ask_role(service, TRACER, "start")
@@ -89,7 +89,7 @@ def test_a_node_without_watchers_says_so() -> None:
 def test_nobody_watches_what_is_being_removed() -> None:
     machine = WatchedMachine()
     service = service_on(machine)
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
     ask_role(service, SWITCH, "start")
     ask_role(service, FEATURES, "start")
@@ -104,7 +104,7 @@ def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() ->
 
     machine = Stuck()
     service = service_on(machine)
-    ask(service, calls.OPEN, Place(TOPOLOGY, "DUT1"))
+    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
     ask(service, calls.PREPARE, WORK)
     ask_role(service, SWITCH, "start")
     with pytest.raises(CsitError, match="the reader has died"):

@@ -15,7 +15,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
 
@@ -54,7 +54,7 @@ class Waiting:
 def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=QUICK)
-    world = SimWorld(TOPOLOGY)
+    world = SimulatedTestbed(TOPOLOGY)
     plan = make_plan(TOPOLOGY, cell, world.layout)
     parts = world.parts(plan, asked)
     switch = Switch(parts, *problems)

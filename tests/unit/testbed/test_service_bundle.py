@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.testbed.services import bundle
-from resources.libraries.python.testbed.services.bundle import Brought, File, as_on_node, bring, write
+from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle, as_on_node, bring, write
 
-WIRE = TypeAdapter(Brought)
+WIRE = TypeAdapter(ServiceBundle)
 
 
 def service(folder: Path, workload: str = "") -> Specifications:
@@ -39,7 +39,7 @@ def service(folder: Path, workload: str = "") -> Specifications:
     return load_specifications(folder / "deployment.json", load / "workload.json")
 
 
-def carried(asked: Specifications) -> Brought:
+def carried(asked: Specifications) -> ServiceBundle:
     """As it comes out at the other end of a wire."""
     return WIRE.validate_python(json.loads(json.dumps(WIRE.dump_python(bring(asked), mode="json"))))
 
@@ -114,7 +114,7 @@ def test_a_folder_of_more_than_scripts_need_is_refused(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "{tmp_path}/out", "deployment/../../out"])
 def test_nothing_is_written_outside_of_the_folder(tmp_path: Path, path: str) -> None:
-    file = File(path.format(tmp_path=tmp_path), 0o644, b"")
+    file = BundledFile(path.format(tmp_path=tmp_path), 0o644, b"")
     got = replace(bring(service(tmp_path / "home")), files=(file,))
     with pytest.raises(CsitError, match=rf"leads out of {tmp_path}/there$"):
         write(got, tmp_path / "there")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.emulation.machine import Machine, Nic, NicModel, NumaNode
+from resources.libraries.python.emulation.machine import EmulatedMachine, EmulatedNic, EmulatedNicModel, NumaNode
 from resources.libraries.python.model.base import Frozen
 
 PAIRS = 2
@@ -18,12 +18,12 @@ MOST_QUEUES = 8
 """Of a port: more than data threads that these machines have."""
 
 
-class Layout(Frozen):
+class EmulatedLayout(Frozen):
     """An emulated testbed."""
 
     nodes: Literal[2, 3] = 2
     """Machines: a TG, and one or two DUTs."""
-    nic: NicModel = NicModel.VIRTIO
+    nic: EmulatedNicModel = EmulatedNicModel.VIRTIO
     """Of the first pair of ports."""
     accelerator: Literal["tcg", "kvm"] = "tcg"
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
@@ -31,14 +31,14 @@ class Layout(Frozen):
 
     @model_validator(mode="after")
     def _of_virtio(self) -> Self:
-        if self.queues > 1 and self.nic is not NicModel.VIRTIO:
+        if self.queues > 1 and self.nic is not EmulatedNicModel.VIRTIO:
             raise ValueError(f"{self.queues} queues: only virtio ports have more than one here, not {self.nic}")
         return self
 
     @property
-    def second_nic(self) -> NicModel:
+    def second_nic(self) -> EmulatedNicModel:
         """Of the second pair: another model, so that a topology's `nic` chooses between the two."""
-        return NicModel.VIRTIO if self.nic is NicModel.E1000E else NicModel.E1000E
+        return EmulatedNicModel.VIRTIO if self.nic is EmulatedNicModel.E1000E else EmulatedNicModel.E1000E
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Layout(Frozen):
         """Memory that the machines take at most."""
         return sum(node.memory_mb for machine in self.machines() for node in machine.numa)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[EmulatedMachine, ...]:
         """Hardware of all machines."""
         return tuple(
             _TG.machine(name, self._nics(name, numa_nodes=1))
@@ -59,7 +59,7 @@ class Layout(Frozen):
             for name in self.names
         )
 
-    def _nics(self, name: str, numa_nodes: int) -> tuple[Nic, ...]:
+    def _nics(self, name: str, numa_nodes: int) -> tuple[EmulatedNic, ...]:
         slots = [0] * numa_nodes
         nics = []
         for cable, ends in self._cables():
@@ -71,8 +71,8 @@ class Layout(Frozen):
                     nics.append((end.port, model, node, mac, f"{cable}.{name}", f"{cable}.{other.machine}"))
         made = []
         for _, model, node, mac, near, far in sorted(nics):
-            queues = self.queues if model is NicModel.VIRTIO else 1
-            made.append(Nic(model, node, slots[node], mac, near, far, queues))
+            queues = self.queues if model is EmulatedNicModel.VIRTIO else 1
+            made.append(EmulatedNic(model, node, slots[node], mac, near, far, queues))
             slots[node] += 1
         return tuple(made)
 
@@ -113,7 +113,7 @@ class Layout(Frozen):
             "nodes": {machine.name: self._node(machine, access[machine.name]) for machine in self.machines()},
         }
 
-    def _node(self, machine: Machine, access: Mapping[str, object]) -> dict[str, Any]:
+    def _node(self, machine: EmulatedMachine, access: Mapping[str, object]) -> dict[str, Any]:
         links = {end.key: cable for cable, ends in self._cables() for end in ends}
         role: dict[str, Any] = (
             {"type": "TG", "generator": {"driver": "auto", "cores": 1}}
@@ -174,8 +174,8 @@ class _Size:
     cores: int
     numa: tuple[NumaNode, ...]
 
-    def machine(self, name: str, nics: tuple[Nic, ...]) -> Machine:
-        return Machine(name, self.cores, self.numa, nics)
+    def machine(self, name: str, nics: tuple[EmulatedNic, ...]) -> EmulatedMachine:
+        return EmulatedMachine(name, self.cores, self.numa, nics)
 
 
 _TG = _Size(3, (NumaNode(2048, hugepages_2m=512),))

@@ -26,7 +26,7 @@ _RX_QUEUE_SIZE = 1024
 _BRIDGE_SLOT = 0x10
 
 
-class NicModel(StrEnum):
+class EmulatedNicModel(StrEnum):
     """An emulated NIC for which both Linux and DPDK have drivers."""
 
     VIRTIO = "virtio"
@@ -41,17 +41,17 @@ class NicModel(StrEnum):
 
 _DEVICES = {
     # Without iommu_platform a virtio device reads memory past the IOMMU, and vfio refuses it.
-    NicModel.VIRTIO: f"virtio-net-pci,iommu_platform=on,disable-legacy=on,rx_queue_size={_RX_QUEUE_SIZE}",
-    NicModel.E1000E: "e1000e",
-    NicModel.VMXNET3: "vmxnet3",
+    EmulatedNicModel.VIRTIO: f"virtio-net-pci,iommu_platform=on,disable-legacy=on,rx_queue_size={_RX_QUEUE_SIZE}",
+    EmulatedNicModel.E1000E: "e1000e",
+    EmulatedNicModel.VMXNET3: "vmxnet3",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Nic:
+class EmulatedNic:
     """A PCI NIC with one end of a cable."""
 
-    model: NicModel
+    model: EmulatedNicModel
     numa_node: int
     slot: int
     """Root port on its NUMA node's host bridge, from 0."""
@@ -84,14 +84,14 @@ class NumaNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class EmulatedMachine:
     """An emulated machine. CPUs are numbered sibling by sibling, core by core, socket by socket."""
 
     name: str
     cores: int
     """Physical cores per socket."""
     numa: tuple[NumaNode, ...]
-    nics: tuple[Nic, ...]
+    nics: tuple[EmulatedNic, ...]
     threads: int = 2
     """Per core."""
     system_cores: int = 1
@@ -137,7 +137,7 @@ class Boot:
     """Read only: what the machine writes is in a file without a name, which ends with QEMU."""
 
 
-def kernel_line(machine: Machine) -> str:
+def kernel_line(machine: EmulatedMachine) -> str:
     """The command line of the machine's kernel."""
     words = ["console=ttyS0", "quiet", "panic=5", "intel_iommu=on", "iommu=pt"]
     # In emulation they cost most of the speed; clearing pages also takes host memory for huge pages that are not used.
@@ -154,7 +154,7 @@ def kernel_line(machine: Machine) -> str:
 
 
 def arguments(
-    machine: Machine,
+    machine: EmulatedMachine,
     boot: Boot,
     port: int,
     accelerator: Literal["tcg", "kvm"] = "tcg",
@@ -194,7 +194,7 @@ def arguments(
     return tuple(argv)
 
 
-def _nics(nics: Sequence[Nic], taps: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+def _nics(nics: Sequence[EmulatedNic], taps: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """A host bridge for each NUMA node: a device on the machine's first bridge would have no node."""
     for node in sorted({nic.numa_node for nic in nics}):
         bridge = f"pxb-pcie,id=bridge{node},bus_nr={_first_bus(node)},numa_node={node}"

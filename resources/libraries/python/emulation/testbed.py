@@ -28,8 +28,8 @@ from resources.libraries.python.drivers.host.ownership.processes import Process,
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation.cables import open_cables
 from resources.libraries.python.emulation.image import MachineImage
-from resources.libraries.python.emulation.layout import Layout, access
-from resources.libraries.python.emulation.machine import QEMU, Boot, Machine, arguments
+from resources.libraries.python.emulation.layout import EmulatedLayout, access
+from resources.libraries.python.emulation.machine import QEMU, Boot, EmulatedMachine, arguments
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.base import Frozen
 
@@ -50,7 +50,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Record(Frozen):
     """What a testbed was started as."""
 
-    layout: Layout
+    layout: EmulatedLayout
     ports: dict[str, int]
     """TCP ports on 127.0.0.1 that lead to the SSH servers."""
 
@@ -83,7 +83,7 @@ def state_folder() -> Path:
     return shared if os.geteuid() == 0 else Path.home() / ".local" / "state" / "csit-density" / "emulated"
 
 
-class Testbed:
+class EmulatedTestbed:
     """An emulated testbed, by its folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Testbed:
         except (OSError, ValidationError):
             return None
 
-    def up(self, layout: Layout, image: MachineImage, within_s: float, tell: Tell) -> None:
+    def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: Tell) -> None:
         """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
 
         Args:
@@ -175,7 +175,7 @@ class Testbed:
             for name, port in record.ports.items()
         )
 
-    def _start(self, layout: Layout, image: MachineImage, within_s: float, tell: Tell) -> None:
+    def _start(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: Tell) -> None:
         authorized = _write_key(self.folder / "key")
         ports, hosts = {}, []
         cables = layout.taps()
@@ -201,7 +201,9 @@ class Testbed:
         finally:
             close_taps(taps.values())
 
-    def _start_machine(self, machine: Machine, boot: Boot, layout: Layout, held: Mapping[str, tuple[int, ...]]) -> int:
+    def _start_machine(
+        self, machine: EmulatedMachine, boot: Boot, layout: EmulatedLayout, held: Mapping[str, tuple[int, ...]]
+    ) -> int:
         """Start QEMU on a free port, and return that."""
         for _ in range(_TRIES):
             port = _free_port()
@@ -298,7 +300,7 @@ def _opened(folder: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def check(layout: Layout) -> None:
+def check(layout: EmulatedLayout) -> None:
     """Refuse what this machine has no room for.
 
     Raises:

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.scripts import answer, environment
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.testbed.roles.service import Answer
+from resources.libraries.python.testbed.roles.service import LoadReport
 
 SCRIPT = Path("/specs/load.py")
 
 
 @given(number=st.floats(min_value=0, allow_nan=False, allow_infinity=False), before=st.text(max_size=40))
 def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, before: str) -> None:
-    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT) == Answer(number)
+    assert answer(f"{before}\nindicator {number!r}\n\n", SCRIPT) == LoadReport(number)
     last = json.dumps({"indicator": number, "failed": 3, "who": "me", "sure": True, "ratio": float("nan")})
-    assert answer(f"{before}\n{last}", SCRIPT) == Answer(number, {"failed": 3.0})
+    assert answer(f"{before}\n{last}", SCRIPT) == LoadReport(number, {"failed": 3.0})
 
 
 @pytest.mark.parametrize("said", ["", "\n \n"])

@@ -11,7 +11,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.unit.studies.chains.test_study_of_chains import SIM
 
 VNFS = (
@@ -31,7 +31,7 @@ def measured(spec: ChainStudySpec = SPEC, **impairment: float) -> Mapping[tuple[
     if impairment:
         simulation["impaired"] = [{"chain": KINDS, "nf": "nf-1-1", **impairment}]
     topology = SIM.model_copy(update={"simulation": simulation})
-    world = SimWorld(topology)
+    world = SimulatedTestbed(topology)
     study = ChainStudyTest(topology, world, spec, world.environment()).run()
     return {run.chain.order: run for run in study.runs}
 
@@ -105,7 +105,7 @@ def test_without_memory_for_its_working_set_an_nf_reads_pages_again_and_slows_do
 def test_a_fault_that_changes_nothing_is_refused(faults: list[dict[str, object]], message: str) -> None:
     simulation = {**(SIM.simulation or {}), "impaired": [{"chain": KINDS, **fault} for fault in faults]}
     topology = SIM.model_copy(update={"simulation": simulation})
-    world = SimWorld(topology)
+    world = SimulatedTestbed(topology)
     spec = SPEC.model_copy(update={"least_measured": 0.0})
     found = ChainStudyTest(topology, world, spec, world.environment()).run()
     (failed,) = {run.failed for run in found.runs if run.failed}

@@ -9,7 +9,7 @@ from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.chains.sentences import lasting, preview_in_words, suspects_in_words
 from resources.libraries.python.studies.shared.choices import specification_file
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.integration.robot_runs import PROJECT
 
 SPEC = load_chains(specification_file("chains/four-vnfs.yaml"))
@@ -18,7 +18,7 @@ SIM = load_topology(PROJECT / "topologies" / "sim.yaml")
 
 @pytest.fixture(scope="module")
 def study() -> ChainStudyTest:
-    world = SimWorld(SIM)
+    world = SimulatedTestbed(SIM)
     return ChainStudyTest(SIM, world, lasting(SPEC, "1"), world.environment())
 
 

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.interference.journal import Interference
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 CHAINS = ChainStudySpec(
@@ -56,7 +56,7 @@ class Killed(BaseException):
     """In the place of a signal that nothing can catch."""
 
 
-class World(SimWorld):
+class World(SimulatedTestbed):
     """Counts deployments, may be killed before one, and lacks two programs."""
 
     def __init__(self, killed_before: int | None = None, topology: Topology = SIM) -> None:

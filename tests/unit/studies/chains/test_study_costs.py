@@ -17,13 +17,13 @@ from resources.libraries.python.studies.interference.model.record import Contend
 from resources.libraries.python.studies.interference.planning.cost import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 KINDS = (NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.LINUX_ROUTER)
 
 
-class World(SimWorld):
+class World(SimulatedTestbed):
     """Counts deployments."""
 
     def __init__(self) -> None:

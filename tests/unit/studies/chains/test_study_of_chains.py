@@ -28,7 +28,7 @@ from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 VNFS = (
@@ -53,7 +53,7 @@ def seeded(seed: int) -> Topology:
 def study_of(
     asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[ChainEnded], None] = lambda _: None
 ) -> ChainStudyTest:
-    world = SimWorld(topology)
+    world = SimulatedTestbed(topology)
     return ChainStudyTest(topology, world, asked, world.environment(), on_progress)
 
 
@@ -239,7 +239,7 @@ class Breaking:
         return self._generator.run(trial)
 
 
-class FragileWorld(SimWorld):
+class FragileWorld(SimulatedTestbed):
     """A simulated world in which trials of workloads break the system."""
 
     def __init__(self, *breaks: bool) -> None:
@@ -312,14 +312,14 @@ class Unable(Blind):
 def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
     tracer: type[Blind], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = SimWorld.parts
+    plain = SimulatedTestbed.parts
 
-    def parts(world: SimWorld, plan: Plan, asked: Asked) -> Parts:
+    def parts(world: SimulatedTestbed, plan: Plan, asked: Asked) -> Parts:
         made = plain(world, plan, asked)
         object.__setattr__(made, "tracer", tracer())
         return made
 
-    monkeypatch.setattr(SimWorld, "parts", parts)
+    monkeypatch.setattr(SimulatedTestbed, "parts", parts)
     found = study_of(spec(duration_s=1)).run()
     assert found.notes.count(note) == 1
     assert all(run.failed is None and run.series for run in found.runs)
@@ -327,7 +327,7 @@ def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
 
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:
     topology = load_topology(Path(__file__).parents[4] / "topologies" / "local.yaml")
-    world = SimWorld(SIM)
+    world = SimulatedTestbed(SIM)
     loads = (Workload(protocol=Protocol.TCP, volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no TCP"):
         ChainStudyTest(topology, world, spec(workloads=loads), world.environment())

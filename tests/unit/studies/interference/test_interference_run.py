@@ -32,7 +32,7 @@ from resources.libraries.python.studies.interference.planning.schedule import sc
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")
@@ -52,15 +52,15 @@ def spec(*names: str, **changes: object) -> InterferenceSpec:
 
 def study_of(
     asked: InterferenceSpec,
-    world: SimWorld | None = None,
+    world: SimulatedTestbed | None = None,
     on_progress: Callable[[TurnEnded], None] = lambda _: None,
     topology: Topology = SIM,
 ) -> InterferenceTest:
-    world = world or SimWorld(topology)
+    world = world or SimulatedTestbed(topology)
     return InterferenceTest(topology, world, asked, world.environment(), on_progress)
 
 
-def measured(asked: InterferenceSpec, world: SimWorld | None = None) -> Interference:
+def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None) -> Interference:
     study = study_of(asked, world)
     study.plan()
     study.measure(study.loads_pps())
@@ -186,7 +186,7 @@ def test_frames_and_loads_make_a_table_of_points() -> None:
     assert points[1].degradation > 0.02
 
 
-class WithoutSome(SimWorld):
+class WithoutSome(SimulatedTestbed):
     """A machine on which programs of some kinds are missing."""
 
     def __init__(self, *kinds: NfKind, after: int = 0) -> None:

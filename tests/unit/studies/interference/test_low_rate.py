@@ -15,7 +15,7 @@ from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 
@@ -61,7 +61,7 @@ def cell() -> Iterator[CellUnderTest]:
         frame=frame("64B"),
         profile=QUICK,
     )
-    made = CellUnderTest(TOPOLOGY, SimWorld(TOPOLOGY), asked)
+    made = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
     deployment = made.deploy(made.plan())
     whole = deployment.parts
     yield made

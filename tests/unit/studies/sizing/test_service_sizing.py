@@ -14,8 +14,8 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.testbed.deployment.parts import Host, World
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+from resources.libraries.python.testbed.deployment.parts import Host, Testbed
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 
 PROJECT = Path(__file__).parents[4]
 
@@ -30,9 +30,9 @@ class FakeService:
         if self._broken:
             raise CommandFailed(["install script of edge-1"], 3, self._broken)
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         self._time.advance(1.0)
-        return Answer(min(load, 200.0))
+        return LoadReport(min(load, 200.0))
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(self._time.now() / 2, 1 << 20, None)}
@@ -89,7 +89,7 @@ def sizing(folder: Path, world: FakeWorld, *, vcpus: float = 1) -> ServiceSizing
     )
     topology = load_topology(PROJECT / "topologies" / "sim.yaml")
     files = folder / "deployment.json", folder / "workload.json"
-    return ServiceSizing(topology, cast(World, world), fingerprint(), files)
+    return ServiceSizing(topology, cast(Testbed, world), fingerprint(), files)
 
 
 def run(test: ServiceSizing, folder: Path) -> Sizing:

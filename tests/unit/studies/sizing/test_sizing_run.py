@@ -17,7 +17,7 @@ from resources.libraries.python.studies.sizing.load_monitor import LoadMonitor
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.simulated import simulated_sizing
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 from tests.unit.studies.sizing.sizing_specs import service
@@ -178,10 +178,10 @@ class Faulty:
     def start(self) -> None:
         self._do("start")
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         self._do("offer")
         self.time.advance(10)
-        return Answer(load)
+        return LoadReport(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
         self._do("use")
@@ -232,11 +232,11 @@ class Ramp:
         self.seconds = seconds
         self.cpu_s = 0.0
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         for second in range(2 * self.seconds):
             self.cpu_s += 0.5 if second < self.seconds else 0.0
             self.time.advance(1)
-        return Answer(load, seconds=(load,) * self.seconds)
+        return LoadReport(load, seconds=(load,) * self.seconds)
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"a-1": InstanceUse(self.cpu_s, 32 * MB, None)}

@@ -19,7 +19,7 @@ from resources.libraries.python.studies.sweep.load_steps import Load
 from resources.libraries.python.studies.sweep.model.record import Bursts, Protocol, Rates, SweepSpec
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 B64 = frame("64B")
@@ -35,7 +35,7 @@ def cell() -> Iterator[CellUnderTest]:
         frame=B64,
         profile=QUICK,
     )
-    made = CellUnderTest(TOPOLOGY, SimWorld(TOPOLOGY), asked)
+    made = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
     plan = made.plan(sources=2)
     made.deploy(plan)
     yield made

@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.connection.known_hosts import (
-    Shown,
+    PresentedKey,
     check,
     entries_of,
     fingerprint,
@@ -23,7 +23,7 @@ def judge(text: str, folder: Path, name: str = "host.lab", key: str = KEY) -> st
     """What is said against a host that shows a key; empty where it is let in."""
     file = folder / "known"
     file.write_text(text, encoding="utf-8")
-    shown = Shown(name, "ssh-ed25519", base64.b64decode(key))
+    shown = PresentedKey(name, "ssh-ed25519", base64.b64decode(key))
     try:
         check(shown, entries_of([folder / "none", file], name), [file], "DUT1", "ssh-keyscan host.lab")
     except ConnectionFailed as refused:

@@ -7,13 +7,13 @@ import pytest
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
-from resources.libraries.python.testbed.node.checks.finding import Finding, Level
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
 from tests.unit.testbed.node.node_facts import facts, port, two_nodes
 
 
-def wrong(findings: list[Finding]) -> list[str]:
-    return [f"{finding.level} {finding}" for finding in findings if finding.level is not Level.OK]
+def wrong(findings: list[CheckFinding]) -> list[str]:
+    return [f"{finding.level} {finding}" for finding in findings if finding.level is not Severity.OK]
 
 
 def of_dut(topology: Topology | None = None, **changes: Any) -> list[str]:

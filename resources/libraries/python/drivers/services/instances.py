@@ -26,7 +26,7 @@ _GRACE_S = 3.0
 
 
 class Instances:
-    """A service without who loads it; what is said here is said in `roles.service.Service`."""
+    """A service without who loads it; what is said here is said in `roles.service.SizedService`."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.services.service_environment import of_a
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.service_cable import LOADER
-from resources.libraries.python.testbed.roles.service import Answer
+from resources.libraries.python.testbed.roles.service import LoadReport
 
 
 class Load:
@@ -49,8 +49,8 @@ class Load:
         """
         self._runner.make()
 
-    def offer(self, load: float) -> Answer:
-        """Run the generator script once; see `roles.service.Service`."""
+    def offer(self, load: float) -> LoadReport:
+        """Run the generator script once; see `roles.service.SizedService`."""
         workload = self._asked.workload
         told = {
             "CSIT_LOAD": f"{load:g}",
@@ -89,8 +89,8 @@ class CabledLoad:
         self._network.start()
         self._load.start()
 
-    def offer(self, load: float) -> Answer:
-        """Run the generator script once, when packets pass the cable; see `roles.service.Service`."""
+    def offer(self, load: float) -> LoadReport:
+        """Run the generator script once, when packets pass the cable; see `roles.service.SizedService`."""
         self._network.wait_for_cable()
         return self._load.offer(load)
 

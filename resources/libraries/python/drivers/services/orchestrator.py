@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import Placement, place
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 
 
 class LocalOrchestrator:
@@ -76,7 +76,7 @@ class LocalOrchestrator:
 
 
 class LocalService:
-    """Fulfils `roles.service.Service`: instances, and who loads them, on one machine."""
+    """Fulfils `roles.service.SizedService`: instances, and who loads them, on one machine."""
 
     def __init__(self, instances: Instances, load: Load) -> None:
         """Prepare; nothing is made before `start`."""
@@ -88,7 +88,7 @@ class LocalService:
         self.instances.start()
         self._load.start()
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         """Run the generator script once."""
         return self._load.offer(load)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.testbed.roles.service import Answer
+from resources.libraries.python.testbed.roles.service import LoadReport
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
@@ -123,7 +123,7 @@ def facts(said: str) -> dict[str, str]:
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
-def answer(said: str, script: Path) -> Answer:
+def answer(said: str, script: Path) -> LoadReport:
     """What a generator script reported: in its last line, as a word or as JSON.
 
     `indicator 347.2`, or an object such as `{"indicator": 347.2, "detected": 0.98, "seconds": [351, 343.4]}`, whose
@@ -156,7 +156,7 @@ def answer(said: str, script: Path) -> Answer:
         for name, each in row.items()
         if name != _INDICATOR and _FIGURE.fullmatch(name) and (value := _finite(each)) is not None
     }
-    return Answer(indicator, dict(list(figures.items())[:_MOST_FIGURES]), known)
+    return LoadReport(indicator, dict(list(figures.items())[:_MOST_FIGURES]), known)
 
 
 def _row(line: str) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.sim.service_model import SimulatedServic
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import name_of
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 
 _STEP_S = 1.0
 
@@ -85,7 +85,7 @@ class SimOrchestrator:
 
 
 class SimService:
-    """Fulfils `roles.service.Service`. Each size has random numbers of its own, whatever was deployed before it."""
+    """Fulfils `roles.service.SizedService`. Each size has its own random numbers, independent of the order of sizes."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class SimService:
         """Nothing starts; virtual time passes."""
         self._time.advance(self._simulated.deploy_s * len(self._instances))
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         """Calls per second that succeeded: the mean over the duration, and those of each second."""
         control, rng = self._simulated.control, self._rng
         limit = self._limit * rng.gauss(1.0, self._simulated.drift)
@@ -147,7 +147,7 @@ class SimService:
             self._time.advance(step_s)
             left_s -= step_s
         self._calls = 0.0
-        return Answer(fmean(done), seconds=tuple(done))
+        return LoadReport(fmean(done), seconds=tuple(done))
 
     def use(self) -> Mapping[str, InstanceUse]:
         """See Service."""

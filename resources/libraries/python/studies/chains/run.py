@@ -28,7 +28,7 @@ from resources.libraries.python.studies.chains.planning.cost import cost
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class ChainStudyTest:
     def __init__(
         self,
         topology: Topology,
-        world: World,
+        world: Testbed,
         spec: ChainStudySpec,
         environment: Environment,
         on_progress: Callable[[ChainEnded], None] = lambda _: None,

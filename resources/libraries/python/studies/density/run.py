@@ -24,7 +24,7 @@ from resources.libraries.python.studies.density.planning.rows import cell_key, j
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 
 class DensityTest:
@@ -42,7 +42,7 @@ class DensityTest:
     def __init__(
         self,
         topology: Topology,
-        world: World,
+        world: Testbed,
         asked: Asked,
         environment: Environment,
         on_progress: Callable[[Progress], None] = lambda _: None,

@@ -18,7 +18,7 @@ from resources.libraries.python.studies.interference.planning.solo_plan import f
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 LEAST_PPS = 1000.0
 """What does not carry this much carries next to nothing."""
@@ -35,7 +35,7 @@ class SharedServer:
         protocol: Of the load.
     """
 
-    def __init__(self, topology: Topology, world: World, spec: InterferenceSpec, protocol: Protocol | None) -> None:
+    def __init__(self, topology: Topology, world: Testbed, spec: InterferenceSpec, protocol: Protocol | None) -> None:
         self._topology = topology
         self._world = world
         self._spec = spec

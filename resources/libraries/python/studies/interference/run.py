@@ -29,7 +29,7 @@ from resources.libraries.python.studies.interference.planning.schedule import Tu
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _log = logging.getLogger(__name__)
 _WAYS = 2
@@ -72,7 +72,7 @@ class InterferenceTest:
     def __init__(
         self,
         topology: Topology,
-        world: World,
+        world: Testbed,
         spec: InterferenceSpec,
         environment: Environment,
         on_progress: Callable[[TurnEnded], None] = lambda _: None,

@@ -23,7 +23,7 @@ class TestbedSession:
     def __init__(self) -> None:
         self._suites = 0
         self._topology: Topology | None = None
-        self._world: parts.World | None = None
+        self._world: parts.Testbed | None = None
         self._environment: Environment | None = None
 
     def enter(self) -> bool:
@@ -73,7 +73,7 @@ class TestbedSession:
             for line in clean_up(world, None):
                 logger.warn(f"{line} was still there and was removed by force")
 
-    def opened(self) -> tuple[Topology, parts.World, Environment]:
+    def opened(self) -> tuple[Topology, parts.Testbed, Environment]:
         """Return topology, world and fingerprint.
 
         Raises:

@@ -8,7 +8,7 @@ from statistics import fmean
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Trace, Use
 from resources.libraries.python.testbed.roles.clock import Passing
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse, Service
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 INTERVAL_S = 1.0
 _MB = 2**20
@@ -19,7 +19,7 @@ _Sample = tuple[float, Mapping[str, InstanceUse]]
 class Watched:
     """One offering of a load."""
 
-    answer: Answer
+    answer: LoadReport
     use: dict[str, Use]
     rows: dict[str, list[TraceRow]]
     """By instance."""
@@ -35,7 +35,7 @@ class LoadMonitor:
         time: How time passes.
     """
 
-    def __init__(self, service: Service, flavors: Mapping[str, Flavor], time: Passing) -> None:
+    def __init__(self, service: SizedService, flavors: Mapping[str, Flavor], time: Passing) -> None:
         self._service = service
         self._flavors = flavors
         self._time = time

@@ -16,8 +16,8 @@ from resources.libraries.python.studies.sizing.planning.cost import SizingCost, 
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.size_search import Reached
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
-from resources.libraries.python.testbed.deployment.parts import World
-from resources.libraries.python.testbed.roles.service import Orchestrator, Service
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
 
 OVERSUBSCRIBED = "oversubscribed"
 """The fact of a service that has more CPUs than there are."""
@@ -29,7 +29,7 @@ class ServiceSizing:
     def __init__(
         self,
         topology: Topology,
-        world: World,
+        world: Testbed,
         environment: Environment,
         files: tuple[Path, Path],
         options: Mapping[str, str] = MappingProxyType({}),
@@ -107,7 +107,7 @@ class ServiceSizing:
             raise CsitError("; ".join(dict.fromkeys(reasons)))
         return sizing
 
-    def _note(self, services: list[Service]) -> None:
+    def _note(self, services: list[SizedService]) -> None:
         """Add the facts of the services to the record."""
         facts = [service.facts() for service in services]
         if facts:
@@ -126,9 +126,9 @@ class _Remembering:
 
     def __init__(self, orchestrator: Orchestrator) -> None:
         self._orchestrator = orchestrator
-        self.services: list[Service] = []
+        self.services: list[SizedService] = []
 
-    def service(self, size: Size) -> Service:
+    def service(self, size: Size) -> SizedService:
         """As the orchestrator's."""
         service = self._orchestrator.service(size)
         self.services.append(service)

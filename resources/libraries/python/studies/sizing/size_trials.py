@@ -14,7 +14,7 @@ from resources.libraries.python.studies.sizing.planning.sizes import instance_na
 from resources.libraries.python.studies.sizing.search.capacity import Once
 from resources.libraries.python.studies.sizing.search.size_search import Reached, SizingSearch, Space
 from resources.libraries.python.testbed.roles.clock import Passing
-from resources.libraries.python.testbed.roles.service import Orchestrator, Service
+from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 Trace = Callable[[str, str, Sequence[TraceRow]], None]
@@ -98,7 +98,7 @@ class _Bench:
             yield _Deployed(service, LoadMonitor(service, flavors, self._time), self._workload, deploy_s, trace)
 
 
-def _stop(service: Service, name: str) -> None:
+def _stop(service: SizedService, name: str) -> None:
     try:
         service.stop()
     except CsitError as error:
@@ -110,7 +110,7 @@ class _Deployed:
 
     def __init__(
         self,
-        service: Service,
+        service: SizedService,
         monitor: LoadMonitor,
         workload: WorkloadSpec,
         deploy_s: float | None,

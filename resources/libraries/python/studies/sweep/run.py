@@ -23,7 +23,7 @@ from resources.libraries.python.studies.sweep.request import AskedSweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 
 class ServiceSweep:
@@ -43,7 +43,7 @@ class ServiceSweep:
     def __init__(
         self,
         topology: Topology,
-        world: World,
+        world: Testbed,
         asked: AskedSweep,
         environment: Environment,
         on_progress: Callable[[LoadEnded], None] = lambda _: None,

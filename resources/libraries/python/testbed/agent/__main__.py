@@ -8,7 +8,7 @@ import sys
 
 from resources.libraries.python.recording.environment import boot_id, fingerprint
 from resources.libraries.python.testbed.agent import calls, process
-from resources.libraries.python.testbed.agent.service import Service
+from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.connection import project
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def main() -> int:
         pid=os.getpid(),
         boot_id=boot_id(),
     )
-    service = Service(greeting, fingerprint)
+    service = AgentService(greeting, fingerprint)
     why = process.Conversation(source, sink, options.silence_s).serve(service.answer)
     _log.info("%s; removing what is there", why)
     service.close()  # an error ends the process with its traceback and status 1; the next agent removes what is left

@@ -17,7 +17,7 @@ from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.testbed.services.bundle import Brought
+from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -49,7 +49,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who calls."""
+    """Protocol version and sources of the controller."""
 
     protocol: int
     project: str
@@ -58,7 +58,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Who answers."""
+    """Versions and identity of the agent."""
 
     protocol: int
     project: str
@@ -70,8 +70,8 @@ class Greeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A node of a testbed, as the topology has it."""
+class NodeRequest:
+    """Argument of calls about the whole node."""
 
     topology: Topology
     node: str
@@ -80,8 +80,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A node as it is; nothing was changed."""
+class NodeInspection:
+    """Layout of a node, and the problems that were found; nothing was changed."""
 
     layout: CpuLayout
     memory: MemoryLayout | None
@@ -92,18 +92,18 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A cell."""
+class CellRequest:
+    """Argument of `prepare`."""
 
     plan: Plan
     asked: Asked
 
 
 @dataclass(frozen=True, slots=True)
-class Sited:
-    """A service in one size, and a node's part in it."""
+class ServiceRequest:
+    """Argument of `site`: a service in one size, and the node's role in it."""
 
-    brought: Brought
+    brought: ServiceBundle
     size: Size
     role: Role
     """INSTANCES or LOAD."""
@@ -130,12 +130,12 @@ _Nothing = type(None)
 
 HELLO: Call[Hello, Greeting] = _call("hello", Hello, Greeting, 300.0)
 """It loads every driver first, which takes half a minute on an emulated machine; one that died is noticed at once."""
-LOOK: Call[Place, Found] = _call("look", Place, Found, 60.0)
-OPEN: Call[Place, tuple[str, ...]] = _call("open", Place, tuple[str, ...], 180.0)
+LOOK: Call[NodeRequest, NodeInspection] = _call("look", NodeRequest, NodeInspection, 60.0)
+OPEN: Call[NodeRequest, tuple[str, ...]] = _call("open", NodeRequest, tuple[str, ...], 180.0)
 FINGERPRINT: Call[None, Environment] = _call("fingerprint", _Nothing, Environment)
-PREPARE: Call[Work, frozenset[Role]] = _call("prepare", Work, frozenset[Role])
+PREPARE: Call[CellRequest, frozenset[Role]] = _call("prepare", CellRequest, frozenset[Role])
 """Returns what the node has of the cell."""
-SITE: Call[Sited, None] = _call("site", Sited, _Nothing, 120.0)
+SITE: Call[ServiceRequest, None] = _call("site", ServiceRequest, _Nothing, 120.0)
 """Nothing is made, as by `prepare`; but it has files to carry."""
 LEFTOVERS: Call[Plan | None, tuple[str, ...]] = _call("leftovers", Plan | None, tuple[str, ...], 60.0)
 CLEAN: Call[None, tuple[str, ...]] = _call("clean", _Nothing, tuple[str, ...], 180.0)

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.agent.calls import Role
 from resources.libraries.python.testbed.agent.role_calls import RoleCall
-from resources.libraries.python.testbed.deployment.parts import Share
+from resources.libraries.python.testbed.deployment.parts import NodeParts
 from resources.libraries.python.testbed.roles.function import Processing
-from resources.libraries.python.testbed.roles.part import Part
+from resources.libraries.python.testbed.roles.part import DeploymentPart
 from resources.libraries.python.testbed.services.node_services import NodeService
 
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)
@@ -15,11 +15,11 @@ PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS)
 """Roles that run while traffic does."""
 
 
-class Deployed:
+class AgentDeployment:
     """At most one cell's share, and one part of a service. A call of a role that is not here is a CsitError."""
 
     def __init__(self) -> None:
-        self.share: Share | None = None
+        self.share: NodeParts | None = None
         self.service: NodeService | None = None
 
     def forget(self) -> None:
@@ -30,7 +30,7 @@ class Deployed:
         """Roles of the share that this machine has."""
         return frozenset(role for role, part in self._by_role().items() if part)
 
-    def parts(self, role: Role) -> Sequence[Part]:
+    def parts(self, role: Role) -> Sequence[DeploymentPart]:
         """Parts of a role, in the order in which they are started."""
         if role in _OF_A_SERVICE:
             return (self._service(),)
@@ -77,7 +77,7 @@ class Deployed:
             raise CsitError("this agent has no part of a service")
         return self.service
 
-    def _share(self) -> Share:
+    def _share(self) -> NodeParts:
         if self.share is None:
             raise CsitError("this agent has no cell")
         return self.share

@@ -16,10 +16,10 @@ from pydantic import TypeAdapter
 from resources.libraries.python.testbed.agent.calls import Call, Role
 from resources.libraries.python.testbed.roles.function import ProcessingFunctions
 from resources.libraries.python.testbed.roles.generator import MeteredGenerator
-from resources.libraries.python.testbed.roles.part import Part
+from resources.libraries.python.testbed.roles.part import DeploymentPart
 from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.sampler import Sampler
-from resources.libraries.python.testbed.roles.service import Service
+from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
 from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Tracer
 
@@ -34,12 +34,12 @@ class RemoteRole(Generic[P]):
     protocol: type[P]
 
 
-CABLES = RemoteRole(Role.CABLES, Part)
+CABLES = RemoteRole(Role.CABLES, DeploymentPart)
 SWITCH = RemoteRole(Role.SWITCH, VSwitch)
 FUNCTIONS = RemoteRole(Role.FUNCTIONS, ProcessingFunctions)
 GENERATOR = RemoteRole(Role.GENERATOR, MeteredGenerator)
-INSTANCES = RemoteRole(Role.INSTANCES, Service)
-LOAD = RemoteRole(Role.LOAD, Service)
+INSTANCES = RemoteRole(Role.INSTANCES, SizedService)
+LOAD = RemoteRole(Role.LOAD, SizedService)
 SAMPLER = RemoteRole(Role.SAMPLER, Sampler)
 FEATURES = RemoteRole(Role.FEATURES, FeatureSampler)
 TRACER = RemoteRole(Role.TRACER, Tracer)

@@ -10,23 +10,23 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
-    Found,
+    CellRequest,
     Greeting,
     Hello,
-    Place,
+    NodeInspection,
+    NodeRequest,
     Role,
-    Sited,
-    Work,
+    ServiceRequest,
 )
-from resources.libraries.python.testbed.agent.deployed import PROBES, Deployed
+from resources.libraries.python.testbed.agent.deployed import PROBES, AgentDeployment
 from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCall
-from resources.libraries.python.testbed.worlds.machine import Machine
+from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 _PAUSE_S = 0.5
 _STEPS = ("start", "stop")
 
 
-class Service:
+class AgentService:
     """One node's machine, from `open` to `close`, with at most one cell on it.
 
     Args:
@@ -39,12 +39,12 @@ class Service:
         self,
         greeting: Greeting,
         fingerprint: Callable[[], Environment],
-        machine_of: Callable[[Topology, str], Machine] = Machine,
+        machine_of: Callable[[Topology, str], TestbedMachine] = TestbedMachine,
     ) -> None:
         self._greeting = greeting
         self._machine_of = machine_of
-        self._machine: Machine | None = None
-        self._deployed = Deployed()
+        self._machine: TestbedMachine | None = None
+        self._deployed = AgentDeployment()
         self._started: list[Role] = []
         self._answers: Mapping[str, Callable[[Any], object]] = {
             calls.HELLO.name: self._hello,
@@ -107,13 +107,13 @@ class Service:
             )
         return mine
 
-    def _look(self, place: Place) -> Found:
+    def _look(self, place: NodeRequest) -> NodeInspection:
         machine = self._machine_of(place.topology, place.node)
-        return Found(
+        return NodeInspection(
             machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.warnings()), machine.numa_nodes()
         )
 
-    def _open(self, place: Place) -> tuple[str, ...]:
+    def _open(self, place: NodeRequest) -> tuple[str, ...]:
         if self._machine is not None:
             raise CsitError("this agent has opened its machine already")
         machine = self._machine_of(place.topology, place.node)
@@ -129,7 +129,7 @@ class Service:
                 self._machine = machine
                 return tuple(removed)
 
-    def _prepare(self, work: Work) -> frozenset[Role]:
+    def _prepare(self, work: CellRequest) -> frozenset[Role]:
         if self._started:
             raise CsitError(f"there is a cell already, with its {', '.join(self._started)}")
         self._deployed.share = self._opened().share(work.plan, work.asked)
@@ -160,14 +160,14 @@ class Service:
         if failures:
             raise failures[0]
 
-    def _site(self, sited: Sited) -> None:
+    def _site(self, sited: ServiceRequest) -> None:
         if self._started:
             raise CsitError(f"there is something deployed already: {', '.join(self._started)}")
         machine = self._opened()
         part = machine.instances if sited.role is Role.INSTANCES else machine.load
         self._deployed.service = part(sited.brought, sited.size, sited.cable)
 
-    def _opened(self) -> Machine:
+    def _opened(self) -> TestbedMachine:
         if self._machine is None:
             raise CsitError("this agent has not opened its machine")
         return self._machine

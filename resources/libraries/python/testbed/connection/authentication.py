@@ -11,7 +11,7 @@ import paramiko
 from pydantic import SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
-from resources.libraries.python.testbed.connection.route import Hop
+from resources.libraries.python.testbed.connection.route import SshHop
 from resources.libraries.python.testbed.connection.secret import resolve
 
 Transport = Any
@@ -26,7 +26,7 @@ class _Candidate:
     key: Any
 
 
-def authenticate(transport: Transport, hop: Hop, who: str) -> None:
+def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     """Log in.
 
     Args:
@@ -70,7 +70,7 @@ def _accepted(transport: Transport, user: str, key: object) -> bool:
 
 
 def _keys(
-    hop: Hop, agent: paramiko.Agent, password: SecretStr | None, tried: list[str], who: str
+    hop: SshHop, agent: paramiko.Agent, password: SecretStr | None, tried: list[str], who: str
 ) -> Iterator[_Candidate]:
     in_agent = agent.get_keys()
     for path in hop.keys:
@@ -90,7 +90,7 @@ def _keys(
             yield _Candidate(f"key {key.comment or key.get_name()} of the agent", key)
 
 
-def _load(path: Path, password: SecretStr | None, hop: Hop, tried: list[str], who: str) -> object | None:
+def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str], who: str) -> object | None:
     """A private key; None for one of the user's own that cannot be used."""
     problem = f"is of a kind that is not known; use one of {', '.join(kind.__name__ for kind in _KINDS)}"
     for kind in _KINDS:

@@ -17,7 +17,7 @@ USER_FILES = (Path("~/.ssh/known_hosts"), Path("~/.ssh/known_hosts2"))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownHost:
     """A line of a known_hosts file."""
 
     file: Path
@@ -30,7 +30,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PresentedKey:
     """The key that a host has shown."""
 
     name: str
@@ -49,12 +49,12 @@ def fingerprint(key: bytes) -> str:
     return f"SHA256:{base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip('=')}"
 
 
-def entries_of(files: Iterable[Path], name: str) -> list[Entry]:
+def entries_of(files: Iterable[Path], name: str) -> list[KnownHost]:
     """Lines that speak of a host. A file that is not there has none; certificates' authorities are passed over."""
     return [entry for file in files for entry in _read(file) if _speaks_of(entry.hosts, name)]
 
 
-def check(shown: Shown, entries: Sequence[Entry], files: Sequence[Path], who: str, scan: str) -> None:
+def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Path], who: str, scan: str) -> None:
     """Refuse a host that is not known, or is not who it was.
 
     Args:
@@ -92,7 +92,7 @@ def check(shown: Shown, entries: Sequence[Entry], files: Sequence[Path], who: st
     )
 
 
-def _read(file: Path) -> Iterator[Entry]:
+def _read(file: Path) -> Iterator[KnownHost]:
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def _read(file: Path) -> Iterator[Entry]:
         if mark not in ("", "@revoked") or len(words) < 3:
             continue
         try:
-            yield Entry(file, number, bool(mark), words[0], words[1], base64.b64decode(words[2], validate=True))
+            yield KnownHost(file, number, bool(mark), words[0], words[1], base64.b64decode(words[2], validate=True))
         except binascii.Error:
             continue  # OpenSSH passes over it too
 

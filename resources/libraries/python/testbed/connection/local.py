@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.testbed.connection.machine import Become, Machine
+from resources.libraries.python.testbed.connection.machine import Become, StreamConnection
 from resources.libraries.python.testbed.connection.streams import Streams
 
 _BLOCK_BYTES = 262144
 _LOOK_S = 0.2
 
 
-class LocalConnection(Machine):
+class LocalConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for the machine this runs on."""
 
     def __init__(self, name: str = "this machine", become: Become = "auto") -> None:

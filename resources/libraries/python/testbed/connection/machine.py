@@ -12,9 +12,9 @@ from typing import Literal
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.testbed.connection import transfer
 from resources.libraries.python.testbed.connection.command import killing, words
-from resources.libraries.python.testbed.connection.program import TAIL_BYTES, Program
+from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
 from resources.libraries.python.testbed.connection.streams import Streams
-from resources.libraries.python.testbed.roles.connection import Channel, Done
+from resources.libraries.python.testbed.roles.connection import Channel, CompletedProgram
 
 Become = Literal["auto", "sudo", "no"]
 _START_S = 20.0
@@ -22,7 +22,7 @@ _START_S = 20.0
 _KILL_S = 5.0
 
 
-class Machine(ABC):
+class StreamConnection(ABC):
     """Fulfils `roles.connection.Connection` for a machine on which programs can be started with streams."""
 
     def __init__(self, name: str, become: Become) -> None:
@@ -36,7 +36,7 @@ class Machine(ABC):
         self._become = become
         self._needs_sudo: bool | None = None
         self._asking = threading.Lock()
-        self._opened: list[Program] = []
+        self._opened: list[RemoteProgram] = []
 
     @abstractmethod
     def _start(self, command: Sequence[str]) -> Streams:
@@ -60,11 +60,11 @@ class Machine(ABC):
         check: bool = True,
         root: bool = False,
         environment: Mapping[str, str] | None = None,
-    ) -> Done:
+    ) -> CompletedProgram:
         """Run a program to its end, which comes when it has ended and nobody has its output open any more."""
         begin = time.monotonic()
         status, output, errors = self._run(argv, stdin, within_s, root, environment)
-        done = Done(
+        done = CompletedProgram(
             tuple(argv), status, output.decode(errors="replace"), errors, round(time.monotonic() - begin, 6)
         )  # fmt: skip
         if check and status:
@@ -128,11 +128,13 @@ class Machine(ABC):
         environment: Mapping[str, str] | None,
         within_s: float | None,
         keep_errors: int | None,
-    ) -> Program:
+    ) -> RemoteProgram:
         sudo = root and self._sudo()
         token = f"csit-{secrets.token_hex(8)}"
         command = words(argv, token, sudo=sudo, environment=environment, within_s=within_s)
-        program = Program(argv, self._start(command), token, self._name, self._killer(sudo), keep_errors=keep_errors)
+        program = RemoteProgram(
+            argv, self._start(command), token, self._name, self._killer(sudo), keep_errors=keep_errors
+        )
         try:
             program.await_start(_START_S)
         except BaseException:
@@ -185,7 +187,7 @@ class Machine(ABC):
         return True
 
 
-def _feed(program: Program, stdin: bytes) -> None:
+def _feed(program: RemoteProgram, stdin: bytes) -> None:
     # A program need not read what it is given; how it ended says the rest.
     with suppress(CsitError):
         program.send(stdin)

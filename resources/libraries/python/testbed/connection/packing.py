@@ -50,7 +50,7 @@ class NodePython:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class PackedFolder:
     """The files of one folder on a node, by their path in it."""
 
     digest: str
@@ -85,9 +85,9 @@ class Files:
 class Runtime:
     """Two folders that an agent runs from: the sources, with a symbolic link `packages`, and the packages."""
 
-    own: Files
+    own: PackedFolder
     """`start.py`, and this project's sources below `project/`."""
-    packages: Files
+    packages: PackedFolder
     """Third-party packages; they stay on a node when the sources change."""
     project: str
     """SHA-256 over this project's sources alone."""
@@ -103,7 +103,7 @@ class Runtime:
         return f"packages-{self.packages.digest}"
 
 
-def archive(parts: Mapping[str, Files]) -> bytes:
+def archive(parts: Mapping[str, PackedFolder]) -> bytes:
     """Return a compressed tar of files by target folder."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as made:
@@ -122,16 +122,16 @@ def pack(python: NodePython) -> Runtime:
     project = sources()
     own = {"start.py": _START.read_bytes(), **{f"project/{name}": content for name, content in project.items()}}
     named = [*own.items(), ("packages", packages.digest.encode())]
-    return Runtime(Files(digest(named), own, packages.compiled), packages, digest(project.items()))
+    return Runtime(PackedFolder(digest(named), own, packages.compiled), packages, digest(project.items()))
 
 
-def pack_packages(python: NodePython) -> Files:
+def pack_packages(python: NodePython) -> PackedFolder:
     """Return the packages of a runtime alone; raises as `pack` does."""
     if python.version < (3, 11):
         raise Unsupported(f"Python 3.11 or newer is needed, there is {python}; say access.python where another one is")
     same = python.soabi == sysconfig.get_config_var("SOABI")
     files = dict(_installed() if same else _downloaded(python))
-    return Files(digest(files.items()), files, same)
+    return PackedFolder(digest(files.items()), files, same)
 
 
 def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribution]:

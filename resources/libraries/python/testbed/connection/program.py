@@ -18,8 +18,8 @@ _ENDING_S = 2.0
 _LAST_WORDS_S = 0.5
 
 
-class Program:
-    """Fulfils `roles.connection.Channel`."""
+class RemoteProgram:
+    """A program that was started over a connection. Fulfils `roles.connection.Channel`."""
 
     def __init__(
         self,

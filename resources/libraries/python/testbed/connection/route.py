@@ -16,8 +16,8 @@ _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One SSH server on the way, and who we are there."""
+class SshHop:
+    """One SSH server of a route, and the account there."""
 
     host: str
     port: int
@@ -54,7 +54,7 @@ def user_configuration() -> paramiko.SSHConfig:
     return config
 
 
-def route(access: Access, config: paramiko.SSHConfig) -> tuple[Hop, ...]:
+def route(access: Access, config: paramiko.SSHConfig) -> tuple[SshHop, ...]:
     """The hosts on the way to a node, the nearest first, the node last.
 
     Raises:
@@ -66,7 +66,7 @@ def route(access: Access, config: paramiko.SSHConfig) -> tuple[Hop, ...]:
     return (*hops, _hop(config, access, access, access.password))
 
 
-def _hop(config: paramiko.SSHConfig, end: Access | Jump, access: Access, password: SecretReference | None) -> Hop:
+def _hop(config: paramiko.SSHConfig, end: Access | Jump, access: Access, password: SecretReference | None) -> SshHop:
     said = _lookup(config, end.host)
     port = end.port if "port" in end.model_fields_set else int(str(said.get("port", end.port)))
     host = str(said.get("hostname", end.host))
@@ -74,7 +74,7 @@ def _hop(config: paramiko.SSHConfig, end: Access | Jump, access: Access, passwor
     alias = said.get("hostkeyalias")
     files = [Path(name).expanduser() for name in str(said.get("userknownhostsfile", "")).split()]
     own = [Path(access.known_hosts).expanduser()] if access.known_hosts else []
-    return Hop(
+    return SshHop(
         host=host,
         port=port,
         user=end.user or str(said.get("user") or getpass.getuser()),

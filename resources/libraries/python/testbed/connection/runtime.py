@@ -15,14 +15,14 @@ from resources.libraries.python.errors import CommandFailed, CsitError, Unsuppor
 from resources.libraries.python.testbed.connection.packing import (
     MODULES,
     NATIVE_MODULES,
-    Files,
     NodePython,
+    PackedFolder,
     Runtime,
     archive,
     pack,
     pack_packages,
 )
-from resources.libraries.python.testbed.roles.connection import Connection, Done
+from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 FOLDER = PurePosixPath("/var/tmp/csit-density")  # noqa: S108 - checked to be root's own before anything in it is used
 _KEPT = 3
@@ -82,7 +82,7 @@ class Runtimes:
         """Install the packages alone, so that the first run sends the sources only. Raises as `install` does."""
         node, have = self._probe(connection, python)
         packages = pack_packages(node)
-        runtime = Runtime(Files("", {}), packages, "")
+        runtime = Runtime(PackedFolder("", {}), packages, "")
         if runtime.packages_name not in have:
             self._unpack(connection, python, runtime, {runtime.packages_name: packages})
 
@@ -100,7 +100,7 @@ class Runtimes:
         node = NodePython(tuple(found["version"]), found["machine"], found["soabi"], tuple(found["libc"]))
         return node, found["have"]
 
-    def _unpack(self, connection: Connection, python: str, runtime: Runtime, parts: Mapping[str, Files]) -> bool:
+    def _unpack(self, connection: Connection, python: str, runtime: Runtime, parts: Mapping[str, PackedFolder]) -> bool:
         """Send and try these parts; False when the packages that the probe found have been removed since."""
         with self._packing:
             if (key := frozenset(parts)) not in self._archives:
@@ -136,14 +136,16 @@ class Runtimes:
         return True
 
 
-def _tried(runtime: Runtime, parts: Mapping[str, Files]) -> Sequence[str]:
+def _tried(runtime: Runtime, parts: Mapping[str, PackedFolder]) -> Sequence[str]:
     """Modules that a node imports before the runtime is renamed into place."""
     if runtime.name in parts and not runtime.packages.compiled:
         return MODULES
     return NATIVE_MODULES if runtime.packages_name in parts else ()
 
 
-def _run(connection: Connection, python: str, script: Path, words: Sequence[str], more: bytes = b"") -> Done:
+def _run(
+    connection: Connection, python: str, script: Path, words: Sequence[str], more: bytes = b""
+) -> CompletedProgram:
     """Run one of the scripts beside this file: it goes ahead of its input."""
     text = script.read_bytes()
     argv = [python, "-I", "-c", f"import sys; exec(sys.stdin.buffer.read({len(text)}))", *words]

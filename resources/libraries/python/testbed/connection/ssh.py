@@ -11,17 +11,17 @@ import paramiko
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.testbed.connection.command import command_line
-from resources.libraries.python.testbed.connection.machine import Machine
+from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.route import route, user_configuration
 from resources.libraries.python.testbed.connection.streams import Streams
-from resources.libraries.python.testbed.connection.transport import CONNECT_S, Way, connect
+from resources.libraries.python.testbed.connection.transport import CONNECT_S, OpenTransport, connect
 
 _BLOCK_BYTES = 262144
 _REFUSED_S = 2.0
 _LOOK_S = 0.05
 
 
-class SshConnection(Machine):
+class SshConnection(StreamConnection):
     """Fulfils `roles.connection.Connection` for a node of a lab. Threads may share it."""
 
     def __init__(self, name: str, access: Access) -> None:
@@ -33,7 +33,7 @@ class SshConnection(Machine):
         """
         super().__init__(name, access.become)
         self._access = access
-        self._way: Way | None = None
+        self._way: OpenTransport | None = None
         self._making = threading.Lock()
         self._opening = threading.Lock()
         """One session after the other: why one was not opened is kept per transport, and would reach another thread."""
@@ -48,7 +48,7 @@ class SshConnection(Machine):
         """
         return self._standing()[0].transport
 
-    def _standing(self) -> tuple[Way, bool]:
+    def _standing(self) -> tuple[OpenTransport, bool]:
         """The connection, and whether it was made just now."""
         with self._making:
             if self._closed:

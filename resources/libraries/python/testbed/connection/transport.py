@@ -13,9 +13,9 @@ import paramiko
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
-from resources.libraries.python.testbed.connection.known_hosts import Shown, entries_of
+from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
 from resources.libraries.python.testbed.connection.ordered_transport import OrderedTransport
-from resources.libraries.python.testbed.connection.route import Hop
+from resources.libraries.python.testbed.connection.route import SshHop
 
 CONNECT_S = 10.0
 _LOGIN_S = 20.0
@@ -27,8 +27,8 @@ logging.getLogger(_LOG).setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A connection that stands, with those it goes through."""
+class OpenTransport:
+    """An established transport, with those of its jump hosts."""
 
     transport: Transport
     _through: ExitStack
@@ -43,7 +43,7 @@ class Way:
         self._through.close()
 
 
-def connect(hops: Sequence[Hop], name: str, silence_s: float) -> Way:
+def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTransport:
     """Connect through all hops and log in everywhere.
 
     Args:
@@ -66,10 +66,10 @@ def connect(hops: Sequence[Hop], name: str, silence_s: float) -> Way:
             _shake_hands(transport, hop, who, hops[:position])
             authenticate(transport, hop, who)
             transport.set_keepalive(silence_s / 4)
-        return Way(transport, stack.pop_all())
+        return OpenTransport(transport, stack.pop_all())
 
 
-def _pipe(hop: Hop, who: str, silence_s: float) -> socket.socket:
+def _pipe(hop: SshHop, who: str, silence_s: float) -> socket.socket:
     try:
         pipe = socket.create_connection((hop.host, hop.port), timeout=CONNECT_S)
     except TimeoutError as error:
@@ -86,7 +86,7 @@ def _pipe(hop: Hop, who: str, silence_s: float) -> socket.socket:
     return pipe
 
 
-def _tunnel(transport: Transport, hop: Hop, who: str) -> Any:  # noqa: ANN401 (paramiko has no types)
+def _tunnel(transport: Transport, hop: SshHop, who: str) -> Any:  # noqa: ANN401 (paramiko has no types)
     try:
         return transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=CONNECT_S)
     except paramiko.ChannelException as error:
@@ -95,7 +95,7 @@ def _tunnel(transport: Transport, hop: Hop, who: str) -> Any:  # noqa: ANN401 (p
         raise ConnectionFailed(f"{who} cannot be reached through the host before it: {error}") from error
 
 
-def _shake_hands(transport: Transport, hop: Hop, who: str, before: Sequence[Hop]) -> None:
+def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[SshHop]) -> None:
     transport.set_log_channel(_LOG)
     transport.banner_timeout = transport.handshake_timeout = transport.channel_timeout = CONNECT_S
     transport.auth_timeout = _LOGIN_S
@@ -107,7 +107,7 @@ def _shake_hands(transport: Transport, hop: Hop, who: str, before: Sequence[Hop]
     except (paramiko.SSHException, EOFError, OSError) as error:
         said = str(error) or "it closed the connection"
         raise ConnectionFailed(f"{who} does not answer as an SSH server: {said}") from error
-    shown = Shown(hop.known_as, key.get_name(), key.asbytes())
+    shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
     known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
 
 
@@ -118,7 +118,7 @@ def _prefer(transport: Transport, kinds: set[str]) -> None:
     options.key_types = sorted(options.key_types, key=lambda kind: _RSA.get(kind, kind) not in kinds)
 
 
-def _scan(hop: Hop, kind: str, before: Sequence[Hop]) -> str:
+def _scan(hop: SshHop, kind: str, before: Sequence[SshHop]) -> str:
     """The command that prints a host's key, run where the host can be reached from."""
     words = ["ssh-keyscan", "-t", kind.removeprefix("ssh-").split("-")[0]]
     if hop.port != 22:

@@ -12,7 +12,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
 from resources.libraries.python.testbed.deployment.watchdog import within
 
@@ -34,7 +34,7 @@ class CellUnderTest:
         asked: The cell, and what drivers need to know of the test.
     """
 
-    def __init__(self, topology: Topology, world: World, asked: Asked) -> None:
+    def __init__(self, topology: Topology, world: Testbed, asked: Asked) -> None:
         self._topology = topology
         self._world = world
         self._asked = asked

@@ -14,7 +14,7 @@ from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.function import NetworkFunctions
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.roles.part import Part
+from resources.libraries.python.testbed.roles.part import DeploymentPart
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
 
 
@@ -44,7 +44,7 @@ class Deployment:
         self.deploy_s = time.monotonic() - begin
         return self
 
-    def _problems_before(self, failed: Part) -> tuple[str, ...]:
+    def _problems_before(self, failed: DeploymentPart) -> tuple[str, ...]:
         """Problems of the parts that were started before: if one has crashed, that explains the timeout of the next."""
         roles: tuple[VSwitch | NetworkFunctions | TrafficGenerator, ...]
         roles = (self.parts.switch, self.parts.functions, self.parts.generator)

@@ -14,7 +14,7 @@ from resources.libraries.python.errors import (
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.parts import World
+from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.deployment.watchdog import within
 
 _LOOK_S = 60.0
@@ -63,7 +63,7 @@ def reason_of(error: BaseException) -> str:
     return text if len(text) <= _LINE else f"{text[: _LINE // 2]} ... {text[-_LINE // 2 :]}"
 
 
-def clean_up(world: World, plan: Plan | None) -> tuple[str, ...]:
+def clean_up(world: Testbed, plan: Plan | None) -> tuple[str, ...]:
     """After a cell was removed: find what is left of it, remove that by force, and look again.
 
     Returns:

@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.clock import Passing
 from resources.libraries.python.testbed.roles.function import NetworkFunctions
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.roles.part import Part
+from resources.libraries.python.testbed.roles.part import DeploymentPart
 from resources.libraries.python.testbed.roles.sampler import Sampler
 from resources.libraries.python.testbed.roles.service import Orchestrator
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
@@ -24,7 +24,7 @@ from resources.libraries.python.testbed.roles.watching import CostMeter, Feature
 class Parts:
     """All drivers of one cell, not yet started."""
 
-    cables: tuple[Part, ...]
+    cables: tuple[DeploymentPart, ...]
     """What the others stand on: namespaces and links; started first, stopped last."""
     switch: VSwitch
     functions: NetworkFunctions
@@ -42,16 +42,16 @@ class Parts:
     costs: CostMeter | None = None
     """What NFs use in the course of a trial, as well."""
 
-    def in_order(self) -> tuple[Part, ...]:
+    def in_order(self) -> tuple[DeploymentPart, ...]:
         """In the order in which they are started."""
         return (*self.cables, self.switch, self.functions, self.generator)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The drivers of what one machine has of a cell, not yet started."""
+class NodeParts:
+    """Drivers of one machine's part of a cell, not yet started."""
 
-    cables: tuple[Part, ...]
+    cables: tuple[DeploymentPart, ...]
     """As those of `Parts`."""
     switch: VSwitch | None
     """None where the vSwitch is on another machine; so are the others."""
@@ -66,7 +66,7 @@ class Share:
     costs: CostMeter | None = None
     """Of this machine's NFs and vSwitch."""
 
-    def in_order(self) -> tuple[Part, ...]:
+    def in_order(self) -> tuple[DeploymentPart, ...]:
         """In the order in which they are started."""
         roles = (self.switch, self.functions, self.generator)
         return (*self.cables, *(part for part in roles if part is not None))
@@ -83,8 +83,8 @@ class Host:
     """Parameters of a simulated service."""
 
 
-class World(Protocol):
-    """Where cells are deployed; open for a whole run."""
+class Testbed(Protocol):
+    """Nodes on which cells are deployed; open for a whole run."""
 
     drivers: Mapping[str, str]
     """Role to driver name."""

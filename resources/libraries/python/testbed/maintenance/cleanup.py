@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.errors import InUse
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.reservation import refuse_strangers, standings
 from resources.libraries.python.testbed.maintenance.restore import restore
 from resources.libraries.python.testbed.node.checks.system import STALE_DAYS
@@ -21,8 +21,8 @@ _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is on a machine."""
+class MachineLeftovers:
+    """What earlier runs left on a machine."""
 
     machine: str
     left: Leftovers
@@ -35,7 +35,7 @@ class Found:
         return not self.left.lines() and not self.stale and not self.left.prepared
 
 
-def find(machines: Machines, *, all_runtimes: bool = False) -> list[Found]:
+def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLeftovers]:
     """Look at all machines.
 
     Args:
@@ -48,14 +48,14 @@ def find(machines: Machines, *, all_runtimes: bool = False) -> list[Found]:
     return [_find(place, all_runtimes=all_runtimes) for place in machines.places.values()]
 
 
-def _find(place: Place, *, all_runtimes: bool) -> Found:
+def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
     said = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
     left = Leftovers.model_validate(said)
     stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
-    return Found(place.name, left, stale)
+    return MachineLeftovers(place.name, left, stale)
 
 
-def remove(machines: Machines, found: list[Found], wait_s: float) -> list[str]:
+def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> list[str]:
     """Remove what was found; returns a sentence for each thing.
 
     Args:
@@ -103,7 +103,7 @@ def _reserved(machines: Machines) -> Iterator[bool]:
         yield False
 
 
-def _wait_for_end(place: Place, found: Found, wait_s: float) -> None:
+def _wait_for_end(place: MaintainedMachine, found: MachineLeftovers, wait_s: float) -> None:
     end = time.monotonic() + wait_s
     left = found.left
     while left.in_use:
@@ -114,7 +114,7 @@ def _wait_for_end(place: Place, found: Found, wait_s: float) -> None:
         left = _find(place, all_runtimes=False).left
 
 
-def _tidy(place: Place, wait_s: float) -> list[str]:
+def _tidy(place: MaintainedMachine, wait_s: float) -> list[str]:
     if place.nodes[0].access is None:
         return tidy_here(wait_s)
     _, program = Runtimes().install(place.connection, place.python)

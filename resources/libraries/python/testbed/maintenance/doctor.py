@@ -7,10 +7,10 @@ from concurrent.futures import TimeoutError as Late
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.planning.numa import located
-from resources.libraries.python.testbed.deployment.parts import World
-from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.reservation import holder_of
@@ -23,7 +23,7 @@ _REACH_S = 30.0
 
 def examine(
     topology: model.Topology, *, thorough: bool = False, tell: Callable[[str], None] = lambda _: None
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """Look at a testbed. Nothing on it is changed.
 
     Args:
@@ -32,7 +32,7 @@ def examine(
             In the local world they always do.
         tell: Is told what this waits for.
     """
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     facts: dict[str, Facts] = {}
     with Machines(topology) as machines:
         if machines.places:
@@ -66,7 +66,9 @@ def _completed(topology: model.Topology, name: str, facts: Facts) -> model.Topol
         return topology
 
 
-def _in_time(future: Future[tuple[list[Finding], Facts | None]], name: str) -> tuple[list[Finding], Facts | None]:
+def _in_time(
+    future: Future[tuple[list[CheckFinding], Facts | None]], name: str
+) -> tuple[list[CheckFinding], Facts | None]:
     try:
         return future.result(WITHIN_S)
     except Late:
@@ -74,7 +76,7 @@ def _in_time(future: Future[tuple[list[Finding], Facts | None]], name: str) -> t
         return [problem(f"nodes.{name}", "reach", text, "look at it from its console: dmesg | tail")], None
 
 
-def _look(topology: model.Topology, place: Place) -> tuple[list[Finding], Facts | None]:
+def _look(topology: model.Topology, place: MaintainedMachine) -> tuple[list[CheckFinding], Facts | None]:
     """One machine: whether it can be reached, then all facts in one round trip."""
     where = f"nodes.{place.name}"
     try:
@@ -91,9 +93,9 @@ def _look(topology: model.Topology, place: Place) -> tuple[list[Finding], Facts 
     return findings, facts
 
 
-def _facts(place: Place) -> tuple[Facts | None, list[Finding]]:
+def _facts(place: MaintainedMachine) -> tuple[Facts | None, list[CheckFinding]]:
     """With root's rights, or without where they are not given: then the rest is known at least."""
-    where, found = f"nodes.{place.name}", list[Finding]()
+    where, found = f"nodes.{place.name}", list[CheckFinding]()
     root = place.nodes[0].access is not None
     try:
         if root and (refused := _refused(place)):
@@ -107,7 +109,7 @@ def _facts(place: Place) -> tuple[Facts | None, list[Finding]]:
     return None, found
 
 
-def _refused(place: Place) -> str:
+def _refused(place: MaintainedMachine) -> str:
     """Why root's rights are not to be had; empty where they are."""
     try:
         place.connection.run(["true"], within_s=_REACH_S, root=True)
@@ -130,7 +132,7 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(error).split())[:600]
 
 
-def _reservation(place: Place) -> Finding:
+def _reservation(place: MaintainedMachine) -> CheckFinding:
     where = f"nodes.{place.name}"
     try:
         holder, _ = holder_of(place.reservable)
@@ -141,7 +143,7 @@ def _reservation(place: Place) -> Finding:
     return ok(where, "reservation", f"{holder}")
 
 
-def _of_drivers(topology: model.Topology, world: World) -> Iterable[Finding]:
+def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFinding]:
     """What drivers find missing by trying."""
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
     kinds = ((world.problems, problem), (world.warnings, warning))

@@ -7,13 +7,13 @@ from typing import Self
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.connection.pool import Connections
-from resources.libraries.python.testbed.node.reservation import Node
+from resources.libraries.python.testbed.node.reservation import ReservableNode
 from resources.libraries.python.testbed.roles.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A machine: one node of a lab, or the one that has all of a local testbed."""
+class MaintainedMachine:
+    """A machine to maintain: one node of a lab, or the one that has all of a local testbed."""
 
     name: str
     connection: Connection
@@ -22,9 +22,9 @@ class Place:
     python: str
 
     @property
-    def reservable(self) -> Node:
+    def reservable(self) -> ReservableNode:
         """The machine, to be reserved."""
-        return Node(self.connection, self.python)
+        return ReservableNode(self.connection, self.python)
 
 
 class Machines:
@@ -42,12 +42,14 @@ class Machines:
         accesses = {name: nodes[0].access for name, nodes in of.items()}
         self._connections = Connections(accesses)
         self.places = {
-            name: Place(name, self._connections.of(name), nodes, access.python if access else sys.executable)
+            name: MaintainedMachine(
+                name, self._connections.of(name), nodes, access.python if access else sys.executable
+            )
             for (name, nodes), access in zip(of.items(), accesses.values(), strict=True)
         }
 
     @property
-    def reservable(self) -> dict[str, Node]:
+    def reservable(self) -> dict[str, ReservableNode]:
         """All machines, to be reserved."""
         return {name: place.reservable for name, place in self.places.items()}
 

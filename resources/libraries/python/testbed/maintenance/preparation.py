@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from resources.libraries.python.errors import InUse
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.restore import restore
 from resources.libraries.python.testbed.node import reservation, tunables
 from resources.libraries.python.testbed.node.fact_collection import gather
-from resources.libraries.python.testbed.node.preparation import Change, Preparation, changes, prepare
+from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange, changes, prepare
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim
 
 Report = Callable[[str], None]
@@ -25,7 +25,7 @@ class Proposal:
 
     machine: str
     wanted: Preparation
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
     busy: str
     """Why nothing can be changed now; empty where it can."""
     prepared: bool
@@ -33,8 +33,8 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """What came of preparing a machine."""
+class PreparationResult:
+    """Outcome of preparing a machine."""
 
     proposal: Proposal
     lines: tuple[str, ...]
@@ -57,7 +57,7 @@ def propose(machines: Machines, cells: Collection[Cell] = ()) -> list[Proposal]:
         return list(pool.map(lambda place: _propose(machines.topology, place, cells), machines.places.values()))
 
 
-def _propose(topology: Topology, place: Place, cells: Collection[Cell]) -> Proposal:
+def _propose(topology: Topology, place: MaintainedMachine, cells: Collection[Cell]) -> Proposal:
     root = place.nodes[0].access is not None
     facts = gather(place.connection, place.nodes, place.python, root=root)
     files = tunables.look(place.connection, place.python)
@@ -73,7 +73,7 @@ def _propose(topology: Topology, place: Place, cells: Collection[Cell]) -> Propo
 
 def apply(
     machines: Machines, proposals: Collection[Proposal], reason: str, lease_s: float, *, wait_s: float, report: Report
-) -> tuple[str | None, list[Prepared]]:
+) -> tuple[str | None, list[PreparationResult]]:
     """Change what was proposed, under a reservation: the one in the environment, or one that is taken now.
 
     All machines or none: where one fails, the others are put back, and a reservation taken for this is given back. A
@@ -112,7 +112,7 @@ def apply(
                 undo.callback(restore, place)
             tuned = tunables.apply(place.connection, place.python, each.wanted, claim.owner)
             lines = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
-            done.append(Prepared(each, lines, tuned.short))
+            done.append(PreparationResult(each, lines, tuned.short))
         undo.pop_all()
     return (None if joined else claim.token), done
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.testbed.maintenance.machines import Machines, Place
+from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.restore import is_prepared, restore
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder
@@ -16,8 +16,8 @@ TOKEN_VARIABLE = VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Who has a machine."""
+class ReservationState:
+    """Reservation of a machine, and its holder."""
 
     machine: str
     holder: Holder | None
@@ -92,11 +92,11 @@ def break_open(topology: Topology, tell: Tell = lambda _: None) -> dict[str, Hol
     return broken
 
 
-def _is_ours(place: Place, token: str | None) -> bool:
+def _is_ours(place: MaintainedMachine, token: str | None) -> bool:
     return reservation.holder_of(place.reservable, token)[1]
 
 
-def _put_back(machines: Machines, wanted: Callable[[Place], bool], tell: Tell) -> list[str]:
+def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], tell: Tell) -> list[str]:
     """Put back the settings of machines; a sentence for each where that failed."""
     failed = []
     # The other way round than they were prepared, as two nodes may have one kernel.
@@ -111,19 +111,19 @@ def _put_back(machines: Machines, wanted: Callable[[Place], bool], tell: Tell) -
     return failed
 
 
-def standings(machines: Machines) -> list[Standing]:
+def standings(machines: Machines) -> list[ReservationState]:
     """Who has which machine."""
     found = []
     for name, node in machines.reservable.items():
         try:
             holder, ours = reservation.holder_of(node, os.environ.get(VARIABLE))
-            found.append(Standing(name, holder, ours))
+            found.append(ReservationState(name, holder, ours))
         except CsitError as error:
-            found.append(Standing(name, None, ours=False, problem=str(error)))
+            found.append(ReservationState(name, None, ours=False, problem=str(error)))
     return found
 
 
-def refuse_strangers(rows: list[Standing]) -> None:
+def refuse_strangers(rows: list[ReservationState]) -> None:
     """Nobody touches a machine that somebody else has.
 
     Raises:

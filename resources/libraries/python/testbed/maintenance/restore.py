@@ -1,14 +1,14 @@
 """Putting back the settings that a machine had before it was prepared."""
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.testbed.maintenance.machines import Place
+from resources.libraries.python.testbed.maintenance.machines import MaintainedMachine
 from resources.libraries.python.testbed.node import tunables
 from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.sent import leftovers
 
 
-def is_prepared(place: Place) -> bool:
+def is_prepared(place: MaintainedMachine) -> bool:
     """Whether a machine has settings to put back.
 
     Raises:
@@ -20,7 +20,7 @@ def is_prepared(place: Place) -> bool:
     return left.prepared is not None
 
 
-def restore(place: Place) -> tuple[str, ...]:
+def restore(place: MaintainedMachine) -> tuple[str, ...]:
     """Put the settings of a machine back; a sentence for each.
 
     Raises:

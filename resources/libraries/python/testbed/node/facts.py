@@ -75,7 +75,7 @@ class Disk(Frozen):
     read_only: bool
 
 
-class Machine(Frozen):
+class MachineFacts(Frozen):
     """As `sent.machine` says it."""
 
     hostname: str
@@ -117,7 +117,7 @@ class PortFacts(Frozen):
     master: str | None
 
 
-class Ports(Frozen):
+class PortInventory(Frozen):
     """As `sent.ports` says it."""
 
     ports: dict[str, PortFacts | None]
@@ -140,7 +140,7 @@ class Kvm(Frozen):
     paravirtual: bool
 
 
-class Program(Frozen):
+class ProgramFacts(Frozen):
     """A program, or an engine behind it."""
 
     there: bool
@@ -149,7 +149,7 @@ class Program(Frozen):
     """Why it does not run."""
 
 
-class TrexFacts(Program):
+class TrexFacts(ProgramFacts):
     """An installation of TRex."""
 
     directory: str
@@ -157,16 +157,16 @@ class TrexFacts(Program):
     """Its own client library is there."""
 
 
-class Programs(Frozen):
+class InstalledPrograms(Frozen):
     """As `sent.programs` says it."""
 
     kvm: Kvm
-    docker: Program
-    podman: Program
-    runc: Program
+    docker: ProgramFacts
+    podman: ProgramFacts
+    runc: ProgramFacts
     """Podman's runtime."""
     trex: TrexFacts | None
-    drivers: dict[str, Program]
+    drivers: dict[str, ProgramFacts]
     """Programs of the node's drivers, by path or name."""
 
 
@@ -202,7 +202,7 @@ class StoredRuntime(Frozen):
         return f"{kind or 'runtime'} {digest[:12]}"
 
 
-class Prepared(Frozen):
+class PreparedSettings(Frozen):
     """Settings that were changed for measuring, and are put back when the testbed is released."""
 
     by: str
@@ -233,7 +233,7 @@ class Leftovers(Frozen):
     unclaimed: tuple[str, ...]
     """Namespaces that are named like ours and that no record tells of."""
     runtimes: tuple[StoredRuntime, ...]
-    prepared: Prepared | None = None
+    prepared: PreparedSettings | None = None
 
     def lines(self) -> tuple[str, ...]:
         """What has to be removed or put back, for a person."""
@@ -253,9 +253,9 @@ class Leftovers(Frozen):
 class Facts(Frozen):
     """All that one node says about itself, and how long the question took."""
 
-    machine: Machine
-    ports: Ports
-    programs: Programs
+    machine: MachineFacts
+    ports: PortInventory
+    programs: InstalledPrograms
     leftovers: Leftovers
     clock_offset_s: float
     """Its clock minus ours, at most `clock_error_s` wrong."""

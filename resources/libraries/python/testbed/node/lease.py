@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Node, acquire, release, renew
+from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, ReservableNode, acquire, release, renew
 from resources.libraries.python.testbed.roles.connection import Connection
 
 _BEATS = 4
@@ -52,7 +52,8 @@ class Lease:
         """
         pythons = pythons or {}
         self._nodes = {
-            name: Node(connection, pythons.get(name, "python3"), directory) for name, connection in connections.items()
+            name: ReservableNode(connection, pythons.get(name, "python3"), directory)
+            for name, connection in connections.items()
         }
         self._joins = token or os.environ.get(VARIABLE) or None
         claim = Claim(testbed=testbed, reason=reason, lease_s=lease_s, heartbeat=True)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.testbed.roles.connection import Connection, Done
+from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 MARK = "csit-answer:"
 """What comes before it is not ours: shells greet, also those that nobody sits at."""
@@ -80,7 +80,7 @@ def ask_all(
     return Answers(answered["answers"], (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
 
 
-def read_answer(connection: Connection, python: str, done: Done) -> dict[str, Any]:
+def read_answer(connection: Connection, python: str, done: CompletedProgram) -> dict[str, Any]:
     """The document that a program has written behind the mark.
 
     Raises:

@@ -49,8 +49,8 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Settings of one name that went from one value to another."""
+class SettingChange:
+    """Settings of one name that change from one value to another."""
 
     name: str
     numbers: tuple[int, ...]
@@ -99,7 +99,7 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
     )
 
 
-def changes(rows: Iterable[tuple[str, str, str]], settings: Collection[Setting] = ()) -> list[Change]:
+def changes(rows: Iterable[tuple[str, str, str]], settings: Collection[Setting] = ()) -> list[SettingChange]:
     """Sum up (path, old, new) for a person: those alike that differ in CPU or interrupt are one.
 
     Args:
@@ -111,7 +111,10 @@ def changes(rows: Iterable[tuple[str, str, str]], settings: Collection[Setting] 
     for path, old, new in rows:
         of_kind = numbers.setdefault((_name(path), old, new, why.get(path, "")), [])
         of_kind += [] if (number := _number(path)) is None else [number]
-    return [Change(name, tuple(sorted(found)), old, new, reason) for (name, old, new, reason), found in numbers.items()]
+    return [
+        SettingChange(name, tuple(sorted(found)), old, new, reason)
+        for (name, old, new, reason), found in numbers.items()
+    ]
 
 
 def _number(path: str) -> int | None:

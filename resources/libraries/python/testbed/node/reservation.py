@@ -52,7 +52,7 @@ class Holder(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ReservableNode:
     """A machine that can be reserved."""
 
     connection: Connection
@@ -83,7 +83,7 @@ class Claim:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def acquire(nodes: Mapping[str, Node], claim: Claim) -> tuple[str, ...]:
+def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...]:
     """Reserve all nodes or none.
 
     Returns:
@@ -124,7 +124,7 @@ def _has_ended(holder: Holder, claim: Claim) -> bool:
 
 
 def acquire_within(
-    nodes: Mapping[str, Node], claim: Claim, wait_s: float, tell: Callable[[str], None]
+    nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, tell: Callable[[str], None]
 ) -> tuple[str, ...]:
     """As `acquire`, and wait for others.
 
@@ -155,7 +155,7 @@ def acquire_within(
             time.sleep(min(wait_s - waited_s, random.uniform(0.5, 1.0) * _ASK_AGAIN_S))  # noqa: S311
 
 
-def renew(node: Node, token: str, lease_s: float) -> tuple[Holder | None, str]:
+def renew(node: ReservableNode, token: str, lease_s: float) -> tuple[Holder | None, str]:
     """Renew the lease of a node.
 
     Returns:
@@ -165,7 +165,7 @@ def renew(node: Node, token: str, lease_s: float) -> tuple[Holder | None, str]:
     return (Holder.model_validate(answer["holder"]), "") if answer["held"] else (None, str(answer["why"]))
 
 
-def release(nodes: Mapping[str, Node], token: str) -> tuple[str, ...]:
+def release(nodes: Mapping[str, ReservableNode], token: str) -> tuple[str, ...]:
     """Give nodes back.
 
     Returns:
@@ -188,14 +188,14 @@ def release(nodes: Mapping[str, Node], token: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def break_open(nodes: Mapping[str, Node]) -> dict[str, Holder | None]:
+def break_open(nodes: Mapping[str, ReservableNode]) -> dict[str, Holder | None]:
     """Take nodes away from whoever has them; says from whom."""
     owner = f"{user()}@{platform.node()}"
     broken = {name: node.ask("break", owner=owner)["broken"] for name, node in sorted(nodes.items())}
     return {name: Holder.model_validate(holder) if holder else None for name, holder in broken.items()}
 
 
-def holder_of(node: Node, token: str | None = None) -> tuple[Holder | None, bool]:
+def holder_of(node: ReservableNode, token: str | None = None) -> tuple[Holder | None, bool]:
     """Who has a node, also when that lease has run out; and whether it is the one with the token."""
     answer = node.ask("status", token=token)
     holder = answer["holder"]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from resources.libraries.python.testbed.node.node_query import ask
-from resources.libraries.python.testbed.node.preparation import Change, Files, Preparation, changes
+from resources.libraries.python.testbed.node.preparation import Files, Preparation, SettingChange, changes
 from resources.libraries.python.testbed.node.sent import tunables
 from resources.libraries.python.testbed.roles.connection import Connection
 
@@ -16,7 +16,7 @@ _WITHIN_S = 120.0
 class Tuned:
     """What came of changing or of putting back."""
 
-    done: tuple[Change, ...]
+    done: tuple[SettingChange, ...]
     refused: tuple[str, ...]
     """What the kernel did not let happen, in sentences."""
     short: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ R = TypeVar("R")
 class Pending(Generic[R]):
     """A call whose answer is on its way."""
 
-    def __init__(self, link: "Link", call: Call[Any, R], number: int, within_s: float) -> None:
+    def __init__(self, link: "AgentLink", call: Call[Any, R], number: int, within_s: float) -> None:
         self._link = link
         self._call = call
         self._number = number
@@ -57,7 +57,7 @@ class Pending(Generic[R]):
         self._answered.set()
 
 
-class Link:
+class AgentLink:
     """One agent. Calls are done in the order in which they are made.
 
     Two threads of its own read and write, so that an alarm in the middle of a call breaks no line, and so that both

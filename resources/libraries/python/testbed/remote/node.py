@@ -12,9 +12,9 @@ from resources.libraries.python.errors import ConnectionFailed, CsitError, NotRe
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Found, Hello, Place
+from resources.libraries.python.testbed.agent.calls import Hello, NodeInspection, NodeRequest
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.roles.connection import Connection
 
 Connect = Callable[[str, Access], Connection]
@@ -28,7 +28,7 @@ _TELL_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class Node:
+class LabNode:
     """One node, from the first call to `close`."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
@@ -45,10 +45,10 @@ class Node:
             raise CsitError(f"nodes.{name}: nobody says how it is reached")
         self.name = name
         self._access = access
-        self._place = Place(topology, name)
+        self._place = NodeRequest(topology, name)
         self._connect = connect
         self._runtimes = runtimes
-        self._link: Link | None = None
+        self._link: AgentLink | None = None
         self._is_open = False
         self._given_up = ""
         self._connection: Connection | None = None
@@ -71,7 +71,7 @@ class Node:
         return self._given_up or (self._link.lost if self._link is not None else "")
 
     @property
-    def link(self) -> Link:
+    def link(self) -> AgentLink:
         """The agent, started when there is none yet. A lost one stays lost until `recover`.
 
         Raises:
@@ -86,7 +86,7 @@ class Node:
             raise ConnectionFailed(self._link.lost)
         return self._link
 
-    def look(self) -> Found:
+    def look(self) -> NodeInspection:
         """The node as it is."""
         return self.link.call(calls.LOOK, self._place)
 
@@ -100,7 +100,7 @@ class Node:
             InUse: Somebody else has it.
             Unsupported: It lacks something.
         """
-        place = Place(self._place.topology, self.name, wait_s)
+        place = NodeRequest(self._place.topology, self.name, wait_s)
         removed = self.link.call(calls.OPEN, place, wait_s)
         self._is_open = True
         return tuple(f"{self.name}: {line}" for line in removed)
@@ -166,14 +166,14 @@ class Node:
         if link is not None:
             link.close()
 
-    def _start(self) -> Link:
+    def _start(self) -> AgentLink:
         """Bring what an agent needs, start one."""
         runtime, program = self._runtimes.install(self.connection, self._access.python)
         who = f"{user()}@{platform.node()} pid {os.getpid()}"
         silence_s = self._access.silence_s
         options = ["--controller", who, "--silence-s", str(silence_s)]
         channel = self.connection.open([self._access.python, "-I", str(program), *options], root=True)
-        link = Link(self.name, channel, silence_s)
+        link = AgentLink(self.name, channel, silence_s)
         try:
             greeting = link.call(calls.HELLO, Hello(calls.PROTOCOL, runtime.project))
         except BaseException:

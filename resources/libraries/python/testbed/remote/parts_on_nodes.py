@@ -21,12 +21,12 @@ from resources.libraries.python.testbed.agent.role_calls import (
     RemoteRole,
 )
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.remote.proxies import Merge, combined, proxy
 
 
 def parts_on_nodes(
-    plan: Plan, links: Mapping[str, Link], roles: Mapping[str, Collection[Role]], duts: Collection[str]
+    plan: Plan, links: Mapping[str, AgentLink], roles: Mapping[str, Collection[Role]], duts: Collection[str]
 ) -> Parts:
     """Combine the roles of all nodes.
 

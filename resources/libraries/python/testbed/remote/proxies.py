@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from resources.libraries.python.testbed.agent.calls import Role
 from resources.libraries.python.testbed.agent.role_calls import ROLE_CALLS, RemoteRole, RoleCall
-from resources.libraries.python.testbed.remote.link import Link, Pending
+from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 
 P = TypeVar("P")
 Merge = Callable[[Sequence[Any]], Any]
@@ -29,7 +29,7 @@ class Proxy:
 
     role: Role
 
-    def __init__(self, link: Link, more_s: float = 0.0) -> None:
+    def __init__(self, link: AgentLink, more_s: float = 0.0) -> None:
         self._link = link
         self._more_s = more_s
 
@@ -98,7 +98,7 @@ class _Combined:
         return {key: value for result in results for key, value in result.items()}  # names are unique on a testbed
 
 
-def proxy(remote: RemoteRole[P], link: Link, more_s: float = 0.0) -> P:
+def proxy(remote: RemoteRole[P], link: AgentLink, more_s: float = 0.0) -> P:
     """Return a role on a node.
 
     Args:

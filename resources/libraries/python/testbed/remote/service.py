@@ -5,19 +5,23 @@ from collections.abc import Callable, Mapping
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Role, Sited
+from resources.libraries.python.testbed.agent.calls import Role, ServiceRequest
 from resources.libraries.python.testbed.agent.role_calls import INSTANCES, LOAD
-from resources.libraries.python.testbed.remote.link import Link
+from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse, Service
-from resources.libraries.python.testbed.services.bundle import Brought
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
+from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 
 class RemoteOrchestrator:
     """Fulfils `roles.service.Orchestrator` on two nodes of a lab."""
 
     def __init__(
-        self, brought: Brought, cable: tuple[Port, Port], links: Callable[[], tuple[Link, Link]], names: str
+        self,
+        brought: ServiceBundle,
+        cable: tuple[Port, Port],
+        links: Callable[[], tuple[AgentLink, AgentLink]],
+        names: str,
     ) -> None:
         """Prepare.
 
@@ -43,8 +47,8 @@ class RemoteOrchestrator:
         loading, serving = self._links()
         near, far = self._cable
         pending = [
-            serving.begin(calls.SITE, Sited(self._brought, size, Role.INSTANCES, far)),
-            loading.begin(calls.SITE, Sited(self._brought, size, Role.LOAD, near)),
+            serving.begin(calls.SITE, ServiceRequest(self._brought, size, Role.INSTANCES, far)),
+            loading.begin(calls.SITE, ServiceRequest(self._brought, size, Role.LOAD, near)),
         ]
         for each in pending:
             each.result()
@@ -57,9 +61,9 @@ class RemoteOrchestrator:
 
 
 class RemoteService:
-    """Fulfils `roles.service.Service` by calls to agents. While one offers a load, the other says what is used."""
+    """Fulfils `roles.service.SizedService` by calls to agents. While one offers a load, the other says what is used."""
 
-    def __init__(self, instances: Service, load: Service, origin: str) -> None:
+    def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
         """Prepare.
 
         Args:
@@ -76,7 +80,7 @@ class RemoteService:
         """Bring both up, side by side; the cable gets its carrier when both ends are up."""
         self._both.start()
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         """Run the generator script once."""
         return self._load.offer(load)
 

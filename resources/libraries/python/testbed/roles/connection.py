@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CompletedProgram:
     """A program that has ended."""
 
     argv: tuple[str, ...]
@@ -62,7 +62,7 @@ class Connection(Protocol):
         check: bool = True,
         root: bool = False,
         environment: Mapping[str, str] | None = None,
-    ) -> Done:
+    ) -> CompletedProgram:
         """Run a program to its end, which has come when nobody has its output open any more.
 
         Where the way to the machine has broken since it was last used, it is made again, once. A program is never

@@ -5,7 +5,7 @@ from typing import Protocol
 from resources.libraries.python.testbed.roles.patience import patience
 
 
-class Part(Protocol):
+class DeploymentPart(Protocol):
     """A part of a deployment. Stopping is safe after a failed start."""
 
     @patience(7200.0)

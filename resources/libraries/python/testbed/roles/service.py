@@ -21,7 +21,7 @@ class InstanceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LoadReport:
     """What a generator script reported of one load."""
 
     indicator: float
@@ -32,7 +32,7 @@ class Answer:
     """The indicator of each second, in order; empty where the script reports the mean only."""
 
 
-class Service(Protocol):
+class SizedService(Protocol):
     """Instances of all components, each limited to its flavor."""
 
     @patience(7200.0)
@@ -46,7 +46,7 @@ class Service(Protocol):
         """
 
     @patience(120.0)
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         """Run the generator script once at this load; return what it reports.
 
         Raises:
@@ -72,5 +72,5 @@ class Service(Protocol):
 class Orchestrator(Protocol):
     """Deploys a service in any size, one at a time."""
 
-    def service(self, size: Size) -> Service:
+    def service(self, size: Size) -> SizedService:
         """A service that is not yet started."""

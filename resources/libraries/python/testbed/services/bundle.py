@@ -24,8 +24,8 @@ _OTHERS_READ = 0o755
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file of the user's."""
+class BundledFile:
+    """A file that the user wrote."""
 
     path: str
     """On the node, from the folder of this service."""
@@ -34,8 +34,8 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """All that a node needs; paths are those on the node."""
+class ServiceBundle:
+    """Specifications, scripts and files of a service; paths are those on the node."""
 
     deployment: DeploymentSpec
     workload: WorkloadSpec
@@ -43,10 +43,10 @@ class Brought:
     """By component."""
     remove: str | None
     generator: str
-    files: tuple[File, ...]
+    files: tuple[BundledFile, ...]
 
 
-def bring(asked: Specifications) -> Brought:
+def bring(asked: Specifications) -> ServiceBundle:
     """Read what nodes get.
 
     Raises:
@@ -54,7 +54,7 @@ def bring(asked: Specifications) -> Brought:
     """
     service, load = asked.folders
     names = {load: _NAMES[1]} | {service: _NAMES[0]}
-    return Brought(
+    return ServiceBundle(
         asked.deployment,
         asked.workload,
         {component: _inside(path, service, names) for component, path in asked.install.items()},
@@ -70,7 +70,7 @@ def _inside(script: Path, folder: Path, names: Mapping[Path, str]) -> str:
     return f"{names[folder]}/{script.relative_to(folder).as_posix()}"
 
 
-def _files(names: Mapping[Path, str]) -> Iterator[File]:
+def _files(names: Mapping[Path, str]) -> Iterator[BundledFile]:
     size = 0
     for folder, name in names.items():
         for path in _paths(folder):
@@ -87,7 +87,7 @@ def _files(names: Mapping[Path, str]) -> Iterator[File]:
                 raise ConfigError(
                     f"{folder}: more than {MOST_BYTES} bytes; nodes of a lab get all of a specification's folder"
                 )
-            yield File(f"{name}/{path.relative_to(folder).as_posix()}", mode & _OTHERS_READ, content)
+            yield BundledFile(f"{name}/{path.relative_to(folder).as_posix()}", mode & _OTHERS_READ, content)
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -109,7 +109,7 @@ def _paths(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def as_on_node(brought: Brought, folder: Path) -> Specifications:
+def as_on_node(brought: ServiceBundle, folder: Path) -> Specifications:
     """The specifications with the scripts as they lie below a folder of the node."""
     return Specifications(
         brought.deployment,
@@ -121,7 +121,7 @@ def as_on_node(brought: Brought, folder: Path) -> Specifications:
     )
 
 
-def write(brought: Brought, folder: Path) -> None:
+def write(brought: ServiceBundle, folder: Path) -> None:
     """Write the files into a folder that is not there yet.
 
     Raises:

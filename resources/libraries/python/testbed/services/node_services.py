@@ -16,17 +16,17 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.testbed.roles.service import Answer, InstanceUse
-from resources.libraries.python.testbed.services.bundle import Brought, as_on_node, write
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 
 FOLDER = Path("/var/lib/csit-density/service")
 """Of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
 
 
 class NodeService:
-    """Instances or a load, with the user's files. Fulfils this node's part of `roles.service.Service`."""
+    """Instances or a load, with the user's files. Fulfils this node's part of `roles.service.SizedService`."""
 
-    def __init__(self, part: Instances | CabledLoad, brought: Brought, machine: MachineLock) -> None:
+    def __init__(self, part: Instances | CabledLoad, brought: ServiceBundle, machine: MachineLock) -> None:
         """Prepare; nothing is made before `start`.
 
         Args:
@@ -72,7 +72,7 @@ class NodeService:
         self._machine.release_folder(FOLDER)
         self._claimed = False
 
-    def offer(self, load: float) -> Answer:
+    def offer(self, load: float) -> LoadReport:
         """Run the generator script once.
 
         Raises:
@@ -101,13 +101,13 @@ class NodeService:
         return self._part.problems()
 
 
-def specifications(brought: Brought) -> Specifications:
+def specifications(brought: ServiceBundle) -> Specifications:
     """What a node was asked for, with the scripts where they will be."""
     return as_on_node(brought, FOLDER)
 
 
 def instances_here(
-    brought: Brought, size: Size, cable: Port, orchestrator: LocalOrchestrator, machine: MachineLock
+    brought: ServiceBundle, size: Size, cable: Port, orchestrator: LocalOrchestrator, machine: MachineLock
 ) -> NodeService:
     """This node has the instances.
 
@@ -117,7 +117,7 @@ def instances_here(
     return NodeService(orchestrator.instances(size, cable), brought, machine)
 
 
-def load_here(brought: Brought, size: Size, cable: Port, machine: MachineLock) -> NodeService:
+def load_here(brought: ServiceBundle, size: Size, cable: Port, machine: MachineLock) -> NodeService:
     """This node offers the load.
 
     Raises:

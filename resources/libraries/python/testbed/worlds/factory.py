@@ -10,15 +10,15 @@ from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.numa import located as complete
 from resources.libraries.python.planning.numa import silent
-from resources.libraries.python.testbed.agent.calls import Found
-from resources.libraries.python.testbed.deployment.parts import World
-from resources.libraries.python.testbed.worlds.simulated import SimWorld
+from resources.libraries.python.testbed.agent.calls import NodeInspection
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 if TYPE_CHECKING:
-    from resources.libraries.python.testbed.worlds.lab import LabWorld
+    from resources.libraries.python.testbed.worlds.lab import LabTestbed
 
 
-def world_of(topology: model.Topology) -> World:
+def world_of(topology: model.Topology) -> Testbed:
     """Make the world of a topology; it is not open yet.
 
     Raises:
@@ -26,20 +26,20 @@ def world_of(topology: model.Topology) -> World:
     """
     match topology.world:
         case model.World.SIM:
-            return SimWorld(topology)
+            return SimulatedTestbed(topology)
         case model.World.LOCAL:
-            from resources.libraries.python.testbed.worlds.local import LocalWorld  # noqa: PLC0415
+            from resources.libraries.python.testbed.worlds.local import LocalTestbed  # noqa: PLC0415
 
-            return LocalWorld(topology)
+            return LocalTestbed(topology)
         case model.World.LAB:
             return _lab(topology)
 
 
-def _lab(topology: model.Topology) -> "LabWorld":
+def _lab(topology: model.Topology) -> "LabTestbed":
     from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
-    from resources.libraries.python.testbed.worlds.lab import LabWorld  # noqa: PLC0415
+    from resources.libraries.python.testbed.worlds.lab import LabTestbed  # noqa: PLC0415
 
-    return LabWorld(topology, SshConnection)
+    return LabTestbed(topology, SshConnection)
 
 
 def located(topology: model.Topology) -> model.Topology:
@@ -81,7 +81,7 @@ def memory_of(topology: model.Topology) -> MemoryLayout | None:
     return discover_memory()
 
 
-def _found(topology: model.Topology) -> Mapping[str, Found]:
+def _found(topology: model.Topology) -> Mapping[str, NodeInspection]:
     """A lab's nodes as they are. They are asked once: the rows of every suite need it."""
     key = topology.model_dump_json()
     if key not in _LOOKED_AT:
@@ -93,4 +93,4 @@ def _found(topology: model.Topology) -> Mapping[str, Found]:
     return _LOOKED_AT[key]
 
 
-_LOOKED_AT: dict[str, Mapping[str, Found]] = {}
+_LOOKED_AT: dict[str, Mapping[str, NodeInspection]] = {}

@@ -18,12 +18,12 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Found, Work
+from resources.libraries.python.testbed.agent.calls import CellRequest, NodeInspection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
 from resources.libraries.python.testbed.node.lease import Lease
-from resources.libraries.python.testbed.remote.link import Link
-from resources.libraries.python.testbed.remote.node import Connect, Node
+from resources.libraries.python.testbed.remote.link import AgentLink
+from resources.libraries.python.testbed.remote.node import Connect, LabNode
 from resources.libraries.python.testbed.remote.parts_on_nodes import parts_on_nodes
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.services.bundle import bring
@@ -36,8 +36,8 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class LabWorld:
-    """Fulfils `parts.World` on the nodes of a lab.
+class LabTestbed:
+    """Fulfils `parts.Testbed` on the nodes of a lab.
 
     Args:
         topology: The testbed.
@@ -54,8 +54,8 @@ class LabWorld:
         # The generator's node first: what is closed last has been opened first.
         runtimes = runtimes or Runtimes()
         names = sorted(topology.nodes, key=lambda name: name in topology.duts)
-        self._nodes = {name: Node(topology, name, connect, runtimes) for name in names}
-        self._found: dict[str, Found] = {}
+        self._nodes = {name: LabNode(topology, name, connect, runtimes) for name in names}
+        self._found: dict[str, NodeInspection] = {}
         self._is_open = False
         self._reserved = ExitStack()
         self._lease: Lease | None = None
@@ -72,7 +72,7 @@ class LabWorld:
         """Logical CPUs of every node."""
         return {name: found.layout for name, found in self.look().items()}
 
-    def look(self) -> Mapping[str, Found]:
+    def look(self) -> Mapping[str, NodeInspection]:
         """Every node as it was when it was first looked at; this connects to all of them.
 
         Raises:
@@ -137,7 +137,7 @@ class LabWorld:
         """
         self.recover()
         links = {name: node.link for name, node in self._nodes.items()}
-        pending = {name: link.begin(calls.PREPARE, Work(plan, asked)) for name, link in links.items()}
+        pending = {name: link.begin(calls.PREPARE, CellRequest(plan, asked)) for name, link in links.items()}
         prepared = {name: each.result() for name, each in pending.items()}
 
         return parts_on_nodes(plan, links, prepared, tuple(self._topology.duts))
@@ -151,7 +151,7 @@ class LabWorld:
         del folder  # the specifications know theirs
         loading, serving = self._nodes[self._topology.tg_name], self._nodes[next(iter(self._topology.duts))]
 
-        def links() -> tuple[Link, Link]:
+        def links() -> tuple[AgentLink, AgentLink]:
             self.recover()
             return loading.link, serving.link
 
@@ -197,12 +197,12 @@ class LabWorld:
         pythons = {name: node.python for name, node in self._nodes.items()}
         return Lease(connections, self._topology.metadata.name, _REASON, pythons=pythons)
 
-    def _said(self, ask: Callable[[Node], Iterable[str]]) -> tuple[str, ...]:
+    def _said(self, ask: Callable[[LabNode], Iterable[str]]) -> tuple[str, ...]:
         if not self._is_open:
             return ()
         return tuple(f"{name}: {line}" for name, node in self._nodes.items() for line in ask(node))
 
-    def _of_all(self, which: Callable[[Found], Iterable[str]]) -> tuple[str, ...]:
+    def _of_all(self, which: Callable[[NodeInspection], Iterable[str]]) -> tuple[str, ...]:
         return tuple(f"{name}: {text}" for name, found in self.look().items() for text in which(found))
 
     def _on_other_numa_nodes(self) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ class LabWorld:
             text for name, found in self.look().items() for text in conflicts(name, nodes[name], found.numa_nodes)
         )
 
-    def _side_by_side(self, ask: Callable[[Node], T]) -> dict[str, T]:
+    def _side_by_side(self, ask: Callable[[LabNode], T]) -> dict[str, T]:
         """Ask all nodes at the same time; a node that cannot be reached takes its time to say so."""
         with ThreadPoolExecutor(len(self._nodes)) as pool:
             futures = {name: pool.submit(ask, node) for name, node in self._nodes.items()}

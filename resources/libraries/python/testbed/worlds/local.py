@@ -13,18 +13,18 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
-from resources.libraries.python.testbed.worlds.machine import Machine
+from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 
-class LocalWorld:
-    """Fulfils `parts.World` on this machine, which has all of the testbed."""
+class LocalTestbed:
+    """Fulfils `parts.Testbed` on this machine, which has all of the testbed."""
 
     def __init__(self, topology: Topology) -> None:
         driver = topology.tg.generator.driver
         if driver_registry.generators()[driver].factory is None:
             raise ConfigError(f"nodes.TG.generator.driver: the local world sends real packets, {driver} does not")
-        self._machine = Machine(topology)
+        self._machine = TestbedMachine(topology)
         self.layout = self._machine.layout
         self.drivers: Mapping[str, str] = {
             "generator": driver,

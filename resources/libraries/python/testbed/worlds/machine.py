@@ -39,8 +39,8 @@ from resources.libraries.python.planning.observer_cpus import cpu_without_data
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import usable_mb
-from resources.libraries.python.testbed.deployment.parts import Share
-from resources.libraries.python.testbed.services.bundle import Brought
+from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.services.bundle import ServiceBundle
 from resources.libraries.python.testbed.services.node_services import (
     NodeService,
     instances_here,
@@ -54,7 +54,7 @@ _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system that has capacity left."""
 
 
-class Machine:
+class TestbedMachine:
     """This machine, as a node of a topology."""
 
     def __init__(self, topology: Topology, node: str | None = None) -> None:
@@ -124,7 +124,7 @@ class Machine:
         self._held.enter_context(kept_awake())
         return removed
 
-    def share(self, plan: Plan, asked: Asked) -> Share:
+    def share(self, plan: Plan, asked: Asked) -> NodeParts:
         """Drivers for what this machine has of a cell.
 
         Raises:
@@ -149,7 +149,7 @@ class Machine:
         aside = cpu_without_data(self._threads(plan))
         # A path without NFs has none of them on every DUT.
         here = bool(functions or taps) or not (plan.functions or plan.taps)
-        return Share(
+        return NodeParts(
             cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
             functions=makers.functions(self._dut, site, functions, taps) if self._dut is not None and here else None,
@@ -178,7 +178,7 @@ class Machine:
         oversubscribe = self._dut is not None and self._dut.oversubscribe
         return LocalOrchestrator(asked, self._lock, self.layout, usable_mb(self.memory), oversubscribe=oversubscribe)
 
-    def instances(self, brought: Brought, size: Size, cable: Port) -> NodeService:
+    def instances(self, brought: ServiceBundle, size: Size, cable: Port) -> NodeService:
         """The instances of a service in one size, loaded over a cable.
 
         Raises:
@@ -187,7 +187,7 @@ class Machine:
         """
         return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
 
-    def load(self, brought: Brought, size: Size, cable: Port) -> NodeService:
+    def load(self, brought: ServiceBundle, size: Size, cable: Port) -> NodeService:
         """Whoever loads a service over a cable.
 
         Raises:

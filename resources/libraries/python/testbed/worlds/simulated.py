@@ -23,8 +23,8 @@ from resources.libraries.python.testbed.deployment.parts import Host, Parts
 from resources.libraries.python.testbed.services.simulated import simulated_sizing
 
 
-class SimWorld:
-    """Fulfils `parts.World` without a machine."""
+class SimulatedTestbed:
+    """Fulfils `parts.Testbed` without a machine."""
 
     def __init__(self, topology: Topology) -> None:
         self.layout = topology.dut.layout

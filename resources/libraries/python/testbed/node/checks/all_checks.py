@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.node.checks import cables, memory, ports, processors, programs, system
-from resources.libraries.python.testbed.node.checks.finding import Finding
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding
 from resources.libraries.python.testbed.node.facts import Facts
 
 _OF_A_LAB = (ports.check,)
@@ -12,7 +12,7 @@ _OF_A_LAB = (ports.check,)
 _OF_ANY = (system.check, processors.check, memory.check, programs.check)
 
 
-def check_node(topology: Topology, name: str, facts: Facts) -> list[Finding]:
+def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:
     """What the facts of one node mean for it.
 
     Args:
@@ -24,6 +24,6 @@ def check_node(topology: Topology, name: str, facts: Facts) -> list[Finding]:
     return [finding for check in checks for finding in check(topology, name, facts)]
 
 
-def check_together(topology: Topology, facts: Mapping[str, Facts]) -> list[Finding]:
+def check_together(topology: Topology, facts: Mapping[str, Facts]) -> list[CheckFinding]:
     """What the facts of several nodes mean together: clocks, both ends of cables."""
     return [*system.check_clocks(facts), *cables.check(topology, facts)]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.cabling import Cable, Socket
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts
 
 
-def check(topology: Topology, facts: Mapping[str, Facts]) -> Iterator[Finding]:
+def check(topology: Topology, facts: Mapping[str, Facts]) -> Iterator[CheckFinding]:
     """Findings about cables both of whose ends were found.
 
     Args:
@@ -35,7 +35,7 @@ def _place(socket: Socket) -> str:
     return f"nodes.{socket.node}.interfaces.{socket.port}"
 
 
-def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -> Iterator[Finding]:
+def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -> Iterator[CheckFinding]:
     (one, its), (other, others) = ends.items()
     taken = [_name(socket, end) for socket, end in ends.items() if end.device is None]
     down = {socket: end for socket, end in ends.items() if end.device is not None and not end.up}
@@ -60,7 +60,7 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
         yield from _speeds(topology, cable, ends)
 
 
-def _speeds(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -> Iterator[Finding]:
+def _speeds(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -> Iterator[CheckFinding]:
     (one, its), (other, others) = ends.items()
     sound = True
     if its.speed_mbps and others.speed_mbps and its.speed_mbps != others.speed_mbps:

@@ -5,8 +5,8 @@ from enum import StrEnum
 from resources.libraries.python.model.base import Frozen
 
 
-class Level(StrEnum):
-    """Severity."""
+class Severity(StrEnum):
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -15,10 +15,10 @@ class Level(StrEnum):
     """Runs fail, or their figures are wrong."""
 
 
-class Finding(Frozen):
+class CheckFinding(Frozen):
     """The result of one check at one place of the topology, and how to fix it."""
 
-    level: Level
+    level: Severity
     place: str
     """Where in the topology, such as `nodes.DUT1`."""
     check: str
@@ -32,16 +32,16 @@ class Finding(Frozen):
         return f"{self.place}: {self.check}: {self.what}{f'; {self.fix}' if self.fix else ''}"
 
 
-def ok(place: str, check: str, what: str) -> Finding:
+def ok(place: str, check: str, what: str) -> CheckFinding:
     """Passed."""
-    return Finding(level=Level.OK, place=place, check=check, what=what)
+    return CheckFinding(level=Severity.OK, place=place, check=check, what=what)
 
 
-def warning(place: str, check: str, what: str, fix: str) -> Finding:
+def warning(place: str, check: str, what: str, fix: str) -> CheckFinding:
     """Make a finding that does not stop runs."""
-    return Finding(level=Level.WARNING, place=place, check=check, what=what, fix=fix)
+    return CheckFinding(level=Severity.WARNING, place=place, check=check, what=what, fix=fix)
 
 
-def problem(place: str, check: str, what: str, fix: str) -> Finding:
+def problem(place: str, check: str, what: str, fix: str) -> CheckFinding:
     """Make a finding that makes runs fail."""
-    return Finding(level=Level.PROBLEM, place=place, check=check, what=what, fix=fix)
+    return CheckFinding(level=Severity.PROBLEM, place=place, check=check, what=what, fix=fix)

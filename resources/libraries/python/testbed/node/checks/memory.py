@@ -10,11 +10,11 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import need
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
 
 
-def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about a node's memory."""
     place, memory = f"nodes.{name}", facts.machine.memory
     node = topology.nodes[name]
@@ -41,7 +41,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
     yield from _ordinary(topology, name, facts)
 
 
-def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def _ordinary(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     available = facts.machine.memory.available_mb
     if available is None:
         yield warning(f"nodes.{name}", "memory", "is not known", "mount /proc")

@@ -6,8 +6,8 @@ from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_
 from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.port_attachment import how_driven
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
-from resources.libraries.python.testbed.node.facts import Facts, PortFacts, Ports
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory
 
 
 def used_ports(topology: Topology, name: str) -> list[str]:
@@ -18,7 +18,7 @@ def used_ports(topology: Topology, name: str) -> list[str]:
     return [port for port in topology.nodes[name].interfaces if port in used]
 
 
-def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about the ports of a node."""
     node, sound = topology.nodes[name], []
     for port in used_ports(topology, name):
@@ -42,7 +42,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
         yield from _user_space(f"nodes.{name}", facts.ports)
 
 
-def _missing(place: str, interface: Interface, ports: Ports) -> Finding:
+def _missing(place: str, interface: Interface, ports: PortInventory) -> CheckFinding:
     if interface.pci_address is not None:
         text = f"there is no PCI device {interface.pci_address}"
         return problem(f"{place}.pci_address", "port", text, "correct it: lspci -D | grep -i ethernet")
@@ -52,7 +52,7 @@ def _missing(place: str, interface: Interface, ports: Ports) -> Finding:
     return problem(place, "port", "the file does not say which port it is", "give its device or its pci_address")
 
 
-def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Finding]:
+def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[CheckFinding]:
     """Whether it is the port that the file means, where it is said to be."""
     said = interface.numa_node
     if there.numa_node is not None and said is not None and there.numa_node != said:
@@ -64,7 +64,7 @@ def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Fi
         yield problem(f"{place}.mac_address", "MAC", text, "correct the file: ip -br link")
 
 
-def _use(place: str, there: PortFacts) -> Iterator[Finding]:
+def _use(place: str, there: PortFacts) -> Iterator[CheckFinding]:
     """A run takes the port: whoever uses it would be cut off, such as the person who runs it."""
     reasons = [f"has the address {address}" for address in there.addresses]
     reasons += ["has the default route"] * there.default_route
@@ -74,7 +74,7 @@ def _use(place: str, there: PortFacts) -> Iterator[Finding]:
         yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", fix)
 
 
-def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[Finding]:
+def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[CheckFinding]:
     if there.driver is None and there.pci_address is not None:
         fix = f"echo {there.pci_address} > /sys/bus/pci/drivers_probe"
         yield problem(f"{place}.driver", "driver", f"{there.pci_address} has none", fix)
@@ -85,7 +85,7 @@ def _driver(place: str, there: PortFacts, *, unbinds: bool) -> Iterator[Finding]
         yield problem(f"{place}.driver", "driver", text, f"{fix}/sys/bus/pci/drivers_probe")
 
 
-def _user_space(place: str, ports: Ports) -> Iterator[Finding]:
+def _user_space(place: str, ports: PortInventory) -> Iterator[CheckFinding]:
     """What binding ports to DPDK's drivers takes."""
     if ports.vfio_pci is None:
         text = "vfio-pci is missing in this kernel"

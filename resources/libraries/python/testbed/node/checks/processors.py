@@ -6,11 +6,11 @@ from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 
 
-def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about a node's processors."""
     place, cpu, node = f"nodes.{name}", facts.machine.cpu, topology.nodes[name]
     there = layout(cpu.rows)
@@ -60,7 +60,7 @@ def listed(text: str | None) -> frozenset[int]:
     return frozenset(expand(text)) if text else frozenset()
 
 
-def _differences(place: str, wanted: CpuLayout, there: CpuLayout) -> Iterator[Finding]:
+def _differences(place: str, wanted: CpuLayout, there: CpuLayout) -> Iterator[CheckFinding]:
     """Where the file is about another machine than the one that answers."""
     is_there = {row.cpu: row for row in there.cpus}
     missing = [row.cpu for row in wanted.cpus if row.cpu not in is_there]
@@ -86,7 +86,7 @@ def _siblings(of: CpuLayout, among: set[int]) -> set[tuple[int, ...]]:
     return {tuple(cpu for cpu in core if cpu in among) for core in cores} - {()}
 
 
-def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Finding]:
+def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[CheckFinding]:
     isolated = listed(cpu.isolated)
     exposed = [each for each in planned if each not in isolated]
     arguments = f"isolcpus={ranges(planned)} nohz_full={ranges(planned)} rcu_nocbs={ranges(planned)}"
@@ -105,7 +105,7 @@ def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Findi
         yield warning(place, "tick", text, fix)
 
 
-def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
+def _frequency(place: str, cpu: Cpu) -> Iterator[CheckFinding]:
     slow = {governor: cpus for governor, cpus in cpu.governors.items() if governor != "performance"}
     if slow:
         text = ", ".join(f"{governor} on CPUs {ranges(cpus)}" for governor, cpus in slow.items())
@@ -130,7 +130,7 @@ def _frequency(place: str, cpu: Cpu) -> Iterator[Finding]:
         yield ok(place, "boost", "is off")
 
 
-def _smt(place: str, cpu: Cpu, there: CpuLayout) -> Finding:
+def _smt(place: str, cpu: Cpu, there: CpuLayout) -> CheckFinding:
     if there.smt:
         return ok(place, "SMT", "is on: half a core (0.5c) can be planned")
     if cpu.smt in ("off", "forceoff"):
@@ -139,7 +139,7 @@ def _smt(place: str, cpu: Cpu, there: CpuLayout) -> Finding:
     return ok(place, "SMT", "the processor has none: cells with NFs of 0.5c are left out")
 
 
-def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[Finding]:
+def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[CheckFinding]:
     cores = there.cores(numa_node)
     most = max(map(len, cores), default=0)
     if fewer := [cpu for core in cores if len(core) < most for cpu in core]:
@@ -148,7 +148,7 @@ def _unequal(place: str, there: CpuLayout, numa_node: int) -> Iterator[Finding]:
         yield warning(place, "cores", f"{text}; data threads get the others first", fix)
 
 
-def _mitigations(place: str, facts: Facts) -> Finding:
+def _mitigations(place: str, facts: Facts) -> CheckFinding:
     """On or off is a choice; it has to be known, as it is worth a third of the throughput of kernel paths."""
     weak = facts.machine.cpu.vulnerabilities
     active = [name for name, text in weak.items() if text.startswith("Mitigation")]

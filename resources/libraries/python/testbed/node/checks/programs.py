@@ -6,9 +6,9 @@ from resources.libraries.python.model.driver import Driver, FunctionDriver
 from resources.libraries.python.model.driver import Program as DeclaredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, Level, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.testbed.node.fact_collection import drivers_of
-from resources.libraries.python.testbed.node.facts import Facts, Program
+from resources.libraries.python.testbed.node.facts import Facts, ProgramFacts
 
 _REMEDIES = {
     "podman": "apt-get install --no-install-recommends podman runc",
@@ -16,7 +16,7 @@ _REMEDIES = {
 }
 
 
-def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about a node's programs.
 
     In the local world both nodes are on one machine, and what is missing there is known to the drivers, which try.
@@ -28,10 +28,10 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
             if isinstance(node, TgNode)
             else _system_under_test(f"nodes.{each}", node, facts, topology.world)
         )
-        yield from (finding for finding in found if lab or finding.level is not Level.PROBLEM)
+        yield from (finding for finding in found if lab or finding.level is not Severity.PROBLEM)
 
 
-def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[Finding]:
+def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[CheckFinding]:
     trex = facts.programs.trex
     if node.generator.driver != "trex" or trex is None:
         return
@@ -48,7 +48,7 @@ def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) -> Iterator[Finding]:
+def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) -> Iterator[CheckFinding]:
     needed: dict[str, tuple[DeclaredProgram, list[Driver]]] = {}
     for driver in drivers_of(node):
         if world is World.LAB or not isinstance(driver, FunctionDriver):
@@ -60,8 +60,8 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
         found = _installed(place_of, program.label, facts.programs.drivers[where], where, program.remedy)
         # Runs go on without NFs that are there on request only.
         optional = all(_is_optional(driver, node) for driver in drivers)
-        demoted = optional and found.level is Level.PROBLEM
-        yield found.model_copy(update={"level": Level.WARNING}) if demoted else found
+        demoted = optional and found.level is Severity.PROBLEM
+        yield found.model_copy(update={"level": Severity.WARNING}) if demoted else found
     if node.container.engine != "none":
         yield _engine(f"{place}.container.engine", node, facts)
     if node.vms is not None and world is World.LAB:
@@ -72,7 +72,7 @@ def _is_optional(driver: Driver, node: DutNode) -> bool:
     return isinstance(driver, FunctionDriver) and driver.on_request and driver.kind is not node.containers[0]
 
 
-def _installed(place: str, what: str, program: Program, where: str, fix: str) -> Finding:
+def _installed(place: str, what: str, program: ProgramFacts, where: str, fix: str) -> CheckFinding:
     if not program.there:
         return problem(place, what, f"{where} is not there", fix)
     if program.problem:
@@ -80,7 +80,7 @@ def _installed(place: str, what: str, program: Program, where: str, fix: str) ->
     return ok(place, what, program.version or "of an unknown version")
 
 
-def _engine(place: str, node: DutNode, facts: Facts) -> Finding:
+def _engine(place: str, node: DutNode, facts: Facts) -> CheckFinding:
     """Containers of NFs: the engine that is asked for, or whether there is one. That it works is tried by a run."""
     engines = {"podman": facts.programs.podman, "docker": facts.programs.docker}
     wanted = node.container.engine
@@ -99,7 +99,7 @@ def _engine(place: str, node: DutNode, facts: Facts) -> Finding:
     return warning(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")
 
 
-def _kvm(place: str, node: DutNode, facts: Facts) -> Finding:
+def _kvm(place: str, node: DutNode, facts: Facts) -> CheckFinding:
     kvm = facts.programs.kvm
     missing = "" if kvm.usable else kvm.problem or "it is of no use" if kvm.there else "/dev/kvm is not there"
     fix = "switch virtualization on in the firmware, then: modprobe kvm_intel (or kvm_amd)"

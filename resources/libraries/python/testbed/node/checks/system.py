@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import Finding, ok, problem, warning
+from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
 
 OLDEST_PYTHON = (3, 11)
@@ -17,7 +17,7 @@ CLOCK_S = 1.0
 STALE_DAYS = 30.0
 
 
-def check(topology: Topology, name: str, facts: Facts) -> Iterator[Finding]:
+def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about a node's system."""
     place, machine = f"nodes.{name}", facts.machine
     yield ok(place, "system", f"{machine.distribution or 'unknown'}, kernel {machine.kernel}, up {_days(machine.up_s)}")
@@ -48,7 +48,7 @@ def _days(seconds: float | None) -> str:
     return "unknown" if seconds is None else f"{seconds / 86400:.1f} days"
 
 
-def _python(topology: Topology, name: str, facts: Facts) -> Finding:
+def _python(topology: Topology, name: str, facts: Facts) -> CheckFinding:
     version = ".".join(map(str, facts.machine.python))
     if facts.machine.python >= OLDEST_PYTHON:
         return ok(f"nodes.{name}", "python", version)
@@ -61,7 +61,7 @@ def _python(topology: Topology, name: str, facts: Facts) -> Finding:
     )
 
 
-def _disks(place: str, facts: Facts) -> Iterator[Finding]:
+def _disks(place: str, facts: Facts) -> Iterator[CheckFinding]:
     free = []
     for path, least_mb in NEEDED_MB.items():
         disk = facts.machine.disks.get(path)
@@ -82,7 +82,7 @@ def _disks(place: str, facts: Facts) -> Iterator[Finding]:
         yield ok(place, "disk", f"free: {', '.join(free)}")
 
 
-def _load(place: str, facts: Facts) -> Finding:
+def _load(place: str, facts: Facts) -> CheckFinding:
     load = facts.machine.load
     if load is None:
         return warning(place, "load", "is not known", "mount /proc")
@@ -94,7 +94,7 @@ def _load(place: str, facts: Facts) -> Finding:
     return ok(place, "load", text)
 
 
-def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
+def _leftovers(place: str, facts: Facts) -> Iterator[CheckFinding]:
     left = facts.leftovers
     if left.problem:
         yield problem(place, "leftovers", left.problem, "look at it and remove it")
@@ -115,7 +115,7 @@ def _leftovers(place: str, facts: Facts) -> Iterator[Finding]:
         yield warning(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes")
 
 
-def check_clocks(facts: Mapping[str, Facts]) -> Iterator[Finding]:
+def check_clocks(facts: Mapping[str, Facts]) -> Iterator[CheckFinding]:
     """Findings about clocks: each node's against ours, and whether somebody keeps it."""
     for name, each in facts.items():
         offset_s = each.clock_offset_s
