@@ -54,7 +54,7 @@ class Settings:
     memory_gib: int
     """Address space of a process: a mutant may ask for memory without end."""
     tests: Mapping[str, Sequence[str]]
-    """Files and folders of tests by folder of modules: no other modules are changed, no other tests run."""
+    """Files and folders of tests by folder of modules, or by module: nothing else is changed, no other tests run."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def chosen(paths: Sequence[str], rooms: Iterable[str], root: Path = ROOT) -> dic
 
     Args:
         paths: Files and folders, relative to the project or to the current folder.
-        rooms: Folders whose modules may be changed.
+        rooms: Folders whose modules may be changed, and modules with tests of their own.
         root: Of the project.
 
     Raises:
@@ -129,15 +129,21 @@ def chosen(paths: Sequence[str], rooms: Iterable[str], root: Path = ROOT) -> dic
     found: dict[str, list[str]] = {}
     for path in paths or tuple(rooms):
         whole = (root / path).resolve()
-        room = next((room for room in rooms if whole == root / room or root / room in whole.parents), None)
-        if room is None:
+        if _room(whole, rooms, root) is None:
             raise ValueError(f"{path} is in none of the folders of pure modules: {', '.join(rooms)}")
         files = sorted(whole.rglob("*.py")) if whole.is_dir() else [whole]
         if not files or not all(file.is_file() for file in files):
             raise ValueError(f"{path}: no such Python module")
-        row = found.setdefault(room, [])
-        row += [name for file in files if (name := file.relative_to(root).as_posix()) not in row]
+        for file in files:
+            row = found.setdefault(str(_room(file, rooms, root)), [])
+            row += [name] if (name := file.relative_to(root).as_posix()) not in row else []
     return found
+
+
+def _room(path: Path, rooms: Iterable[str], root: Path) -> str | None:
+    """The innermost of the rooms that a path is in."""
+    around = [room for room in rooms if path == root / room or root / room in path.parents]
+    return max(around, key=len, default=None)
 
 
 def configured(text: str, modules: Sequence[str], tests: Sequence[str]) -> str:

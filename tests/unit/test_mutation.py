@@ -15,7 +15,7 @@ KNEE = "resources/libraries/python/studies/sweep/analysis/break_point.py"
 
 def test_all_folders_of_modules_and_tests_are_there() -> None:
     for modules, tests in ROOMS.items():
-        assert (ROOT / modules).is_dir(), modules
+        assert (ROOT / modules).exists(), modules
         assert all((ROOT / path).exists() for path in tests), tests
 
 
@@ -31,6 +31,16 @@ def test_paths_are_sorted_into_their_folders_and_taken_once() -> None:
     assert len(found[profiling]) == len(list((ROOT / profiling).glob("*.py")))
     assert chosen([str(ROOT / KNEE)], ROOMS) == {profiling: [KNEE]}
     assert set(chosen([], ROOMS)) == set(ROOMS)
+
+
+def test_a_module_with_tests_of_its_own_leaves_its_folder(tmp_path: Path) -> None:
+    for name in ("slow.py", "quick.py", "inner/slow.py"):
+        (tmp_path / "search" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "search" / name).touch()
+    rooms = ["search", "search/slow.py"]
+    apart = {"search": ["search/inner/slow.py", "search/quick.py"], "search/slow.py": ["search/slow.py"]}
+    assert chosen(["search"], rooms, tmp_path) == chosen([], rooms, tmp_path) == apart
+    assert chosen(["search/slow.py"], rooms, tmp_path) == {"search/slow.py": ["search/slow.py"]}
 
 
 @pytest.mark.parametrize(
