@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from csit_utils.analysis.runs import Testbed, history
+from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.rows import TestRow
 
 
@@ -19,7 +19,7 @@ def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: i
         The oldest run first; empty where nothing was measured there before, or no time is told.
     """
     past = history(known)
-    begun: dict[Testbed, datetime] = {}
+    begun: dict[TestbedKey, datetime] = {}
     for run in history(candidate).runs:  # oldest first
         if run.started_at is not None:
             begun.setdefault(run.testbed, run.started_at)

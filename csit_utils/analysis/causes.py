@@ -27,7 +27,7 @@ _QUARANTINE = re.compile(r"quarantined(?: after \d+ attempts|: (?:VSC|CSC|CSP) [
 """Before the reason, of the test in which the cell broke the system and of those that were left out for that."""
 
 
-class Kind(StrEnum):
+class CauseKind(StrEnum):
     """How tests ended that did not pass, the worst first."""
 
     QUARANTINED = "quarantined"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 class Cause:
     """Tests that ended alike."""
 
-    kind: Kind
+    kind: CauseKind
     sentence: str
     """What their messages have in common, the rest as an ellipsis."""
     tests: tuple[TestRow, ...]
@@ -62,13 +62,13 @@ def abstracted(message: str) -> str:
     return re.sub(rf"{_LEFT_OUT}(?:[\s,]*{_LEFT_OUT})+", _LEFT_OUT, text).strip()
 
 
-def kind_of(row: TestRow) -> Kind:
+def kind_of(row: TestRow) -> CauseKind:
     """How a test ended that did not pass."""
     if quarantined(row):
-        return Kind.QUARANTINED
+        return CauseKind.QUARANTINED
     if row.planned is False:
-        return Kind.DOES_NOT_FIT
-    return Kind.SKIPPED if row.status == "SKIP" else Kind.FAILED
+        return CauseKind.DOES_NOT_FIT
+    return CauseKind.SKIPPED if row.status == "SKIP" else CauseKind.FAILED
 
 
 def causes(rows: Iterable[TestRow]) -> list[Cause]:
@@ -77,7 +77,7 @@ def causes(rows: Iterable[TestRow]) -> list[Cause]:
     Args:
         rows: Any tests; those that passed are left out.
     """
-    groups: dict[tuple[Kind, str], list[TestRow]] = {}
+    groups: dict[tuple[CauseKind, str], list[TestRow]] = {}
     for row in rows:
         if row.status != "PASS":
             groups.setdefault((kind_of(row), abstracted(row.message)), []).append(row)
@@ -86,5 +86,5 @@ def causes(rows: Iterable[TestRow]) -> list[Cause]:
         times = sorted(row.started_at for row in own if row.started_at)
         own.sort(key=lambda row: row.started_at or "", reverse=True)
         found.append(Cause(kind, sentence, tuple(own), times[0] if times else None, times[-1] if times else None))
-    order = list(Kind)
+    order = list(CauseKind)
     return sorted(found, key=lambda cause: (order.index(cause.kind), -len(cause.tests), cause.sentence))

@@ -42,7 +42,7 @@ def place_text(series: Series, nf_chains: int, nf_nodes: int) -> str:
 
 
 @dataclass(frozen=True)
-class Figure:
+class CellFigure:
     """What one test found."""
 
     row: TestRow
@@ -73,21 +73,21 @@ def when(row: TestRow) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def figure(row: TestRow, metric: Metric) -> Figure | None:
+def figure(row: TestRow, metric: Metric) -> CellFigure | None:
     """A test's figure; None where it failed, has none, or knows only what it is below of."""
     found = bounds(row, metric)
     if found is None or found.lower is None:
         return None
-    return Figure(row, found.lower, found.upper, error_pps(row, metric))
+    return CellFigure(row, found.lower, found.upper, error_pps(row, metric))
 
 
-def figures(rows: Iterable[TestRow]) -> dict[Cell, list[Figure]]:
+def figures(rows: Iterable[TestRow]) -> dict[Cell, list[CellFigure]]:
     """All figures by cell, in the order of time.
 
     A latency test finds a PDR on its way, with less evidence; it counts where no test asked for PDR itself.
     """
-    asked: dict[Cell, list[Figure]] = defaultdict(list)
-    by_the_way: dict[Cell, list[Figure]] = defaultdict(list)
+    asked: dict[Cell, list[CellFigure]] = defaultdict(list)
+    by_the_way: dict[Cell, list[CellFigure]] = defaultdict(list)
     for row in rows:
         series = series_of(row)
         if series is None or row.nf_chains is None or row.nf_nodes is None:
@@ -95,7 +95,7 @@ def figures(rows: Iterable[TestRow]) -> dict[Cell, list[Figure]]:
         if isinstance(row, MeasuredRow):
             for each in row.measures:
                 cell = Cell(series, row.nf_chains, row.nf_nodes, each.measure)
-                asked[cell].append(Figure(row, each.value, each.highest, 0.0, each.lowest))
+                asked[cell].append(CellFigure(row, each.value, each.highest, 0.0, each.lowest))
             continue
         for metric in Metric:
             if (found := figure(row, metric)) is not None:
@@ -116,7 +116,7 @@ def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
     return found
 
 
-def resolution(found: Sequence[Figure], metric: Metric | Measure) -> float:
+def resolution(found: Sequence[CellFigure], metric: Metric | Measure) -> float:
     """What figures of a cell may differ by without any reason, in pps.
 
     Half of the width between the bounds of a search, the standard error of a mean of trials, or what they were rounded

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from csit_utils.analysis.cells import Cell, Figure, place_text
+from csit_utils.analysis.cells import Cell, CellFigure, place_text
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 
@@ -35,11 +35,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Side:
+class CellSide:
     """A cell's figures of one selection."""
 
     series: Series
-    figures: tuple[Figure, ...]
+    figures: tuple[CellFigure, ...]
     mean_pps: float
     stdev_pps: float | None
     """Of runs; None for a single one."""
@@ -66,8 +66,8 @@ class Change:
     nf_chains: int
     nf_nodes: int
     metric: Metric | Measure
-    a: Side
-    b: Side
+    a: CellSide
+    b: CellSide
     change: float
     """Of the means, from A to B, relative to A; infinite where A is 0."""
     low: float

@@ -13,13 +13,13 @@ from math import inf
 from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.alike import likeness
-from csit_utils.analysis.cells import Cell, Figure, figures
-from csit_utils.analysis.change import CONFIDENCE, FALSE_CALLS, Change, Comparison, Method, Outcome, Side
+from csit_utils.analysis.cells import Cell, CellFigure, figures
+from csit_utils.analysis.change import CONFIDENCE, FALSE_CALLS, CellSide, Change, Comparison, Method, Outcome
 from csit_utils.analysis.judging import judge_sides, side
-from csit_utils.analysis.spread import Ratio, judge, relative
+from csit_utils.analysis.spread import SpreadRatio, judge, relative
 from csit_utils.dataset.rows import TestRow
 
-__all__ = ["CONFIDENCE", "FALSE_CALLS", "Change", "Comparison", "Method", "Outcome", "Side", "compare", "side"]
+__all__ = ["CONFIDENCE", "FALSE_CALLS", "CellSide", "Change", "Comparison", "Method", "Outcome", "compare", "side"]
 
 
 def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False) -> Comparison:
@@ -63,7 +63,7 @@ def _place(cell: Cell) -> tuple[object, ...]:
     return (series.service_type, series.nf_size, series.vs_dtc, frame, cell.nf_chains, cell.nf_nodes, cell.metric)
 
 
-def _change(one: Cell, other: Cell, of_a: Sequence[Figure], of_b: Sequence[Figure], *, insist: bool) -> Change:
+def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[CellFigure], *, insist: bool) -> Change:
     a, b = side(one, of_a), side(other, of_b)
     like = likeness(of_a[-1].row, of_b[-1].row, one.metric)
     method, change, low, high, probability = judge_sides(a, b)
@@ -100,7 +100,9 @@ def _by_spread(changes: Sequence[Change]) -> Sequence[Change]:
         sides = [(changes[index].a, changes[index].b) for index in places]
         found = judge(
             [
-                Ratio(a.mean_pps, b.mean_pps, relative(a.resolution_pps, a.mean_pps, b.resolution_pps, b.mean_pps))
+                SpreadRatio(
+                    a.mean_pps, b.mean_pps, relative(a.resolution_pps, a.mean_pps, b.resolution_pps, b.mean_pps)
+                )
                 for a, b in sides
             ],
             CONFIDENCE,

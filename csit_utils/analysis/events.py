@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from csit_utils.analysis.cells import Figure
+from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.trend import Trend
 
 
 @dataclass(frozen=True)
-class Event:
+class CellEvent:
     """A change of one cell."""
 
     trend: Trend
@@ -32,21 +32,21 @@ class Event:
         return self.level_after_pps > self.level_before_pps
 
     @property
-    def before(self) -> Figure:
+    def before(self) -> CellFigure:
         """The last one of the old level: what changed, changed after it."""
         return self.trend.figures[self.index - 1]
 
     @property
-    def after(self) -> Figure:
+    def after(self) -> CellFigure:
         """The first one of the new level."""
         return self.trend.figures[self.index]
 
 
 @dataclass(frozen=True)
-class Group:
+class EventGroup:
     """Events of one system that were first seen in one run and go one way: mostly they have one cause."""
 
-    events: tuple[Event, ...]
+    events: tuple[CellEvent, ...]
     """The largest change first."""
 
     @property
@@ -77,26 +77,26 @@ class Group:
         return median(each.change for each in self.events)
 
 
-def events(trends: Iterable[Trend]) -> list[Event]:
+def events(trends: Iterable[Trend]) -> list[CellEvent]:
     """All events, newest first; at one time the largest change first. Cells in two bands and drifts have none."""
     found = [event for trend in trends for event in _events(trend)]
     return sorted(found, key=lambda each: (each.after.at, abs(each.change)), reverse=True)
 
 
-def _events(trend: Trend) -> Iterator[Event]:
+def _events(trend: Trend) -> Iterator[CellEvent]:
     for step in trend.steps:
         if step.before:
-            yield Event(trend, step.index, step.before, step.after)
+            yield CellEvent(trend, step.index, step.before, step.after)
     if trend.suspected is not None:
         index = len(trend.figures) - trend.fresh
         level = trend.levels[index - 1]
-        yield Event(trend, index, level, level * (1 + trend.suspected), suspected=True)
+        yield CellEvent(trend, index, level, level * (1 + trend.suspected), suspected=True)
 
 
-def grouped(found: Sequence[Event]) -> list[Group]:
+def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
     """Events that were first seen together, in the order of `found`."""
-    groups: dict[tuple[System, str, bool, bool], list[Event]] = {}
+    groups: dict[tuple[System, str, bool, bool], list[CellEvent]] = {}
     for event in found:
         key = (event.trend.cell.series.system, event.after.row.run, event.up, event.suspected)
         groups.setdefault(key, []).append(event)
-    return [Group(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]
+    return [EventGroup(tuple(sorted(own, key=lambda each: -abs(each.change)))) for own in groups.values()]

@@ -88,7 +88,7 @@ class Series:
         return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else "vSwitch of unknown size"
 
 
-class Bounds(NamedTuple):
+class ThroughputBounds(NamedTuple):
     """A throughput with its bounds; at least one of them is known."""
 
     lower: float | None
@@ -98,7 +98,7 @@ class Bounds(NamedTuple):
     complete: bool
 
 
-def bounds(row: TestRow, metric: Metric) -> Bounds | None:
+def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
     """A row's figure; None where the test has none, or failed: what a failed test found is not to be trusted."""
     if not row.recorded or row.status != "PASS":
         return None
@@ -132,7 +132,7 @@ def bounds(row: TestRow, metric: Metric) -> Bounds | None:
         return None
     if complete is None and upper is None:
         upper = lower
-    return Bounds(lower, upper, complete is not False)
+    return ThroughputBounds(lower, upper, complete is not False)
 
 
 def trials_of(row: TestRow, metric: Metric) -> int | None:

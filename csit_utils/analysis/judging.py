@@ -24,8 +24,8 @@ from typing import NamedTuple
 from scipy.special import stdtr, stdtrit
 
 from csit_utils.analysis.alike import without_bounds
-from csit_utils.analysis.cells import Cell, Figure, resolution
-from csit_utils.analysis.change import CONFIDENCE, Method, Side
+from csit_utils.analysis.cells import Cell, CellFigure, resolution
+from csit_utils.analysis.change import CONFIDENCE, CellSide, Method
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, trials_of
 from csit_utils.analysis.measures import Measure
 
@@ -42,12 +42,12 @@ class Judgement(NamedTuple):
     """Of so large a change by chance; None where nothing tells how runs vary."""
 
 
-def side(cell: Cell, found: Sequence[Figure]) -> Side:
+def side(cell: Cell, found: Sequence[CellFigure]) -> CellSide:
     """Figures of a cell, summed up."""
     values = [each.value_pps for each in found]
     lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)
     several = len(values) > 1
-    return Side(
+    return CellSide(
         cell.series,
         tuple(found),
         fmean(values),
@@ -58,7 +58,7 @@ def side(cell: Cell, found: Sequence[Figure]) -> Side:
     )
 
 
-def _interval(found: Figure, metric: Metric | Measure) -> tuple[float, float]:
+def _interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float]:
     if not isinstance(metric, Metric):
         lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
         return lowest, inf if found.upper_pps is None else found.upper_pps
@@ -70,7 +70,7 @@ def _interval(found: Figure, metric: Metric | Measure) -> tuple[float, float]:
     return found.value_pps, inf if found.upper_pps is None else found.upper_pps
 
 
-def judge_sides(a: Side, b: Side) -> Judgement:
+def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     """Judge the change from one side to the other."""
     change = b.mean_pps / a.mean_pps - 1 if a.mean_pps else inf
     if a.runs == b.runs == 1:

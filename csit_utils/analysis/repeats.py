@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, quantiles, stdev
 
-from csit_utils.analysis.cells import Cell, Figure, figures, resolution
+from csit_utils.analysis.cells import Cell, CellFigure, figures, resolution
 from csit_utils.analysis.steps import Step
 from csit_utils.analysis.twobands import TwoBands, find_two_bands
 from csit_utils.dataset.rows import InstanceRow, TestRow
@@ -37,7 +37,7 @@ class Repeats:
     """Runs of one cell at one level."""
 
     cell: Cell
-    figures: tuple[Figure, ...]
+    figures: tuple[CellFigure, ...]
     """In the order of time, two at least."""
     mean_pps: float
     stdev_pps: float
@@ -96,7 +96,7 @@ def repeats(
     return sorted(found, key=lambda each: -each.variation)
 
 
-def _repeats(cell: Cell, found: Sequence[Figure], fairness: Sequence[float], level: int, levels: int) -> Repeats:
+def _repeats(cell: Cell, found: Sequence[CellFigure], fairness: Sequence[float], level: int, levels: int) -> Repeats:
     values = [each.value_pps for each in found]
     return Repeats(
         cell,

@@ -14,7 +14,7 @@ _FEWEST_BEFORE = 3
 
 
 @dataclass(frozen=True, order=True)
-class Testbed:
+class TestbedKey:
     """Where runs are comparable in time: never simulated with measured, nor results of different tools."""
 
     __test__ = False  # not a pytest class
@@ -29,7 +29,7 @@ class Testbed:
 class Run:
     """All tests of one execution on one testbed."""
 
-    testbed: Testbed
+    testbed: TestbedKey
     name: str
     """For people, unique among all runs: testbed, and its label or its date."""
     label: str | None
@@ -48,7 +48,7 @@ class Run:
         return self.testbed.simulated
 
 
-class Kind(StrEnum):
+class SideKind(StrEnum):
     """What a side of a comparison is."""
 
     RUN = "run"
@@ -59,10 +59,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparisonSide:
     """Runs that are taken together for a comparison."""
 
-    kind: Kind
+    kind: SideKind
     name: str
     runs: tuple[Run, ...]
 
@@ -74,60 +74,60 @@ class History:
         self.runs: tuple[Run, ...] = tuple(sorted(runs, key=_when))
 
     @cached_property
-    def testbeds(self) -> tuple[Testbed, ...]:
+    def testbeds(self) -> tuple[TestbedKey, ...]:
         """Measured ones first, then by name."""
         return tuple(sorted({run.testbed for run in self.runs}, key=lambda one: (one.simulated, one)))
 
-    def of(self, testbed: Testbed) -> tuple[Run, ...]:
+    def of(self, testbed: TestbedKey) -> tuple[Run, ...]:
         """Runs of a testbed, oldest first."""
         return tuple(run for run in self.runs if run.testbed == testbed)
 
-    def latest(self, testbed: Testbed) -> Run:
+    def latest(self, testbed: TestbedKey) -> Run:
         """The newest run of a testbed."""
         return self.of(testbed)[-1]
 
-    def previous(self, testbed: Testbed) -> Run | None:
+    def previous(self, testbed: TestbedKey) -> Run | None:
         """The run before the newest; None where there is only one."""
         found = self.of(testbed)
         return found[-2] if len(found) > 1 else None
 
-    def before(self, testbed: Testbed) -> Side | None:
+    def before(self, testbed: TestbedKey) -> ComparisonSide | None:
         """Up to ten runs before the newest, which tell how runs vary; None where there are not three."""
         found = self.of(testbed)[-_BEFORE - 1 : -1]
         if len(found) < _FEWEST_BEFORE:
             return None
-        return Side(Kind.BEFORE, f"{called(testbed)}, {len(found)} runs before the latest", found)
+        return ComparisonSide(SideKind.BEFORE, f"{called(testbed)}, {len(found)} runs before the latest", found)
 
-    def named(self, name: str) -> Side | None:
+    def named(self, name: str) -> ComparisonSide | None:
         """A run, a label, a version or a testbed by its name; None where nothing is called so."""
         return next((side for side in self.sides if side.name == name), None)
 
     @cached_property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[ComparisonSide, ...]:
         """All that can be compared: testbeds, releases by label and by version, and runs, newest first.
 
         A label or a version that all runs of a testbed share is left out, since it says the same as the testbed.
         """
         return tuple(self._sides())
 
-    def _sides(self) -> Iterator[Side]:
+    def _sides(self) -> Iterator[ComparisonSide]:
         for testbed in self.testbeds:
             every = self.of(testbed)
             if len(every) > 1:
-                yield Side(Kind.TESTBED, f"{called(testbed)}, all runs", every)
+                yield ComparisonSide(SideKind.TESTBED, f"{called(testbed)}, all runs", every)
             if (before := self.before(testbed)) is not None:
                 yield before
             labels = dict.fromkeys(run.label for run in reversed(every) if run.label)
             for label in labels:
                 runs = tuple(run for run in every if run.label == label)
                 if 1 < len(runs) < len(every):
-                    yield Side(Kind.LABEL, f"{called(testbed)} {label}, all runs", runs)
+                    yield ComparisonSide(SideKind.LABEL, f"{called(testbed)} {label}, all runs", runs)
             versions = dict.fromkeys(version for run in reversed(every) for version in run.versions)
             for version in versions:
                 runs = tuple(run for run in every if run.versions == (version,))
                 if 1 < len(runs) < len(every):
-                    yield Side(Kind.VERSION, f"{called(testbed)} {version}, all runs", runs)
-            yield from (Side(Kind.RUN, run.name, (run,)) for run in reversed(every))
+                    yield ComparisonSide(SideKind.VERSION, f"{called(testbed)} {version}, all runs", runs)
+            yield from (ComparisonSide(SideKind.RUN, run.name, (run,)) for run in reversed(every))
 
 
 def history(rows: Iterable[TestRow]) -> History:
@@ -145,7 +145,7 @@ def history(rows: Iterable[TestRow]) -> History:
     return History(_run(testbed, own, days) for testbed, own in parts)
 
 
-def called(testbed: Testbed) -> str:
+def called(testbed: TestbedKey) -> str:
     """A testbed's name, with the tool that measured where it is not this suite."""
     return testbed.name if testbed.origin == OWN else f"{testbed.name} ({testbed.origin})"
 
@@ -164,18 +164,18 @@ def instant(stamp: str | None) -> datetime | None:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def _by_testbed(rows: Sequence[TestRow]) -> Iterator[tuple[Testbed, list[TestRow]]]:
-    found: dict[Testbed, list[TestRow]] = {}
+def _by_testbed(rows: Sequence[TestRow]) -> Iterator[tuple[TestbedKey, list[TestRow]]]:
+    found: dict[TestbedKey, list[TestRow]] = {}
     for row in rows:
         if row.testbed is not None:
-            testbed = Testbed(row.testbed, bool(row.simulated), row.world or "", row.origin)
+            testbed = TestbedKey(row.testbed, bool(row.simulated), row.world or "", row.origin)
             found.setdefault(testbed, []).append(row)
     if len(found) == 1:
         found[next(iter(found))] = list(rows)
     yield from found.items()
 
 
-def _run(testbed: Testbed, rows: Sequence[TestRow], days: Counter[tuple[Testbed, str]]) -> Run:
+def _run(testbed: TestbedKey, rows: Sequence[TestRow], days: Counter[tuple[TestbedKey, str]]) -> Run:
     label, day, begun = row_label(rows), _day(rows), _begun(rows)
     name = f"{called(testbed)} {label or day}"
     if days[testbed, label or day] > 1:

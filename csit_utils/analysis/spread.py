@@ -13,7 +13,7 @@ _NORMAL = 1.4826
 """From a median absolute deviation to the standard deviation of normal noise."""
 
 
-class Ratio(NamedTuple):
+class SpreadRatio(NamedTuple):
     """A cell on both sides, a single run each."""
 
     a_pps: float
@@ -37,7 +37,7 @@ def relative(resolution_a: float, mean_a: float, resolution_b: float, mean_b: fl
     return hypot(resolution_a / mean_a, resolution_b / mean_b) if mean_a > 0 and mean_b > 0 else inf
 
 
-def judge(ratios: Sequence[Ratio], confidence: float) -> list[Judged] | None:
+def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[Judged] | None:
     """Judge cells of one matrix by the spread of their changes.
 
     Two single runs do not tell how runs vary. Most cells of a matrix change alike, if at all, so how far their changes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from csit_utils.analysis.cells import Cell, Figure, figures, resolution, runs_of
+from csit_utils.analysis.cells import Cell, CellFigure, figures, resolution, runs_of
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.steps import Step
@@ -44,7 +44,7 @@ class Trend:
     """A cell over its runs."""
 
     cell: Cell
-    figures: tuple[Figure, ...]
+    figures: tuple[CellFigure, ...]
     """In the order of time."""
     gaps: tuple[datetime, ...]
     """When runs of the system began in which the cell has no figure, between its first figure and the last run."""
@@ -95,7 +95,7 @@ def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
 
 
 def trend_of(
-    cell: Cell, found: Sequence[Figure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
+    cell: Cell, found: Sequence[CellFigure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
 ) -> Trend:  # fmt: skip
     """The trend of one cell.
 
@@ -121,7 +121,7 @@ def trend_of(
     )
 
 
-def _gaps(found: Sequence[Figure], runs: Mapping[str, datetime]) -> tuple[datetime, ...]:
+def _gaps(found: Sequence[CellFigure], runs: Mapping[str, datetime]) -> tuple[datetime, ...]:
     have = {each.row.run for each in found}
     return tuple(sorted(at for run, at in runs.items() if run not in have and at >= found[0].at))
 

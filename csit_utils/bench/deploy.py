@@ -32,7 +32,7 @@ _QUICK_S, _QUICK_TIMES = 0.01, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class RoundTimes:
     """One round of one side, in seconds."""
 
     deploy_s: float
@@ -75,19 +75,21 @@ def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
     return _figures(ours, peer)
 
 
-def _figures(ours: list[Times], peer: list[Times]) -> dict[str, Any]:
-    def middle(rows: list[Times], of: Callable[[Times], float]) -> float:
+def _figures(ours: list[RoundTimes], peer: list[RoundTimes]) -> dict[str, Any]:
+    def middle(rows: list[RoundTimes], of: Callable[[RoundTimes], float]) -> float:
         return round(median(map(of, rows)), 4)
 
-    def both(times: Times) -> float:
+    def both(times: RoundTimes) -> float:
         return times.deploy_s + times.remove_s
 
-    def all_three(times: Times) -> float:
+    def all_three(times: RoundTimes) -> float:
         return both(times) + times.freeing_s
 
     sides = {"ours": ours, "peer": peer}
     parts = {
-        f"{side}_{part}": middle(rows, attrgetter(part)) for side, rows in sides.items() for part in Times.__slots__
+        f"{side}_{part}": middle(rows, attrgetter(part))
+        for side, rows in sides.items()
+        for part in RoundTimes.__slots__
     }
     with_freeing = round(middle(peer, all_three) / middle(ours, all_three), 2)
     return {
@@ -123,7 +125,7 @@ class _Ours:
             part.stop()
 
 
-def _timed(side: _Ours | Peer) -> Times:
+def _timed(side: _Ours | Peer) -> RoundTimes:
     _settle()
     with ExitStack() as cleanup:
         cleanup.callback(side.remove)
@@ -133,7 +135,7 @@ def _timed(side: _Ours | Peer) -> Times:
         cleanup.pop_all()
         side.remove()
         removed = time.monotonic()
-    return Times(deployed - begin, removed - deployed, _settle())
+    return RoundTimes(deployed - begin, removed - deployed, _settle())
 
 
 def _settle() -> float:

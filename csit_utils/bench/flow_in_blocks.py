@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
-from csit_utils.bench.nf_under_load import Service
+from csit_utils.bench.nf_under_load import ServiceUnderLoad
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
@@ -44,7 +44,7 @@ def prompt(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, cpus)
 
 
-def overload_pps(here: Service, load_pps: float = LEAST_PPS) -> float:
+def overload_pps(here: ServiceUnderLoad, load_pps: float = LEAST_PPS) -> float:
     """A load of which the NF forwards a part: then what watching takes is missing at the receiver.
 
     Args:
@@ -68,10 +68,10 @@ def _packets(result: TrialResult) -> tuple[int, int]:
     return sum(flow.sent for flow in result.flows), sum(flow.received for flow in result.flows)
 
 
-class Flow:
+class BlockFlow:
     """Runs from entering until its time is over."""
 
-    def __init__(self, here: Service, load_pps: float, lasts_s: float) -> None:
+    def __init__(self, here: ServiceUnderLoad, load_pps: float, lasts_s: float) -> None:
         """Nothing is sent yet."""
         self._here = here
         self._load_pps = load_pps

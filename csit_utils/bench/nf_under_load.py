@@ -29,7 +29,7 @@ _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceUnderLoad:
     """What is deployed."""
 
     plan: Plan
@@ -51,7 +51,7 @@ class Service:
 
 
 @contextmanager
-def service() -> Iterator[Service]:
+def service() -> Iterator[ServiceUnderLoad]:
     """Deploy it, and remove it.
 
     Raises:
@@ -76,4 +76,4 @@ def service() -> Iterator[Service]:
             function.name: tuple(thread for port in plan.ports(function.name) for thread in rows[port.interface])
             for function in plan.functions
         }
-        yield Service(plan, lock, fabric, generator, threads, cpu_without_data(plan.cores.threads))
+        yield ServiceUnderLoad(plan, lock, fabric, generator, threads, cpu_without_data(plan.cores.threads))

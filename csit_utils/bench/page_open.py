@@ -11,7 +11,7 @@ from csit_utils.bench.nights.__main__ import write_story
 from csit_utils.bench.nights.story import story
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
-from csit_utils.report.report_context import Details, Shown
+from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID
@@ -45,7 +45,7 @@ def measure(rounds: int = 3, nights: int = 12, cells: str = DRAFT_GRID) -> dict[
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         tests = write_story(story(nights, testbeds=1), folder / "nights", cells, "quick")
-        pages = _pages(Shown(InMemory(load([folder / "nights"]))), folder)
+        pages = _pages(ReportContents(InMemory(load([folder / "nights"]))), folder)
         whole = folder / "site" / "whole.html"
         whole.write_text(_whole((folder / "site" / "results.html").read_text(encoding="utf-8")), encoding="utf-8")
         found: dict[str, list[float]] = {}
@@ -79,8 +79,8 @@ def measure(rounds: int = 3, nights: int = 12, cells: str = DRAFT_GRID) -> dict[
     }
 
 
-def _pages(shown: Shown, folder: Path) -> dict[str, Path]:
-    write_site(Shown(shown.contents, details=Details.LATEST), folder / "site")
+def _pages(shown: ReportContents, folder: Path) -> dict[str, Path]:
+    write_site(ReportContents(shown.contents, details=Details.LATEST), folder / "site")
     pages = {page.stem: page for page in sorted((folder / "site").glob("*.html"))}
     pages["a test"] = next((folder / "site" / "tests").glob("*.html"))
     pages[_SINGLE] = folder / "single.html"

@@ -24,7 +24,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Testbed:
+class PublishedRouter:
     """What the paper has of its virtual router on one of its testbeds."""
 
     __test__ = False
@@ -35,12 +35,12 @@ class Testbed:
     """Below the break-point, from it on."""
 
 
-def _testbed(profile: Profile) -> Testbed:
+def _testbed(profile: Profile) -> PublishedRouter:
     """A profile of the reference set, which has all functions in both regions."""
     if profile.break_point is None:
         raise ValueError(f"{profile.name}: no break-point")
     fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
-    return Testbed(
+    return PublishedRouter(
         profile.break_point.rate,
         max(fit.last_rate for pair in fits.values() for fit in pair if fit),
         {
@@ -54,7 +54,7 @@ def _testbed(profile: Profile) -> Testbed:
 ADVA, BONSAI = map(_testbed, paper("troia").profiles)
 
 
-def printed_function(testbed: Testbed, metric: Metric) -> Function:
+def printed_function(testbed: PublishedRouter, metric: Metric) -> Function:
     """Both regions as one function."""
     below, above = testbed.metrics[metric]
 
@@ -68,7 +68,7 @@ def printed_function(testbed: Testbed, metric: Metric) -> Function:
     return value
 
 
-def printed_sweep(testbed: Testbed, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
+def printed_sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
     """The paper's router at evenly spaced rates, its CPU full from the break-point on."""
     rates = np.linspace(testbed.last_rate / loads, testbed.last_rate, loads)
     functions = {metric: printed_function(testbed, metric) for metric in Metric}

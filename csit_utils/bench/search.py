@@ -11,7 +11,7 @@ from random import Random
 from statistics import fmean, quantiles, stdev
 from typing import Any
 
-from csit_utils.bench.searches import LINE_PPS, OVERHEAD_S, Run, Search, cold, plain_mlrsearch, warm
+from csit_utils.bench.searches import LINE_PPS, OVERHEAD_S, Search, SearchRun, cold, plain_mlrsearch, warm
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 
@@ -122,7 +122,7 @@ def figures(search: Search, name: ModelName, seeds: int, **parameters: float) ->
 
 def _run(
     search: Search, name: ModelName, seed: int, capacity: float | None, parameters: Mapping[str, float]
-) -> tuple[Run, Model]:
+) -> tuple[SearchRun, Model]:
     """One search; the same seed gives every search the same system and the same random numbers."""
     rng = Random(f"{name}/{seed}/{capacity}")  # noqa: S311 (reproducible, not secret)
     low, high = _CAPACITY_RANGE

@@ -27,7 +27,7 @@ _FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SearchRun:
     """One search."""
 
     elapsed_s: float
@@ -37,7 +37,7 @@ class Run:
     """Relevant lower bounds, aggregate."""
 
 
-Search = Callable[[Model, Random, Random], Run]
+Search = Callable[[Model, Random, Random], SearchRun]
 """A system, its random numbers, and other ones for an earlier search of the same system."""
 
 
@@ -60,25 +60,25 @@ def measurer(model: Model, rng: Random, clock: VirtualClock, overhead_s: float) 
     return measure
 
 
-def cold(model: Model, rng: Random, _: Random) -> Run:
+def cold(model: Model, rng: Random, _: Random) -> SearchRun:
     """Our search of a system that is seen for the first time."""
     return with_prior(model, rng, None)
 
 
-def warm(model: Model, rng: Random, earlier: Random) -> Run:
+def warm(model: Model, rng: Random, earlier: Random) -> SearchRun:
     """Our search from what a cold one has found on the same system with other random numbers."""
     found = with_prior(model, earlier, None)
     return with_prior(model, rng, prior_of(found))
 
 
-def with_prior(model: Model, rng: Random, prior: Prior | None) -> Run:
+def with_prior(model: Model, rng: Random, prior: Prior | None) -> SearchRun:
     """Our search from any prior."""
     clock = VirtualClock()
     outcome = search_throughput(
         measurer(model, rng, clock, OVERHEAD_S), LADDER, _FRAME, LINE_PPS, clock.now, prior=prior
     )
     ndr, pdr = outcome.ndr, outcome.pdr
-    return Run(
+    return SearchRun(
         elapsed_s=outcome.elapsed_s,
         trials=len(outcome.trials),
         ndr_pps=(ndr and ndr.lower_pps) or 0.0,
@@ -86,13 +86,13 @@ def with_prior(model: Model, rng: Random, prior: Prior | None) -> Run:
     )
 
 
-def prior_of(run: Run, factor: float = 1.0) -> Prior:
+def prior_of(run: SearchRun, factor: float = 1.0) -> Prior:
     """What a search leaves to the next one; wrong by a factor, to see what that costs."""
     loads = {"NDR": run.ndr_pps * factor, "PDR": run.pdr_pps * factor}
     return Prior(test_id="earlier", started_at="2000-01-01T00:00:00.000+00:00", lower_pps=loads)
 
 
-def plain_mlrsearch(model: Model, rng: Random, _: Random) -> Run:
+def plain_mlrsearch(model: Model, rng: Random, _: Random) -> SearchRun:
     """Search as CSIT does (TrafficGenerator.perform_mlr_search, performance_utils.robot)."""
     trials = 0
     elapsed_s = 0.0
@@ -130,4 +130,4 @@ def plain_mlrsearch(model: Model, rng: Random, _: Random) -> Run:
     config.warmup_duration = 0.0
     found = MultipleLossRatioSearch(config).search(Measurer())
     ndr_pps, pdr_pps = (2 * float(found[goal].relevant_lower_bound) for goal in goals)
-    return Run(elapsed_s, trials, ndr_pps, pdr_pps)
+    return SearchRun(elapsed_s, trials, ndr_pps, pdr_pps)

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from csit_utils.bench.study_lines import Line
+from csit_utils.bench.study_lines import BoundedQuantity
 
 _PARTS = ("chains", "interference", "profiles")
 """`studies_<part>` has the lines."""
@@ -13,7 +13,7 @@ STUDIES = 100
 
 def measure(studies: int = STUDIES) -> dict[str, Any]:
     """All lines, and how close the worst one comes to its bound; under `failed` those that exceed it."""
-    lines: list[Line] = []
+    lines: list[BoundedQuantity] = []
     for part in _PARTS:
         lines += importlib.import_module(f"csit_utils.bench.studies_{part}").table(studies)
     worst = max(lines, key=lambda line: line.value / line.bound)

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import Any, NamedTuple
 
-from csit_utils.bench.study_lines import Line
+from csit_utils.bench.study_lines import BoundedQuantity
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
@@ -66,7 +66,7 @@ class _Asked(NamedTuple):
     volumes: int
 
 
-class Found(NamedTuple):
+class SuspectRanking(NamedTuple):
     """What a study said."""
 
     asked: _Asked
@@ -78,7 +78,7 @@ class Found(NamedTuple):
     """Rules that flagged each suspect without a fault."""
 
 
-def table(studies: int) -> list[Line]:
+def table(studies: int) -> list[BoundedQuantity]:
     """False suspects of `2 * studies` studies without a fault each; ranks of the fault in `studies` of each kind."""
     asked = [_Asked(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
     asked += [_Asked(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
@@ -87,7 +87,7 @@ def table(studies: int) -> list[Line]:
     return [*_false(found), *(_planted(kind, found) for kind in FAULTS)]
 
 
-def _false(found: list[Found]) -> Iterator[Line]:
+def _false(found: list[SuspectRanking]) -> Iterator[BoundedQuantity]:
     for volumes in (_VOLUMES, 1):
         healthy = [each for each in found if (each.asked.kind, each.asked.volumes) == (None, volumes)]
         chains = sum(each.chains for each in healthy)
@@ -96,10 +96,10 @@ def _false(found: list[Found]) -> Iterator[Line]:
         rules = ", ".join(f"{by_rule[rule]} by {rule}" for rule in RULES)
         note = f"{len(healthy)} studies with {chains} chains; {rules}"
         what = f"false suspects, {volumes} volume{'s' * (volumes != 1)}"
-        yield Line(what, suspects / chains, FALSE_SUSPECTS, "of chains", note)
+        yield BoundedQuantity(what, suspects / chains, FALSE_SUSPECTS, "of chains", note)
 
 
-def _planted(kind: str, found: list[Found]) -> Line:
+def _planted(kind: str, found: list[SuspectRanking]) -> BoundedQuantity:
     ranks = Counter(each.rank for each in found if each.asked.kind == kind)
     total = ranks.total()
     others = "; ".join(
@@ -108,10 +108,10 @@ def _planted(kind: str, found: list[Found]) -> Line:
         if rank != 1
     )
     note = f"{total} studies{f': {others}' if others else ''}"
-    return Line(f"planted fault not first, {kind}", 1 - ranks[1] / total, NOT_FIRST, "of studies", note)
+    return BoundedQuantity(f"planted fault not first, {kind}", 1 - ranks[1] / total, NOT_FIRST, "of studies", note)
 
 
-def _study(asked: _Asked) -> Found:
+def _study(asked: _Asked) -> SuspectRanking:
     kind, seed, number = asked
     rng = Random(f"{kind}/{seed}")  # noqa: S311 (reproducible, not secret)
     volumes = sorted(rng.uniform(_FROM_BPS, _TO_BPS) for _ in range(number))
@@ -140,7 +140,7 @@ def _study(asked: _Asked) -> Found:
     world = SimulatedTestbed(topology)
     study = ChainStudyTest(topology, world, spec, world.environment()).run()
     ranked = [suspect.chain for suspect in study.suspects]
-    return Found(
+    return SuspectRanking(
         asked=asked,
         chains=len(chains) - (faulty is not None),
         rank=ranked.index(faulty) + 1 if faulty in ranked else None,

@@ -12,9 +12,9 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from csit_utils.bench.study_lines import Line
+from csit_utils.bench.study_lines import BoundedQuantity
 from resources.libraries.python.drivers.sim.simulation import simulation_of
-from resources.libraries.python.drivers.sim.truth import Truth
+from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -75,7 +75,7 @@ class PairsError(NamedTuple):
     """(best capacity - capacity of the advised placement) / best capacity, in [0, 1], under the truth."""
 
 
-def table(studies: int) -> list[Line]:
+def table(studies: int) -> list[BoundedQuantity]:
     """Measure so many simulated testbeds of each kind.
 
     Args:
@@ -85,7 +85,7 @@ def table(studies: int) -> list[Line]:
     shares = [*(each.share for each in pairs), *(each for number in range(studies) for each in crowd_of(number))]
     truths = ", ".join(f"{100 * share:.0f}" for share in sorted({each.truth for each in shares}))
     lines = [
-        Line(
+        BoundedQuantity(
             f"share of network I/O, {together} together",
             100 * max((abs(each.measured - each.truth) for each in shares if each.together == together), default=inf),
             SHARE_BOUND,
@@ -100,8 +100,8 @@ def table(studies: int) -> list[Line]:
     best = sum(each.regret < _SAME for each in pairs)
     return [
         *lines,
-        Line("sensitivity (row mean)", 100 * worst, SENSITIVITY_BOUND, "points", f"worst row of {studies}"),
-        Line(
+        BoundedQuantity("sensitivity (row mean)", 100 * worst, SENSITIVITY_BOUND, "points", f"worst row of {studies}"),
+        BoundedQuantity(
             "regret of the advised placement",
             100 * regret,
             REGRET_BOUND,
@@ -162,7 +162,7 @@ class _Known:
 
     def _throughput(self, *company: str) -> float:
         if company not in self._pps:
-            truth = Truth(self._server.plan(company), self._simulation)
+            truth = SimulatedTruth(self._server.plan(company), self._simulation)
             self._pps[company] = truth.capacity_pps(self._frame, (1,))
         return self._pps[company]
 

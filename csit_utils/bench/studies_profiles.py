@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from csit_utils.bench.printed_router import ADVA, BONSAI, Printed, Testbed, printed_function, printed_sweep
-from csit_utils.bench.study_lines import Line
+from csit_utils.bench.printed_router import ADVA, BONSAI, Printed, PublishedRouter, printed_function, printed_sweep
+from csit_utils.bench.study_lines import BoundedQuantity
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
@@ -25,7 +25,7 @@ _NO_BASE = 1e-9
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PromisedErrors:
     """What is promised under noise of one size; percent but for steps."""
 
     steps: float
@@ -38,9 +38,9 @@ class Bounds:
     """95th percentile of the mean difference from the printed curve, relative to its mean."""
 
 
-PROMISED: Mapping[float, Bounds] = {
-    0.002: Bounds(1, 1, 1, 5, {Metric.THROUGHPUT: 0.2, Metric.DELAY: 0.2, Metric.LOSS: 0.5}),
-    0.03: Bounds(2, 10, 5, 50, {Metric.THROUGHPUT: 3, Metric.DELAY: 5, Metric.LOSS: 10}),
+PROMISED: Mapping[float, PromisedErrors] = {
+    0.002: PromisedErrors(1, 1, 1, 5, {Metric.THROUGHPUT: 0.2, Metric.DELAY: 0.2, Metric.LOSS: 0.5}),
+    0.03: PromisedErrors(2, 10, 5, 50, {Metric.THROUGHPUT: 3, Metric.DELAY: 5, Metric.LOSS: 10}),
 }
 """By relative noise. Under 3 %, delays are as close as the paper's own, which are within 5 % of its functions."""
 
@@ -55,7 +55,7 @@ class _Errors:
     curve: dict[Metric, list[float]] = field(default_factory=lambda: {metric: [] for metric in Metric})
 
 
-def table(studies: int) -> list[Line]:
+def table(studies: int) -> list[BoundedQuantity]:
     """Errors of profiles against the functions that their sweeps were sampled from.
 
     Args:
@@ -76,7 +76,7 @@ def _errors(noise: float, studies: int) -> _Errors:
     return errors
 
 
-def _add(errors: _Errors, testbed: Testbed, profile: Profile) -> None:
+def _add(errors: _Errors, testbed: PublishedRouter, profile: Profile) -> None:
     step = testbed.last_rate / LOADS
     point = profile.break_point
     errors.steps.append(LOADS if point is None else abs(point.rate - testbed.break_point) / step)
@@ -107,7 +107,7 @@ def _coefficient_errors(fit: Fit, truth: Printed) -> list[float] | None:
     return [abs(found[name] - value) / abs(value) for name, value in printed.items()]
 
 
-def _curve_errors(profile: Profile, testbed: Testbed, metric: Metric, rates: Array) -> Iterator[float]:
+def _curve_errors(profile: Profile, testbed: PublishedRouter, metric: Metric, rates: Array) -> Iterator[float]:
     """Of each region; a rate without a prediction counts as one for which 0 is predicted."""
     truth = printed_function(testbed, metric)
     for region in (rates[rates < testbed.break_point], rates[rates > testbed.break_point]):
@@ -116,10 +116,12 @@ def _curve_errors(profile: Profile, testbed: Testbed, metric: Metric, rates: Arr
         yield float(np.mean(np.abs(predicted - values)) / np.mean(values))
 
 
-def _lines(noise: float, promised: Bounds, errors: _Errors) -> Iterator[Line]:
+def _lines(noise: float, promised: PromisedErrors, errors: _Errors) -> Iterator[BoundedQuantity]:
     beside = f"tables IV-VI, noise {100 * noise:g} %"
-    yield Line("profile: break-point", max(errors.steps), promised.steps, "steps", f"worst of all studies; {beside}")
-    yield Line(
+    yield BoundedQuantity(
+        "profile: break-point", max(errors.steps), promised.steps, "steps", f"worst of all studies; {beside}"
+    )
+    yield BoundedQuantity(
         "profile: regions with a function of another family",
         100 * float(np.mean(errors.other_family)),
         promised.other_family,
@@ -128,9 +130,9 @@ def _lines(noise: float, promised: Bounds, errors: _Errors) -> Iterator[Line]:
     )
     median, high = (100 * float(np.percentile(errors.coefficients or [1.0], part)) for part in (50, 95))
     where = f"where the family is the printed one; {beside}"
-    yield Line("profile: coefficients, median", median, promised.coefficient_median, "%", where)
-    yield Line("profile: coefficients, 95th percentile", high, promised.coefficient_p95, "%", where)
+    yield BoundedQuantity("profile: coefficients, median", median, promised.coefficient_median, "%", where)
+    yield BoundedQuantity("profile: coefficients, 95th percentile", high, promised.coefficient_p95, "%", where)
     for metric, values in errors.curve.items():
         high = 100 * float(np.percentile(values, 95))
         where = f"95th percentile of regions; {beside}"
-        yield Line(f"profile: predicted {metric}", high, promised.curve[metric], "%", where)
+        yield BoundedQuantity(f"profile: predicted {metric}", high, promised.curve[metric], "%", where)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Line(NamedTuple):
+class BoundedQuantity(NamedTuple):
     """A quantity, its worst or mean value over simulated studies, and the bound that it is promised to stay within."""
 
     what: str

@@ -15,8 +15,8 @@ from csit_utils.bench.trace_parse_recording import Recording, record
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer.formats import parse
 from resources.libraries.python.drivers.probes.tracer.pages import Words
-from resources.libraries.python.drivers.probes.tracer.reader import BATCH_PAGES, Reading
-from resources.libraries.python.drivers.probes.tracer.stream import Followed, Stream
+from resources.libraries.python.drivers.probes.tracer.reader import BATCH_PAGES, TraceReading
+from resources.libraries.python.drivers.probes.tracer.stream import EventStream, Followed
 from resources.libraries.python.errors import CsitError, Unsupported
 
 _GOAL = 10.0
@@ -77,8 +77,8 @@ def _timed(work: Callable[[], Pairs]) -> tuple[Pairs, float]:
 
 def _ours(recording: Recording) -> Pairs:
     """As the tracer's reader does it, with files in the place of the kernel's buffers."""
-    stream = Stream(map(parse, recording.formats), [Followed("nf", "kernel", recording.threads)])
-    Reading(stream, _Files(recording)).spans([_ALWAYS])
+    stream = EventStream(map(parse, recording.formats), [Followed("nf", "kernel", recording.threads)])
+    TraceReading(stream, _Files(recording)).spans([_ALWAYS])
     return {(before, after): (count, seconds) for before, after, count, seconds in stream.edges()[0]}
 
 

@@ -50,7 +50,7 @@ def record(folder: Path, loads_pps: Iterable[float], trial_s: float) -> Recordin
     with service() as here, tracefs.opened() as root:
         (threads,) = here.threads.values()
         events = choose("kernel", tracefs.events(root)).events
-        instance = tracefs.Instance(root, _NAME)
+        instance = tracefs.TraceInstance(root, _NAME)
         here.lock.claim_trace(_NAME)
         try:
             instance.make(_BUFFER_KIB, threads)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from contextlib import ExitStack
 
-from csit_utils.bench.nf_under_load import Service
+from csit_utils.bench.nf_under_load import ServiceUnderLoad
 from resources.libraries.python.drivers.probes.sampler.features import INTERVAL_S, LinuxFeatureSampler
 from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.errors import CsitError
@@ -14,7 +14,7 @@ SAMPLER, TRACER = "sampler", "tracer"
 class Watchers:
     """Both, once or several times as much: so many readings and windows in a second."""
 
-    def __init__(self, here: Service, held: ExitStack, times: int) -> None:
+    def __init__(self, here: ServiceUnderLoad, held: ExitStack, times: int) -> None:
         """Start the tracer, and pause it: its programs would take long to start under load.
 
         Raises:

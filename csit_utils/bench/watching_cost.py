@@ -18,8 +18,8 @@ from statistics import median
 from typing import Any
 
 from csit_utils.bench.contrasts import Estimate, estimate, orders
-from csit_utils.bench.flow_in_blocks import Flow, NotOverloadedError, overload_pps, prompt
-from csit_utils.bench.nf_under_load import Service, service
+from csit_utils.bench.flow_in_blocks import BlockFlow, NotOverloadedError, overload_pps, prompt
+from csit_utils.bench.nf_under_load import ServiceUnderLoad, service
 from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
 from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S
 from resources.libraries.python.errors import CsitError
@@ -71,7 +71,7 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
         return _summary(found, watchers.end())
 
 
-def _rounds(here: Service, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
+def _rounds(here: ServiceUnderLoad, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
     """Rounds of one flow after another; those of a flow with which the NF kept up are done once more with another."""
     found: list[Rates] = []
     load_pps, empty = overload_pps(here), 0
@@ -88,11 +88,11 @@ def _rounds(here: Service, watchers: Watchers, every: Sequence[Sequence[str]]) -
     return found
 
 
-def _flow(here: Service, load_pps: float, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
+def _flow(here: ServiceUnderLoad, load_pps: float, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
     """As many rounds as one flow has time for."""
     rounds: list[Rates] = []
     lasts_s = min(_FLOW_S, _ROUND_S * (len(every) + 1))
-    with Flow(here, load_pps, lasts_s) as flow:
+    with BlockFlow(here, load_pps, lasts_s) as flow:
         for order in every:
             if flow.left_s() < _ROUND_S:
                 break
@@ -102,7 +102,7 @@ def _flow(here: Service, load_pps: float, watchers: Watchers, every: Sequence[Se
     return rounds
 
 
-def _rate(flow: Flow, watchers: Watchers, who: Collection[str]) -> float:
+def _rate(flow: BlockFlow, watchers: Watchers, who: Collection[str]) -> float:
     with ExitStack() as held:
         watchers.switch(who, held)
         rate_pps, lasted_s = flow.block(_BLOCK_S)

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import Form, Line, print_table
+from csit_utils.commands.tables import Form, TableLine, print_table
 from csit_utils.report.units import digits3
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 
 
 @dataclass(frozen=True)
-class Measure:
+class BenchmarkEntry:
     """Where a measure is found. It is imported when it runs: each has needs of its own."""
 
     name: str
@@ -25,24 +25,24 @@ class Measure:
 
 
 MEASURES = (
-    Measure("generator_pps", "csit_utils.bench.generator", "measure_pps", {"rounds": 1}),
-    Measure("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99", {"rounds": 1}),
-    Measure("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
-    Measure("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
-    Measure("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
-    Measure("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
-    Measure("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
-    Measure("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
-    Measure(
+    BenchmarkEntry("generator_pps", "csit_utils.bench.generator", "measure_pps", {"rounds": 1}),
+    BenchmarkEntry("generator_gap_p99", "csit_utils.bench.gaps", "measure_gap_p99", {"rounds": 1}),
+    BenchmarkEntry("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
+    BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
+    BenchmarkEntry("trend_false_alarms", "csit_utils.bench.detection", "measure", {"series": 20}),
+    BenchmarkEntry("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
+    BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
+    BenchmarkEntry("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
+    BenchmarkEntry(
         "dataset_import",
         "csit_utils.bench.dataset_import",
         "measure",
         {"rounds": 1, "cells": "1x1", "tests": 20, "nights": 3},
     ),
-    Measure("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 4, "cells": "1x1"}),
-    Measure("trace_parse", "csit_utils.bench.trace_parse", "measure", {"rounds": 1, "trial_s": 0.1}),
-    Measure("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1}),
-    Measure("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
+    BenchmarkEntry("page_open", "csit_utils.bench.page_open", "measure", {"rounds": 1, "nights": 4, "cells": "1x1"}),
+    BenchmarkEntry("trace_parse", "csit_utils.bench.trace_parse", "measure", {"rounds": 1, "trial_s": 0.1}),
+    BenchmarkEntry("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
 )
 
 
@@ -79,7 +79,7 @@ def bench(
         raise typer.Exit(1)
 
 
-def _run(measure: Measure, quick: bool) -> dict[str, Any]:
+def _run(measure: BenchmarkEntry, quick: bool) -> dict[str, Any]:
     """A measure's figures; or why there are none under `skipped` or `failed`."""
     try:
         found: Mapping[str, Any] = getattr(importlib.import_module(measure.module), measure.function)(
@@ -106,13 +106,15 @@ def _print(rows: list[dict[str, Any]]) -> None:
         rough = "quick, so rough; " if row.get("quick") else ""
         note = rough + " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
-        lines.append(Line((row["name"], ours, peer, ratio, unit, note), {}))
+        lines.append(TableLine((row["name"], ours, peer, ratio, unit, note), {}))
     print_table(_HEADS, lines, Form.TERMINAL, ("measure", "unit", "note"))
     for row in rows:
         heads, details = row.get("table", ((), ()))
         if details:
             typer.echo()
-            print_table(heads, [Line(tuple(map(_text, detail)), {}) for detail in details], Form.TERMINAL, heads[:1])
+            print_table(
+                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], Form.TERMINAL, heads[:1]
+            )
 
 
 def _text(value: object) -> str:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
-    from csit_utils.analysis.comparison import Change, Side
+    from csit_utils.analysis.comparison import CellSide, Change
 
 
 class Sort(StrEnum):
@@ -59,7 +59,7 @@ def compare(
         raise ConfigError(f"--outcome '{unknown[0]}': there are {', '.join(Outcome)}")
     reader = Reader(data)
     baseline, *others = [reader.rows(text) for text in sides]
-    lines: list[Line] = []
+    lines: list[TableLine] = []
     for text, rows in zip(sides[1:], others, strict=True):
         found = compared(baseline, rows, insist=insist)
         if not found.changes:
@@ -80,7 +80,7 @@ def _heads(*, several: bool) -> list[str]:
     return [*(["side"] if several else []), *heads]
 
 
-def _line(change: "Change", called: str, *, several: bool) -> Line:
+def _line(change: "Change", called: str, *, several: bool) -> TableLine:
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     texts = [
@@ -96,10 +96,10 @@ def _line(change: "Change", called: str, *, several: bool) -> Line:
         "; ".join(change.remarks),
     ]
     style = {"regression": "red", "progression": "green"}.get(change.outcome, "")
-    return Line(tuple([called, *texts] if several else texts), as_object(change, called), style)
+    return TableLine(tuple([called, *texts] if several else texts), as_object(change, called), style)
 
 
-def _spread(side: "Side") -> str:
+def _spread(side: "CellSide") -> str:
     from csit_utils.report.units import DASH, percent  # noqa: PLC0415 - as above
 
     return DASH if side.stdev_pps is None or not side.mean_pps else percent(side.stdev_pps / side.mean_pps)

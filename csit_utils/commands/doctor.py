@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import Form, Line, print_table, styled
+from csit_utils.commands.tables import Form, TableLine, print_table, styled
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.testbed.maintenance.doctor import examine
@@ -80,13 +80,13 @@ def print_findings(findings: Iterable[CheckFinding]) -> None:
         typer.echo()
 
 
-def _lines(node: str, row: CheckFinding) -> Iterable[Line]:
+def _lines(node: str, row: CheckFinding) -> Iterable[TableLine]:
     place = row.place.removeprefix(f"{node}.").removeprefix(node)
     what = f"{place}: {row.what}" if place else row.what
     style = "" if row.level is Severity.OK else _STYLES[row.level]
-    yield Line((row.level.value, row.check, what), {}, style)
+    yield TableLine((row.level.value, row.check, what), {}, style)
     if row.fix:
-        yield Line(("", "", f"→ {row.fix}"), {})
+        yield TableLine(("", "", f"→ {row.fix}"), {})
 
 
 def _node(finding: CheckFinding) -> str:

@@ -75,7 +75,7 @@ def report(
         raise ConfigError(f"no reference set '{unknown[0]}'; there is {', '.join((*names(), *paper_names()))}")
     published = [item for name in wanted if name in names() for item in reference_items(name)]
     found = contents_of(inputs, characterizations=True)
-    from csit_utils.report.report_context import Details, Shown  # noqa: PLC0415 - plotly costs half a second of --help
+    from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - plotly costs half a second of --help
     from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
     from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
 
@@ -85,7 +85,7 @@ def report(
     every = Joined(found, InMemory(beside)) if published else found
     papers = [paper(name) for name in wanted if name in paper_names()]
     chosen = Details(details) if details else None
-    shown = Shown(every, mean=mean, details=chosen, compared=compare, papers=papers)
+    shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
     for name in compare or ():
         _check_side(name, shown.whole_history)
     if single_file or output.suffix == ".html":

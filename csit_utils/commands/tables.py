@@ -34,7 +34,7 @@ AS_JSON = Annotated[bool, typer.Option("--json", help="One JSON object per line,
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One line of a table."""
 
     texts: tuple[str, ...]
@@ -61,7 +61,7 @@ def form_of(*, as_csv: bool, as_markdown: bool, as_json: bool) -> Form:
     return asked[0] if asked else Form.TERMINAL
 
 
-def print_table(heads: Sequence[str], lines: Sequence[Line], form: Form, left: Sequence[str] = ()) -> None:
+def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: Form, left: Sequence[str] = ()) -> None:
     """Write a table to stdout.
 
     Args:
@@ -83,7 +83,7 @@ def print_table(heads: Sequence[str], lines: Sequence[Line], form: Form, left: S
         _tab_separated(heads, lines)
 
 
-def _tab_separated(heads: Sequence[str], lines: Sequence[Line]) -> None:
+def _tab_separated(heads: Sequence[str], lines: Sequence[TableLine]) -> None:
     """What a pipe gets: a line per row, and each sentence below a row in its last column."""
     for texts, below in ((heads, ()), *((line.texts, line.below) for line in lines)):
         sys.stdout.write("\t".join(" ".join(text.split()) for text in texts) + "\n")
@@ -95,7 +95,7 @@ def _finite(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {key: None if value in (float("inf"), float("-inf")) else value for key, value in raw.items()}
 
 
-def _csv(lines: Sequence[Line]) -> str:
+def _csv(lines: Sequence[TableLine]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if lines:
@@ -107,7 +107,7 @@ def _csv(lines: Sequence[Line]) -> str:
     return text.getvalue()
 
 
-def _markdown(heads: Sequence[str], lines: Sequence[Line], left: Sequence[str]) -> str:
+def _markdown(heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[str]) -> str:
     rows = [heads, [":---" if head in left else "---:" for head in heads], *(line.texts for line in lines)]
     return "".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |\n" for row in rows)
 
@@ -119,7 +119,9 @@ _INDENT = " " * 4
 _CODES = {"bold": "1", "dim": "2", "red": "31", "bold red": "1;31", "green": "32", "yellow": "33"}
 
 
-def fitted(heads: Sequence[str], lines: Sequence[Line], left: Sequence[str], width: int) -> Iterator[tuple[str, str]]:
+def fitted(
+    heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[str], width: int
+) -> Iterator[tuple[str, str]]:
     """Yield each line of a table of at most this width, and its style; only a word longer than that is cut.
 
     Words of the widest column that holds words are wrapped in place where enough of the width is left for them,
@@ -200,7 +202,7 @@ def _paragraph(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _stacked(heads: Sequence[str], lines: Sequence[Line], width: int) -> Iterator[tuple[str, str]]:
+def _stacked(heads: Sequence[str], lines: Sequence[TableLine], width: int) -> Iterator[tuple[str, str]]:
     """Every cell in a line of its own, with its head."""
     longest = max(map(len, heads))
     for line in lines:

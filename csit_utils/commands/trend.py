@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.reading import INPUTS, contents_of
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Line, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
@@ -60,7 +60,7 @@ def trend(
         raise typer.Exit(1)
 
 
-def _line(found: "Trend") -> Line:
+def _line(found: "Trend") -> TableLine:
     from csit_utils.report.terminal_trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
@@ -78,7 +78,7 @@ def _line(found: "Trend") -> Line:
         history([(each.at, each.value_pps) for each in found.figures], found.gaps),
     )
     style = {"regression": "red", "progression": "green", "two bands": "yellow", "drift": "yellow"}
-    return Line(texts, as_object(found), style.get(found.state, ""))
+    return TableLine(texts, as_object(found), style.get(found.state, ""))
 
 
 def _minds(found: "Trend") -> Sequence[str]:

@@ -5,7 +5,7 @@ from pydantic import Field
 from csit_utils.dataset.foreign_parts import Amount, Read
 
 
-class Rate(Read):
+class RateWithUnit(Read):
     """A number with its unit."""
 
     value: Amount
@@ -15,10 +15,10 @@ class Rate(Read):
 class RateOnly(Read):
     """A rate; bandwidths beside it follow from it."""
 
-    rate: Rate
+    rate: RateWithUnit
 
 
-class Bounds(Read):
+class RateBounds(Read):
     """Of a searched rate."""
 
     lower: RateOnly
@@ -63,9 +63,9 @@ class Found(Read):
 
     type: str
     receive_rate: Received | None = None
-    ndr: Bounds | None = None
-    pdr: Bounds | None = None
-    critical_rate: Bounds | None = None
+    ndr: RateBounds | None = None
+    pdr: RateBounds | None = None
+    critical_rate: RateBounds | None = None
     latency_forward: Latencies | None = None
     latency_reverse: Latencies | None = None
 

@@ -2,7 +2,7 @@
 
 import re
 
-from csit_utils.analysis.causes import Cause, Kind
+from csit_utils.analysis.causes import Cause, CauseKind
 
 _BY_WORDS = (
     (
@@ -30,20 +30,20 @@ _BY_WORDS = (
     ),
 )
 _BY_KIND = {
-    Kind.QUARANTINED: "The cell broke the system under test in every attempt, and its other tests were left out for "
-    "that. Read the attempts, then run the cell alone with the command on the page of its test.",
-    Kind.DOES_NOT_FIT: "This is an answer, not a fault: the cell does not fit on the testbed. ./csit plan TOPOLOGY "
-    "shows what does; smaller NFs or fewer services may.",
-    Kind.SKIPPED: "The testbed lacks something that the test needs. ./csit doctor TOPOLOGY says what, and how to "
+    CauseKind.QUARANTINED: "The cell broke the system under test in every attempt, and its other tests were left out "
+    "for that. Read the attempts, then run the cell alone with the command on the page of its test.",
+    CauseKind.DOES_NOT_FIT: "This is an answer, not a fault: the cell does not fit on the testbed. ./csit plan "
+    "TOPOLOGY shows what does; smaller NFs or fewer services may.",
+    CauseKind.SKIPPED: "The testbed lacks something that the test needs. ./csit doctor TOPOLOGY says what, and how to "
     "mend it.",
-    Kind.FAILED: "Open the test: its evidence, trials and core map tell how far it came. Run it alone with the "
+    CauseKind.FAILED: "Open the test: its evidence, trials and core map tell how far it came. Run it alone with the "
     "command there.",
 }
 
 
 def advice(cause: Cause) -> str:
     """What to try."""
-    if cause.kind is not Kind.DOES_NOT_FIT:
+    if cause.kind is not CauseKind.DOES_NOT_FIT:
         text = f"{cause.sentence} {cause.tests[0].message}"
         for words, said in _BY_WORDS:
             if re.search(words, text, re.IGNORECASE):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from csit_utils.analysis.alike import likeness, resolution_pps
-from csit_utils.analysis.cells import Cell, Figure, figures
+from csit_utils.analysis.cells import Cell, CellFigure, figures
 from csit_utils.analysis.comparison import CONFIDENCE, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
@@ -33,7 +33,7 @@ class Known(NamedTuple):
 
     run: int
     """Its number in the history."""
-    figure: Figure
+    figure: CellFigure
 
 
 def data(history: History, environments: Mapping[str, Environment]) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.differences import environment_differences
-from csit_utils.analysis.events import Event, Group, grouped
+from csit_utils.analysis.events import CellEvent, EventGroup, grouped
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
@@ -59,13 +59,13 @@ class GroupView:
 
 
 def event_groups(
-    found: Sequence[Event], names: CellNames, environments: Mapping[str, Environment]
+    found: Sequence[CellEvent], names: CellNames, environments: Mapping[str, Environment]
 ) -> list[GroupView]:  # fmt: skip
     """Groups of events, newest first."""
     return [_group(group, names, environments) for group in grouped(found)]
 
 
-def _group(group: Group, names: CellNames, environments: Mapping[str, Environment]) -> GroupView:
+def _group(group: EventGroup, names: CellNames, environments: Mapping[str, Environment]) -> GroupView:
     first = min(group.events, key=lambda each: each.after.at)
     return GroupView(
         group.system.name,
@@ -81,7 +81,7 @@ def _group(group: Group, names: CellNames, environments: Mapping[str, Environmen
     )
 
 
-def _event(event: Event, names: CellNames) -> EventView:
+def _event(event: CellEvent, names: CellNames) -> EventView:
     cell = event.trend.cell
     return EventView(
         names.address(cell),
@@ -98,7 +98,7 @@ def _event(event: Event, names: CellNames) -> EventView:
     )
 
 
-def _what(group: Group, names: CellNames) -> str:
+def _what(group: EventGroup, names: CellNames) -> str:
     """The cells by name where they are few, by their number and service types otherwise."""
     cells = list(dict.fromkeys(names.short(each.trend.cell) for each in group.events))
     if len(cells) <= _MOST_NAMES:
@@ -107,7 +107,7 @@ def _what(group: Group, names: CellNames) -> str:
     return f"{group.cells} cells of {', '.join(types)}"
 
 
-def _change(group: Group) -> str:
+def _change(group: EventGroup) -> str:
     """The change, or the range of changes, the smallest first."""
     changes = sorted((percent(each.change, signed=True) for each in group.events), key=len)
     low = percent(min((each.change for each in group.events), key=abs), signed=True)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import OWN, TestRow
-from csit_utils.studies.density.speedup_figures import Limits, generator_limit
+from csit_utils.studies.density.speedup_figures import SpeedupLimits, generator_limit
 from resources.libraries.python.planning.linerate import line_rate_pps
 
 
-def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> Limits:
+def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
     """Line rate of the generator's links, where the topology says it, and the most that the generator offered.
 
     Args:
@@ -17,7 +17,7 @@ def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> Limits
         frame: Name of the frame as rows have it.
     """
     own = [row for row in rows if row.frame == frame]
-    return Limits(_line_pps(contents, own), generator_limit(own))
+    return SpeedupLimits(_line_pps(contents, own), generator_limit(own))
 
 
 def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:

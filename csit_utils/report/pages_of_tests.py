@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csit_utils.report.rendered import Rendered, shell
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.tests_shown import rendered
 
 TESTS = "tests"
@@ -23,7 +23,7 @@ class TestPages:
 
     __test__ = False  # not a pytest class
 
-    shown: Shown
+    shown: ReportContents
     folder: Path
     places: Mapping[str, str]
     """File of each anchor of the site."""

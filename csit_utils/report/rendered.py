@@ -10,7 +10,7 @@ from csit_utils.report.deferred import plotly
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 
 _ID = re.compile(r'\bid="([^"]+)"')
@@ -59,7 +59,7 @@ class Rendered:
         return replace(self, html=html)
 
 
-def render(page: Page[Shown], shown: Shown) -> Rendered | None:
+def render(page: Page[ReportContents], shown: ReportContents) -> Rendered | None:
     """A page's inside; None where it has nothing to show."""
     values = page.build(shown)
     if values is None:
@@ -71,7 +71,9 @@ def render(page: Page[Shown], shown: Shown) -> Rendered | None:
     return Rendered(page.name, page.title, html, tuple(figures), count)
 
 
-def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[str, Rendered]], assets: str = "") -> str:
+def shell(
+    shown: ReportContents, pages: Sequence[Rendered], navigation: Sequence[tuple[str, Rendered]], assets: str = ""
+) -> str:
     """A whole HTML file.
 
     Args:
@@ -98,7 +100,7 @@ def shell(shown: Shown, pages: Sequence[Rendered], navigation: Sequence[tuple[st
     )
 
 
-def _title(shown: Shown) -> str:
+def _title(shown: ReportContents) -> str:
     types = sorted({row.service_type for row in shown.rows if row.service_type})
     if not types and shown.characterizations:
         return "NF characterization"

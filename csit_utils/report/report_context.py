@@ -32,7 +32,7 @@ MOST_PAGES = 2_000
 """Tests up to which each has a page of its own where nobody says otherwise."""
 
 
-class Shown:
+class ReportContents:
     """Contents, and what several pages make of them.
 
     Pages of what is (density, latency, results) show `latest`; the page of failures takes `rows`, pages that compare

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from csit_utils.analysis.runs import History, Run, Testbed
+from csit_utils.analysis.runs import History, Run, TestbedKey
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 
 
-def runs_shown(shown: Shown) -> Sequence[str]:
+def runs_shown(shown: ReportContents) -> Sequence[str]:
     """What a reader has to know where there is more than one run of a testbed; empty where there is not."""
     chosen = {run.name for run in shown.runs}
     found = []
@@ -25,7 +25,7 @@ def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
     return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
 
 
-def _sentence(testbed: Testbed, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
+def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
     if mean:
         return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
     names = ", ".join(run.name for run in own)

@@ -23,7 +23,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelLine:
     """What the search found, as a line across."""
 
     y: float
@@ -37,7 +37,7 @@ class SearchPath:
     width: float
     height: float
     dots: tuple[Dot, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[LevelLine, ...]
     low: str
     high: str
     number: str
@@ -72,7 +72,7 @@ def search_path(result: Result) -> SearchPath | None:
         for index, (trial, load) in enumerate(zip(trials, loads, strict=True))
     )
     levels = tuple(
-        Level(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
+        LevelLine(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
         for found in (result.ndr, result.pdr, result.soak)
         if found is not None and found.lower_pps
     )
@@ -80,10 +80,10 @@ def search_path(result: Result) -> SearchPath | None:
     return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), rate(math.exp(low)), rate(math.exp(high)), name)
 
 
-def _apart(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+def _apart(levels: tuple[LevelLine, ...]) -> tuple[LevelLine, ...]:
     """Levels whose texts would lie on each other share one text."""
     if len(levels) == 2 and abs(levels[0].y - levels[1].y) < _TEXT_HEIGHT:
-        return (Level(levels[0].y, ""), Level(levels[1].y, f"{levels[0].text}, {levels[1].text}"))
+        return (LevelLine(levels[0].y, ""), LevelLine(levels[1].y, f"{levels[0].text}, {levels[1].text}"))
     return levels
 
 

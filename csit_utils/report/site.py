@@ -11,11 +11,11 @@ from csit_utils.report.html import script, style
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.pages_of_tests import TESTS, TestPages
 from csit_utils.report.rendered import Rendered, render, shell
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.tests_shown import all_rendered
 
 
-def single_file(shown: Shown) -> str:
+def single_file(shown: ReportContents) -> str:
     """All pages and all tests as one HTML file."""
     pages = list(_pages(shown))
     if shown.paged:
@@ -28,7 +28,7 @@ def single_file(shown: Shown) -> str:
 
 
 def write_site(
-    shown: Shown, folder: Path, *, processes: int = 1, progress: Callable[[int, int], None] | None = None
+    shown: ReportContents, folder: Path, *, processes: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> Path:
     """Write a page per subject and one per test.
 
@@ -61,14 +61,14 @@ def write_site(
     return folder / "index.html"
 
 
-def _pages(shown: Shown) -> Iterator[Rendered]:
+def _pages(shown: ReportContents) -> Iterator[Rendered]:
     for page in all_pages():
         made = render(page, shown)
         if made is not None:
             yield made
 
 
-def _missing(shown: Shown, places: Mapping[str, str]) -> Mapping[str, str]:
+def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, str]:
     """What links to tests say that nothing in the report is about."""
     return {
         row.anchor: f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} tells of it;"

@@ -14,7 +14,7 @@ _Place = Callable[[float], float]
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelSpan:
     """Where a series stayed."""
 
     first: int
@@ -36,7 +36,7 @@ class Mark:
 
 def sparkline(
     values: Sequence[float | None],
-    levels: Sequence[Level] = (),
+    levels: Sequence[LevelSpan] = (),
     marks: Iterable[Mark] = (),
     failed: Iterable[int] = (),
 ) -> Markup:

@@ -11,7 +11,7 @@ from csit_utils.report.deferred import deflated
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill
 from csit_utils.report.rendered import Rendered
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.testview import TestView, view_of
 
@@ -19,7 +19,7 @@ _MOST_PLAIN = 20
 """Tests in one page whose insides are there as they are: to be found by searching, and without a script."""
 
 
-def views(shown: Shown, anchors: Iterable[str]) -> Iterator[TestView]:
+def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
     """One at a time: a record with its trials is large."""
     for anchor in anchors:
         item = shown.contents.record(anchor)
@@ -27,14 +27,14 @@ def views(shown: Shown, anchors: Iterable[str]) -> Iterator[TestView]:
         yield view_of(item, shown.by_anchor[anchor], list(latency_rows(alone)), list(trial_rows(alone)))
 
 
-def rendered(shown: Shown, anchor: str) -> Rendered:
+def rendered(shown: ReportContents, anchor: str) -> Rendered:
     """The page of one test."""
     (view,) = views(shown, [anchor])
     html = _entry(view, _body(shown, view, packed=False), alone=True)
     return Rendered(anchor, view.row.test_name, html, view.figures)
 
 
-def all_rendered(shown: Shown) -> Rendered:
+def all_rendered(shown: ReportContents) -> Rendered:
     """All tests in one page. Where there are many, each is unpacked when it is opened."""
     anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
     packed = len(anchors) > _MOST_PLAIN
@@ -58,5 +58,5 @@ def _entry(view: TestView, body: Markup | None, *, alone: bool = False) -> Marku
     return fill("test.html.j2", {"test": view, "body": body, "alone": alone})
 
 
-def _body(shown: Shown, view: TestView, *, packed: bool) -> Markup:
+def _body(shown: ReportContents, view: TestView, *, packed: bool) -> Markup:
     return fill("test_body.html.j2", {"test": view, "relative": shown.relatives, "packed": packed})

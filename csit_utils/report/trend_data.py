@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from csit_utils.analysis.cells import Cell
-from csit_utils.analysis.events import Event
+from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
@@ -17,7 +17,7 @@ from csit_utils.report.units import percent
 
 
 def payload(
-    trends: Sequence[Trend], found: Sequence[Event], names: CellNames, lines: Mapping[System, Timeline]
+    trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> Json:  # fmt: skip
     """What the page's script needs for the large drawing. Rates with four digits: nobody sees the fifth."""
     systems = list(lines)

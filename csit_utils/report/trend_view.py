@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import Cell
-from csit_utils.analysis.events import Event
+from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import Metric, System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import History, Run
@@ -15,7 +15,7 @@ from csit_utils.analysis.trend import State, Trend
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
-from csit_utils.report.sparkline import Level, Mark, sparkline
+from csit_utils.report.sparkline import LevelSpan, Mark, sparkline
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
@@ -98,10 +98,10 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 
 
 def trend_groups(
-    trends: Sequence[Trend], found: Sequence[Event], names: CellNames, lines: Mapping[System, Timeline]
+    trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
     """All cells in the groups in which they are shown."""
-    by_cell: dict[Cell, list[Event]] = {}
+    by_cell: dict[Cell, list[CellEvent]] = {}
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
 
@@ -126,13 +126,13 @@ def trend_groups(
     ]
 
 
-def _small(trend: Trend, found: Sequence[Event], names: CellNames, line: Timeline) -> SmallTrend:
+def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
     marks = [
         Mark(line.number(event.after.row), event.level_after_pps, event.up, event.suspected)
         for event in found
     ]  # fmt: skip
     levels = [
-        Level(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
+        LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
         for first, last, value in levels_of(trend)
     ]
     spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))

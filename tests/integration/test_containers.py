@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
@@ -189,7 +189,7 @@ def test_layers_that_a_removal_left_mounted_are_gone_with_the_next_deployment() 
 
 @realtime(LOSS)
 def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
-    program = Program(
+    program = UserProgram(
         start=(sys.executable, "-c", "import time\nwhile True: time.sleep(60)  # in a container"),
         stat=(sys.executable, "-c", COUNTER, "{left}"),
     )

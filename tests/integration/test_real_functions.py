@@ -16,7 +16,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Trial
@@ -59,7 +59,7 @@ def nothing_left() -> Iterator[None]:
 def running(
     *kinds: NfKind,
     limits: tuple[Limits, ...] = (),
-    programs: tuple[Program | None, ...] = (),
+    programs: tuple[UserProgram | None, ...] = (),
     taps: tuple[Tap, ...] = (),
 ) -> Iterator[Deployment]:
     asked = Cell(
@@ -187,7 +187,7 @@ def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped
 ) -> None:
     folder = tmp_path_factory.mktemp("program")
     stopped = folder / "stopped"
-    program = Program(
+    program = UserProgram(
         start=(sys.executable, "-c", WAITING, "{left}", "{right}"),
         stop=(sys.executable, "-c", f"open({str(stopped)!r}, 'w').write('{{left}} {{right}}')"),
         stat=(sys.executable, "-c", COUNTING, "{left}"),
@@ -198,6 +198,6 @@ def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": Processed(result.sent // 2)}
     assert stopped.read_text() == "csn1x1i1 csn1x1i2"
-    gone = Program(start=("no-such-program",))
+    gone = UserProgram(start=("no-such-program",))
     with pytest.raises(CsitError, match=r"^the program of nf-1-1 is not there: no-such-program$"):
         running(PROCESS, programs=(gone,)).__enter__()

@@ -9,7 +9,7 @@ import pytest
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
 from csit_utils.dataset.reference import FDIO_2019, reference_items
-from csit_utils.report.report_context import Details, Shown
+from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.model.cell import ServiceType
 from tests.integration.browser import IN_CHROMIUM, Browser
@@ -23,7 +23,7 @@ MAP = "document.querySelector('.map[data-map]')"
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> ReportContents:
     """Measured, simulated, oversubscribed, failed, hostile and published results."""
     folder = tmp_path_factory.mktemp("input")
     results = [
@@ -39,11 +39,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     dataset = load([source, model])
     for item in reference_items(FDIO_2019):
         dataset.add(item)
-    return Shown(InMemory(dataset))
+    return ReportContents(InMemory(dataset))
 
 
 @pytest.fixture(scope="module")
-def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a site."""
     return write_site(shown, tmp_path_factory.mktemp("site"), processes=2).parent
 
@@ -68,7 +68,7 @@ def test_every_page_is_silent_and_as_wide_as_its_window(browser: Browser, site: 
         assert browser.value("document.documentElement.scrollWidth") <= width, f"{page.name} scrolls sideways"
 
 
-def test_all_of_it_in_one_file(browser: Browser, shown: Shown, tmp_path: Path) -> None:
+def test_all_of_it_in_one_file(browser: Browser, shown: ReportContents, tmp_path: Path) -> None:
     page = tmp_path / "all.html"
     page.write_text(single_file(shown), encoding="utf-8")
     browser.look(1280, 900)
@@ -278,8 +278,8 @@ def test_who_tabs_can_skip_to_the_content(browser: Browser, site: Path) -> None:
     assert browser.value("document.activeElement.id") == "main"
 
 
-def test_a_test_without_a_page_says_how_to_see_it(browser: Browser, shown: Shown, tmp_path: Path) -> None:
-    page = write_site(Shown(shown.contents, details=Details.NONE), tmp_path / "few").parent / "results.html"
+def test_a_test_without_a_page_says_how_to_see_it(browser: Browser, shown: ReportContents, tmp_path: Path) -> None:
+    page = write_site(ReportContents(shown.contents, details=Details.NONE), tmp_path / "few").parent / "results.html"
     browser.open(page)
     cell = "document.querySelector('#list tbody [data-nopage]')"
     assert browser.value(f"{cell}.getAttribute('href')") is None

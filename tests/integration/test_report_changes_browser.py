@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparison import Change, compare
-from csit_utils.analysis.runs import Side
+from csit_utils.analysis.runs import ComparisonSide
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import TestRow
@@ -21,7 +21,7 @@ from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render, shell
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.units import DASH
 from csit_utils.studies.registry import measured_rows as numbers_of
 from tests.integration.browser import CHROMIUM, Browser
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason=
 
 def write_pages(contents: Contents, folder: Path) -> Path:
     """These two pages as the site has them."""
-    shown = Shown(contents)
+    shown = ReportContents(contents)
     pages = [made for page in (compare_page.PAGE, trend_page.PAGE) if (made := render(page, shown)) is not None]
     assets = folder / "assets"
     assets.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_the_page_computes_the_same_figures_as_the_analysis(page: Browser, tmp_p
     contents = varied()
     folder = write_pages(contents, tmp_path / "site")
     page.open(folder / "compare.html")
-    history = Shown(contents).history
+    history = ReportContents(contents).history
     sides = {side.name: side for side in history.sides}
     names = [
         "lab-a, all runs", "lab-b, all runs", "lab-a, 10 runs before the latest", "lab-a VPP 26.06, all runs",
@@ -146,7 +146,7 @@ def test_the_page_computes_the_same_figures_as_the_analysis(page: Browser, tmp_p
     assert compared > 500
 
 
-def rows_of(side: Side) -> list[TestRow]:
+def rows_of(side: ComparisonSide) -> list[TestRow]:
     """All tests of a side."""
     return [row for run in side.runs for row in run.rows]
 

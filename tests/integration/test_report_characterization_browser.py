@@ -7,14 +7,14 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.characterizations import views
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
 from csit_utils.studies.sweep.quality_form import plain
 from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
-from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, answers
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
+from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of, one_of_each
@@ -23,12 +23,12 @@ pytestmark = IN_CHROMIUM
 
 PAGES = ("index", "profiles", "chains", "bursts", "sizings")
 BOUNDS = (
-    Bounds(0.5, 1.0),
-    Bounds(0.0, None),
-    Bounds(None, 0.06),
-    Bounds(5.0, 100.0),
-    Bounds(None, 0.001),
-    Bounds(None, None),
+    QualityBounds(0.5, 1.0),
+    QualityBounds(0.0, None),
+    QualityBounds(None, 0.06),
+    QualityBounds(5.0, 100.0),
+    QualityBounds(None, 0.001),
+    QualityBounds(None, None),
 )
 CELLS = (
     "[...document.querySelectorAll('tr[data-profile]')].map((row) =>"
@@ -38,17 +38,19 @@ CELLS = (
 
 
 @pytest.fixture(scope="module")
-def shown() -> Shown:
-    return Shown(InMemory(dataset_of(*one_of_each(), *one_of_each(simulated=True, testbed="sim", world="sim"))))
+def shown() -> ReportContents:
+    return ReportContents(
+        InMemory(dataset_of(*one_of_each(), *one_of_each(simulated=True, testbed="sim", world="sim")))
+    )
 
 
 @pytest.fixture(scope="module")
-def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of measured and simulated characterizations."""
     return write_site(shown, tmp_path_factory.mktemp("characterized")).parent
 
 
-def profiles_of(shown: Shown) -> list[tuple[int, Profile]]:
+def profiles_of(shown: ReportContents) -> list[tuple[int, Profile]]:
     """Each with its vCPUs, in the order of the table."""
     found = []
     for view in views(shown.contents.characterizations):
@@ -102,7 +104,7 @@ def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, 
         return record.model_copy(update={"sweep": record.sweep.model_copy(update={"points": points})})
 
     records = [without_delay(record) for record in one_of_each()[:2]]
-    page = write_site(Shown(InMemory(dataset_of(*records))), tmp_path).parent / "profiles.html"
+    page = write_site(ReportContents(InMemory(dataset_of(*records))), tmp_path).parent / "profiles.html"
     browser.look(1280, 900)
     browser.open(page)
     browser.show_all()
@@ -137,7 +139,9 @@ def test_a_point_a_function_and_the_saturation_tell_of_themselves(browser: Brows
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-def test_the_form_answers_as_the_profiling_does(browser: Browser, site: Path, shown: Shown, bounds: Bounds) -> None:
+def test_the_form_answers_as_the_profiling_does(
+    browser: Browser, site: Path, shown: ReportContents, bounds: QualityBounds
+) -> None:
     browser.look(1280, 900)
     browser.open(site / "profiles.html")
     rate = 0.11
@@ -146,7 +150,7 @@ def test_the_form_answers_as_the_profiling_does(browser: Browser, site: Path, sh
     lines = browser.value(CELLS)
     assert len(lines) == len(found) == 10
     for (raw, limited, carries), (vcpus, profile) in zip(lines, found, strict=True):
-        (answer,) = answers([Flavor("x", vcpus, profile)], bounds, rate)
+        (answer,) = answers([ProfiledFlavor("x", vcpus, profile)], bounds, rate)
         best = answer.highest
         assert (float(raw) if raw else None) == (pytest.approx(best.rate * 1e9, rel=1e-5) if best.rate else None)
         assert limited.split()[0] == (best.limited_by.value if best.limited_by else DASH)
@@ -165,7 +169,7 @@ def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, sit
             values["c"] = 3.0
         profile = one_metric(curve.name, values, Metric.LOSS if curve.only is Metric.LOSS else Metric.DELAY)
         for bound in (0.1, 0.4, 2.0, 30.0):
-            bounds = Bounds(loss_percent=bound, delay_ms=bound)
+            bounds = QualityBounds(loss_percent=bound, delay_ms=bound)
             best = highest_rate(profile, bounds)
             found = browser.value(
                 f"csit.highestRate({json.dumps(plain(profile))}, [['loss', {bound}], ['delay', {bound}]])"
@@ -195,11 +199,11 @@ def fit(name: str, coefficients: dict[str, float], first: float, last: float) ->
     )  # fmt: skip
 
 
-def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: Shown) -> None:
+def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: ReportContents) -> None:
     browser.look(1280, 900)
     browser.open(site / "profiles.html", "#within=0,0.06,")
     first = browser.value(CELLS)[0]
-    best = highest_rate(profiles_of(shown)[0][1], Bounds(0.0, 0.06))
+    best = highest_rate(profiles_of(shown)[0][1], QualityBounds(0.0, 0.06))
     assert best.rate is not None
     assert float(first[0]) == pytest.approx(best.rate * 1e9, rel=1e-5)
     assert first[2] == DASH, "no rate was asked for"

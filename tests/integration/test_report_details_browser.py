@@ -10,7 +10,7 @@ from csit_utils.dataset.items import Dataset, Recorded, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.rendered import Rendered, render, shell
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.tests_shown import rendered
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for day in (1, 2, 3, 4):
         for one in night(day):
             dataset.add(Recorded(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
-    shown = Shown(InMemory(dataset))
+    shown = ReportContents(InMemory(dataset))
     made = [found for page in PAGES if (found := render(page, shown)) is not None]
     assert len(made) == len(PAGES)
     row = max(shown.rows, key=lambda row: (row.status == "PASS", row.nf_chains or 0))
@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def _alone(shown: Shown, page: Rendered) -> str:
+def _alone(shown: ReportContents, page: Rendered) -> str:
     return shell(shown, [page], [(f"{page.name}.html", page)], assets="assets/")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
@@ -23,16 +23,16 @@ LAST = "document.querySelector('#list tbody tr:last-child')"
 
 
 @pytest.fixture(scope="module")
-def shown() -> Shown:
+def shown() -> ReportContents:
     """130 tests; the first one has all that a record can have."""
     full = result(ServiceType.CSC, 2, 2)
-    return Shown(
+    return ReportContents(
         InMemory(dataset_of(full, *(plain(1, 1, 2e5 + number, test_id=f"S.{number}") for number in range(129))))
     )
 
 
 @pytest.fixture(scope="module")
-def page(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All in one file."""
     path = tmp_path_factory.mktemp("later") / "all.html"
     path.write_text(single_file(shown), encoding="utf-8")
@@ -78,14 +78,14 @@ def test_who_sorts_saves_prints_or_searches_gets_all_rows(idle: Browser, page: P
     assert idle.value(ROWS) == 130
 
 
-def test_the_filter_finds_what_is_held_back(idle: Browser, page: Path, shown: Shown) -> None:
+def test_the_filter_finds_what_is_held_back(idle: Browser, page: Path, shown: ReportContents) -> None:
     last = [row for row in shown.rows if row.recorded][-1]
     idle.open(page, f"#filter={last.test_type.lower()}")  # type: ignore[union-attr]
     assert idle.value("document.querySelector('#results .shown').textContent") == "130 of 130 tests"
     assert idle.value(ROWS) == 130
 
 
-def test_a_link_to_a_test_that_is_held_back_unpacks_it(idle: Browser, page: Path, shown: Shown) -> None:
+def test_a_link_to_a_test_that_is_held_back_unpacks_it(idle: Browser, page: Path, shown: ReportContents) -> None:
     last = [row for row in shown.rows if row.recorded][-1]
     idle.open(page, f"#{last.anchor}")
     entry = f"document.getElementById('{last.anchor}')"
@@ -93,7 +93,9 @@ def test_a_link_to_a_test_that_is_held_back_unpacks_it(idle: Browser, page: Path
     assert last.test_id in idle.value(f"{entry}.querySelector('.body').innerText")
 
 
-def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(browser: Browser, page: Path, shown: Shown) -> None:
+def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(
+    browser: Browser, page: Path, shown: ReportContents
+) -> None:
     browser.look(1280, 900)
     browser.events.clear()
     row = shown.rows[0]
@@ -118,7 +120,7 @@ def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(browser: Browser,
     assert browser.complaints() == []
 
 
-def test_a_core_map_has_an_address_in_one_file_too(browser: Browser, page: Path, shown: Shown) -> None:
+def test_a_core_map_has_an_address_in_one_file_too(browser: Browser, page: Path, shown: ReportContents) -> None:
     anchor = shown.rows[0].anchor
     browser.open(page, f"#cores-{anchor}")
     assert browser.value("document.querySelector('h4.target').innerText").startswith("Core map")

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.characterizations import views
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of
@@ -19,17 +19,17 @@ MAP = "document.querySelector('[data-choices]')"
 
 
 @pytest.fixture(scope="module")
-def shown() -> Shown:
-    return Shown(InMemory(dataset_of(chain_studied(), interfered())))
+def shown() -> ReportContents:
+    return ReportContents(InMemory(dataset_of(chain_studied(), interfered())))
 
 
 @pytest.fixture(scope="module")
-def site(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of one study of each kind."""
     return write_site(shown, tmp_path_factory.mktemp("studied")).parent
 
 
-def anchors(shown: Shown) -> dict[str, str]:
+def anchors(shown: ReportContents) -> dict[str, str]:
     return {view.record.kind: view.anchor for view in views(shown.contents.characterizations)}
 
 
@@ -53,7 +53,9 @@ def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: P
     assert browser.complaints() == []
 
 
-def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(browser: Browser, site: Path, shown: Shown) -> None:
+def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(
+    browser: Browser, site: Path, shown: ReportContents
+) -> None:
     browser.look(1280, 900)
     cell = f"{anchors(shown)['interference']}-map-monitor-balancer"
     browser.open(site / "interference.html", f"#{cell}")

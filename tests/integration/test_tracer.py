@@ -262,7 +262,7 @@ def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_
     tracer.start()
     try:
         with tracefs.opened() as root:
-            instance = tracefs.Instance(root, f"csit-density-{os.getpid()}")
+            instance = tracefs.TraceInstance(root, f"csit-density-{os.getpid()}")
 
             def same(before: int) -> str:
                 return "" if instance.counts()[0] > before else "no event more"

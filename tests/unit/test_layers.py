@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from resources.libraries.python import driver_registry
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
+MOST_MODULES = 2
+"""That define a class of the same name."""
 
 PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine. Folders of these names in a study's folder belong to the same rooms."""
@@ -233,6 +235,55 @@ def test_no_file_grows_long() -> None:
         for file in sources(".py", ".robot", ".resource", ".sh", ".j2")
     }
     assert not {path: length for path, length in lengths.items() if length >= MOST_LINES}
+
+
+def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
+    """Public names of classes that are used for too many things: in three modules, or twice in one package.
+
+    Args:
+        trees: Production modules by path.
+
+    Returns:
+        Modules by name.
+    """
+    modules: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(path.removeprefix(LIBRARIES))
+    return {
+        name: found
+        for name, found in modules.items()
+        if len(found) > MOST_MODULES or len({package(path) for path in found}) < len(found)
+    }
+
+
+def package(path: str) -> str:
+    """A folder of the libraries or of csit_utils; a study is one."""
+    parts = path.split("/")
+    return "/".join(parts[: 1 + parts.count("csit_utils") + parts.count("studies")])
+
+
+def test_no_class_name_is_used_for_three_things() -> None:
+    modules = [str(file.relative_to(ROOT)) for file in sources(".py")]
+    trees = {path: tree_of(path) for path in modules if path.startswith(("resources/", "csit_utils/"))}
+    assert not shared_class_names(trees)
+
+
+@pytest.mark.parametrize(
+    ("paths", "offends"),
+    [
+        (("model/a.py", "testbed/b.py"), False),
+        (("studies/chains/a.py", "studies/sweep/b.py"), False),
+        (("csit_utils/studies/chains/a.py", "studies/chains/b.py"), False),
+        (("model/a.py", "testbed/b.py", "csit_utils/report/c.py"), True),
+        (("testbed/agent/a.py", "testbed/remote/b.py"), True),
+        (("studies/chains/model/a.py", "studies/chains/b.py"), True),
+    ],
+)
+def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> None:
+    trees = {path: ast.parse("class Thing: pass\nclass _Private: pass") for path in paths}
+    assert shared_class_names(trees) == ({"Thing": list(paths)} if offends else {})
 
 
 DRIVERS = "resources.libraries.python.drivers"

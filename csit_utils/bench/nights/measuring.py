@@ -26,7 +26,7 @@ _BREAKS = "vswitch: the simulated process is gone"
 
 
 @dataclass(frozen=True)
-class Done:
+class MeasuredTest:
     """A test that was run, or skipped."""
 
     suite: str
@@ -64,7 +64,7 @@ class Night:
         chosen = self.selection.model_copy(update={"service_types": (service_type,)})
         return make_rows(self.topology, self.topology.dut.layout, chosen, TestType.MRR).refused
 
-    def tests(self) -> Iterator[Done]:
+    def tests(self) -> Iterator[MeasuredTest]:
         """Run all tests; takes real time for computing only."""
         clock, quarantined = self.started_at, set[str]()
         for service_type in self.selection.service_types:
@@ -76,11 +76,11 @@ class Night:
                     yield done
                     clock = datetime.fromisoformat(done.result.finished_at) if done.result else clock
 
-    def _test(self, suite: str, row: Row, test_type: TestType, clock: datetime, quarantined: set[str]) -> Done:
+    def _test(self, suite: str, row: Row, test_type: TestType, clock: datetime, quarantined: set[str]) -> MeasuredTest:
         cell = _cell(row)
         key = f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
         if key in quarantined:
-            return Done(suite, row, clock, None, "SKIP", f"quarantined: {key}: {_BREAKS}")
+            return MeasuredTest(suite, row, clock, None, "SKIP", f"quarantined: {key}: {_BREAKS}")
         condition = self.story.condition(self.testbed, self.number, cell)
         experiment = self._experiment(
             Asked(test_type=test_type, cell=cell, frame=frame(row.arguments[3]), profile=self.profile), condition
@@ -100,7 +100,7 @@ class Night:
         lasted_s = sum(trial.total_duration_s for trial in result.trials)
         finished_at = (clock + timedelta(seconds=lasted_s)).isoformat(timespec="milliseconds")
         result = result.model_copy(update={"finished_at": finished_at})
-        return Done(suite, row, clock, result, "FAIL" if message else "PASS", message)
+        return MeasuredTest(suite, row, clock, result, "FAIL" if message else "PASS", message)
 
     def _experiment(self, asked: Asked, condition: Condition) -> DensityTest:
         simulation = {

@@ -12,7 +12,7 @@ _NOISE = {"sim-a": 0.02, "sim-b": 0.02, "sim-c": 0.03}
 """Standard deviation of the capacity from trial to trial, relative."""
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event does to the tests that it meets."""
 
     STEP = "step"
@@ -32,10 +32,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Event:
+class PlantedEvent:
     """One planted event."""
 
-    kind: Kind
+    kind: EventKind
     testbed: str
     first: int
     """Night, from 0."""
@@ -75,13 +75,13 @@ class Story:
 
     nights: int
     testbeds: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[PlantedEvent, ...]
     seed: int = 1
 
     def missing(self, testbed: str, night: int) -> bool:
         """Whether nothing is measured."""
         return any(
-            event.kind is Kind.MISSING and event.testbed == testbed and event.first <= night <= event.last
+            event.kind is EventKind.MISSING and event.testbed == testbed and event.first <= night <= event.last
             for event in self.events
         )
 
@@ -98,14 +98,14 @@ class Story:
             chance = Random(f"{self.seed}/{number}/{night}/{cell.model_dump_json()}").random()  # noqa: S311 - no secret
             if chance < event.share:
                 scale *= event.factor
-                forwards &= event.kind is not Kind.FAILURE
-                breaks |= event.kind is Kind.QUARANTINE
+                forwards &= event.kind is not EventKind.FAILURE
+                breaks |= event.kind is EventKind.QUARANTINE
         return Condition(scale, forwards, breaks)
 
     def versions(self, testbed: str, night: int) -> dict[str, str]:
         """Versions that the simulated testbed tells: another one from the night of each step of several cells."""
         steps = sum(
-            event.kind is Kind.STEP and event.testbed == testbed and event.first <= night for event in self.events
+            event.kind is EventKind.STEP and event.testbed == testbed and event.first <= night for event in self.events
         )
         return {"simulated vSwitch": f"1.{steps}"}
 
@@ -122,22 +122,22 @@ def story(nights: int, testbeds: int = len(TESTBEDS), seed: int = 1) -> Story:
     return Story(nights, chosen, tuple(event for event in _events(nights) if event.testbed in chosen), seed)
 
 
-def _events(nights: int) -> Iterator[Event]:
+def _events(nights: int) -> Iterator[PlantedEvent]:
     def night(share: float) -> int:
         return round(share * nights)
 
     end = nights - 1
     vsc, csc, csp = ServiceType
-    yield Event(Kind.STEP, "sim-a", night(0.4), end, csc, factor=0.92)
-    yield Event(Kind.STEP, "sim-b", night(0.6), end, vsc, chains=1, factor=0.95)
-    yield Event(Kind.STEP, "sim-c", night(0.5), end, csp, factor=1.06)
-    yield Event(Kind.STEP, "sim-c", night(0.6), end, csc, chains=1, nodes=1, factor=0.97)
-    yield Event(Kind.TWO_BANDS, "sim-a", 0, end, vsc, chains=2, nodes=1, factor=0.9, share=0.25)
-    yield Event(Kind.TWO_BANDS, "sim-b", 0, end, csc, chains=1, nodes=1, factor=0.9, share=0.25)
-    yield Event(Kind.TWO_BANDS, "sim-c", 0, end, csc, chains=2, nodes=1, factor=0.9, share=0.25)
-    yield Event(Kind.OUTLIER, "sim-a", night(0.7), night(0.7), csp, chains=1, nodes=1, factor=0.7)
-    yield Event(Kind.OUTLIER, "sim-b", night(0.45), night(0.45), factor=0.9)
-    yield Event(Kind.FRESH, "sim-b", end, end, csc, chains=2, nodes=1, factor=0.9)
-    yield Event(Kind.FAILURE, "sim-b", night(0.2), night(0.2) + 2, csp, chains=2, nodes=1)
-    yield Event(Kind.QUARANTINE, "sim-c", night(0.8), end, vsc, chains=1, nodes=1)
-    yield Event(Kind.MISSING, "sim-a", night(0.25), night(0.25) + 1)
+    yield PlantedEvent(EventKind.STEP, "sim-a", night(0.4), end, csc, factor=0.92)
+    yield PlantedEvent(EventKind.STEP, "sim-b", night(0.6), end, vsc, chains=1, factor=0.95)
+    yield PlantedEvent(EventKind.STEP, "sim-c", night(0.5), end, csp, factor=1.06)
+    yield PlantedEvent(EventKind.STEP, "sim-c", night(0.6), end, csc, chains=1, nodes=1, factor=0.97)
+    yield PlantedEvent(EventKind.TWO_BANDS, "sim-a", 0, end, vsc, chains=2, nodes=1, factor=0.9, share=0.25)
+    yield PlantedEvent(EventKind.TWO_BANDS, "sim-b", 0, end, csc, chains=1, nodes=1, factor=0.9, share=0.25)
+    yield PlantedEvent(EventKind.TWO_BANDS, "sim-c", 0, end, csc, chains=2, nodes=1, factor=0.9, share=0.25)
+    yield PlantedEvent(EventKind.OUTLIER, "sim-a", night(0.7), night(0.7), csp, chains=1, nodes=1, factor=0.7)
+    yield PlantedEvent(EventKind.OUTLIER, "sim-b", night(0.45), night(0.45), factor=0.9)
+    yield PlantedEvent(EventKind.FRESH, "sim-b", end, end, csc, chains=2, nodes=1, factor=0.9)
+    yield PlantedEvent(EventKind.FAILURE, "sim-b", night(0.2), night(0.2) + 2, csp, chains=2, nodes=1)
+    yield PlantedEvent(EventKind.QUARANTINE, "sim-c", night(0.8), end, vsc, chains=1, nodes=1)
+    yield PlantedEvent(EventKind.MISSING, "sim-a", night(0.25), night(0.25) + 1)

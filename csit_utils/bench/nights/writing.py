@@ -6,7 +6,7 @@ from pathlib import Path
 
 from robot.result import Result, TestSuite
 
-from csit_utils.bench.nights.measuring import Done, Night
+from csit_utils.bench.nights.measuring import MeasuredTest, Night
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
 
@@ -28,7 +28,7 @@ def write_night(night: Night, path: Path) -> int:
     return count
 
 
-def _add_tests(top: TestSuite, tests: Iterable[Done], refused: dict[str, dict[str, str]]) -> int:
+def _add_tests(top: TestSuite, tests: Iterable[MeasuredTest], refused: dict[str, dict[str, str]]) -> int:
     """Put tests into a suite of suites; metadata as the suites have them for cells that do not fit."""
     suites: dict[str, TestSuite] = {}
     count = 0
@@ -41,7 +41,7 @@ def _add_tests(top: TestSuite, tests: Iterable[Done], refused: dict[str, dict[st
     return count
 
 
-def _add_test(suite: TestSuite, done: Done) -> None:
+def _add_test(suite: TestSuite, done: MeasuredTest) -> None:
     elapsed_s = sum(trial.total_duration_s for trial in done.result.trials) if done.result else 0.0
     test = suite.tests.create(
         name=done.row.name,

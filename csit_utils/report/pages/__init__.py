@@ -3,13 +3,13 @@
 from functools import cache
 
 from csit_utils.report.pages import compare, environment, failures, metrics, overview, spread, trend
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.studies.registry import studies
 
 
 @cache
-def pages() -> tuple[Page[Shown], ...]:
+def pages() -> tuple[Page[ReportContents], ...]:
     """All pages, in the order of the navigation.
 
     Links between them are written as within one page, `#anchor`: the site turns them into links to the right file.

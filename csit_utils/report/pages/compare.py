@@ -6,9 +6,9 @@ from itertools import combinations
 from urllib.parse import quote
 
 from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare
-from csit_utils.analysis.runs import History, Kind, Side
+from csit_utils.analysis.runs import ComparisonSide, History, SideKind
 from csit_utils.report.compare_data import data
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 
 _MOST_PAIRS = 12
@@ -18,8 +18,8 @@ _MOST_PAIRS = 12
 class Pair:
     """A comparison that most readers want."""
 
-    a: Side
-    b: Side
+    a: ComparisonSide
+    b: ComparisonSide
     found: Comparison
 
     @property
@@ -37,7 +37,7 @@ class Pair:
         return len(self.found.of(outcome))
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     history = shown.whole_history
     if len(history.sides) < 2:
         return None
@@ -54,17 +54,17 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     }
 
 
-def _pairs(history: History) -> Iterator[tuple[Side, Side]]:
+def _pairs(history: History) -> Iterator[tuple[ComparisonSide, ComparisonSide]]:
     """For each testbed its latest run against those before, the one before, and each release; testbeds by twos."""
     for testbed in history.testbeds:
         latest, previous = history.latest(testbed), history.previous(testbed)
-        now = Side(Kind.RUN, latest.name, (latest,))
+        now = ComparisonSide(SideKind.RUN, latest.name, (latest,))
         before = history.before(testbed)
         if before is not None:
             yield before, now
         if previous is not None:
-            yield Side(Kind.RUN, previous.name, (previous,)), now
-        released = [side for side in history.sides if side.kind in (Kind.LABEL, Kind.VERSION)]
+            yield ComparisonSide(SideKind.RUN, previous.name, (previous,)), now
+        released = [side for side in history.sides if side.kind in (SideKind.LABEL, SideKind.VERSION)]
         yield from ((side, now) for side in released if side.runs[0].testbed == testbed and latest not in side.runs)
     whole = [
         next(side for side in history.sides if side.runs == history.of(testbed)) for testbed in history.testbeds

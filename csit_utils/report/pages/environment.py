@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from resources.libraries.python.recording.packed import digest_of
 
@@ -14,7 +14,7 @@ _SIDE_BY_SIDE = 6
 _SOURCES = 20
 
 
-def _build(shown: Shown) -> Mapping[str, object]:
+def _build(shown: ReportContents) -> Mapping[str, object]:
     known = shown.contents.environments
     others = shown.contents.characterizations
     counted = Counter(row.environment for row in shown.rows if row.environment)

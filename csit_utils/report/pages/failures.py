@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from csit_utils.analysis.causes import Cause, causes
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.advice import advice
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH
 
@@ -46,7 +46,7 @@ class CauseView:
         return [line for line in row.evidence.splitlines() if line not in row.message]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     problems, not_passed = shown.contents.problems, shown.not_passed
     failed = [view for view in shown.characterizations if not view.passed]
     if not problems and not not_passed and not failed:

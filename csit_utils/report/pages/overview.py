@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.study import Page
 from csit_utils.studies.density.headlines import testbed_views
 from csit_utils.studies.registry import record_kinds
 
 
-def _build(shown: Shown) -> Mapping[str, object]:
+def _build(shown: ReportContents) -> Mapping[str, object]:
     return {
         "testbeds": testbed_views(shown.systems),
         "systems": shown.systems,

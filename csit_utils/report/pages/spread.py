@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import Series, System
 from csit_utils.analysis.repeats import Repeats, repeats
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.spread_figures import boxes_figure, level_text
 from csit_utils.report.study import Page
@@ -34,7 +34,7 @@ class SpreadBlock:
     figure: Figure
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     steps = {trend.cell: trend.steps for trend in shown.trends if trend.steps}
     found = [each for each in repeats(shown.rows, steps=steps) if each.box.count >= FEWEST]
     if not found:

@@ -6,13 +6,13 @@ from csit_utils.analysis.events import events
 from csit_utils.analysis.trend import ALPHA, FEWEST, SUSPICION, State
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.event_view import event_groups
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.trend_data import payload
 from csit_utils.report.trend_view import timelines, trend_groups
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     trends = shown.trends
     if not any(len(trend.figures) > 1 for trend in trends):
         return None

@@ -16,7 +16,7 @@ from csit_utils.studies.density.bars import bars_figure
 from csit_utils.studies.density.density_tables import DensityTables, density_tables
 from csit_utils.studies.density.heatmap import HeatMap, gradient, heat_map
 from csit_utils.studies.density.sentences import common_sizes, names, sentences
-from csit_utils.studies.density.speedup_figures import Limits, speedup_figure
+from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def system_views(
     rows: Sequence[TestRow],
     refused: Sequence[RefusedCell] = (),
     seen: Evidence | None = None,
-    limits: Callable[[Sequence[TestRow], str], Limits] | None = None,
+    limits: Callable[[Sequence[TestRow], str], SpeedupLimits] | None = None,
 ) -> list[SystemView]:
     """All systems: measured ones, simulated ones, published figures.
 
@@ -113,7 +113,7 @@ def system_views(
         for index, key in enumerate(keys, 1):
             series = [one for one in own if (one.frame, one.profile, one.goals) == key]
             every = [matrix for one in series for matrix in found[one]]
-            line = limits(by_system[system], series[0].frame) if limits else Limits()
+            line = limits(by_system[system], series[0].frame) if limits else SpeedupLimits()
             blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
         views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system])))
     return sorted(views, key=lambda view: view.published)
@@ -142,7 +142,7 @@ def _block(
     *,
     seen: Evidence | None,
     tops: Mapping[_Kind, float],
-    line: Limits,
+    line: SpeedupLimits,
 ) -> Block:
     metrics = tuple(
         _metric([matrix for matrix in found if matrix.metric is metric], tops)

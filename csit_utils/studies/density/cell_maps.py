@@ -16,7 +16,7 @@ _COLOURS = (*(colour(step / (_STEPS - 1)) for step in range(_STEPS)), *((each, "
 
 
 @dataclass(frozen=True)
-class Square:
+class MapSquare:
     """One cell of a map, for one choice."""
 
     text: str
@@ -46,12 +46,12 @@ class CellMap:
     lines: tuple[str, ...]
     hrefs: tuple[tuple[str | None, ...], ...]
     """By line and column: where a cell leads to."""
-    square: Callable[[int, int, tuple[str, ...]], Square]
+    square: Callable[[int, int, tuple[str, ...]], MapSquare]
     """Line, column and choice to a cell."""
     named: bool = False
     """Lines and columns are names, which fit in an id: cells can be linked to, and heads are as wide as names."""
 
-    def squares(self, choice: tuple[str, ...]) -> list[list[Square]]:
+    def squares(self, choice: tuple[str, ...]) -> list[list[MapSquare]]:
         """All cells for one choice, by line."""
         lines, columns = range(len(self.lines)), range(len(self.columns))
         return [[self.square(line, column, choice) for column in columns] for line in lines]
@@ -108,7 +108,7 @@ class CellMaps:
         scale = self.scale(choice)
         return ("", "") if scale.categories else (self.write(scale.low), self.write(scale.high))
 
-    def step(self, square: Square, choice: tuple[str, ...]) -> int | None:
+    def step(self, square: MapSquare, choice: tuple[str, ...]) -> int | None:
         """Number of a cell's colour; None for a cell without a value."""
         if square.value is None:
             return None
@@ -131,7 +131,7 @@ class CellMaps:
         }
         return Figure(self.identity, self.title, self.simulated, self.selectors, {"colours": self.colours, **variants})
 
-    def _packed(self, square: Square, choice: tuple[str, ...]) -> list[str | float | None]:
+    def _packed(self, square: MapSquare, choice: tuple[str, ...]) -> list[str | float | None]:
         return [square.text, square.note, square.state, self.step(square, choice), square.tip, square.raw]
 
 

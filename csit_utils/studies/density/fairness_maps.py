@@ -7,8 +7,8 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.fairness import Fairness
-from csit_utils.studies.density.analysis.placing import Layout, Place
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.studies.density.matrix_parts import matrix_map
 from csit_utils.studies.density.sentences import names
 
@@ -22,7 +22,7 @@ Found = Mapping[str, Mapping[str, Fairness]]
 """By anchor of the test and number."""
 
 
-def fairness_maps(identity: str, title: str, layouts: Sequence[Layout], found: Found) -> CellMaps | None:
+def fairness_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
     """Jain's index over the matrix; None where every cell has one instance only.
 
     Args:
@@ -53,18 +53,18 @@ def fairness_maps(identity: str, title: str, layouts: Sequence[Layout], found: F
     )
 
 
-def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> Square:
+def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
         return _square(where, found[row.anchor].get(choice[0]), choice[0])
 
     return matrix_map(layout, name, NO_COUNTS, "not counted", square)
 
 
-def _square(where: str, each: Fairness | None, number: str) -> Square:
+def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
     if each is None:
-        return Square("not measured", f"{where}: {number} was not measured by instance", state="not-run")
+        return MapSquare("not measured", f"{where}: {number} was not measured by instance", state="not-run")
     if each.index is None:
-        return Square("one instance", f"{where}: one instance has all there is", state="not-run")
+        return MapSquare("one instance", f"{where}: one instance has all there is", state="not-run")
     (lowest, least), (highest, most) = each.lowest, each.highest
     lines = (
         f"{where} · {number} · Jain's index {each.index:.5f}",
@@ -73,10 +73,10 @@ def _square(where: str, each: Fairness | None, number: str) -> Square:
         f"least over most {percent(each.ratio)}, worst loss of one direction {percent(each.worst_loss_ratio)}",
         f"at {rate(each.load_pps)}",
     )
-    return Square(f"{each.index:.3f}", "\n".join(lines), each.index, percent(each.ratio))
+    return MapSquare(f"{each.index:.3f}", "\n".join(lines), each.index, percent(each.ratio))
 
 
-def shares_figure(identity: str, title: str, layouts: Sequence[Layout], found: Found) -> Figure | None:
+def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
     """What each instance gets of all that is forwarded in overload; None without any cell of several instances."""
     called = names([layout.series for layout in layouts])
     variants: Json = {}

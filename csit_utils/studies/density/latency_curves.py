@@ -8,7 +8,7 @@ from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.analysis.placing import Layout, Place
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout
 from csit_utils.studies.density.sentences import names
 
 PER_DECADE = 8
@@ -19,7 +19,7 @@ FACETS = ("services", "NFs each", "series")
 
 
 def cells_figure(
-    identity: str, title: str, layouts: Sequence[Layout], latencies: Mapping[str, Sequence[LatencyRow]]
+    identity: str, title: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
 ) -> Figure | None:
     """A curve per cell, all instances together; load and direction are chosen. None without histograms.
 
@@ -44,7 +44,7 @@ def cells_figure(
 
 
 def _traces(
-    layouts: Sequence[Layout], latencies: Mapping[str, Sequence[LatencyRow]], load: str, direction: str
+    layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]], load: str, direction: str
 ) -> Iterator[Json]:
     called = names([layout.series for layout in layouts])
     for layout in layouts:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.units import latency, rate
-from csit_utils.studies.density.analysis.latency_cells import BOTH, Figure, Quantile, Unknown, figure, loads_of
-from csit_utils.studies.density.analysis.placing import Layout, Place
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square, scale_of
+from csit_utils.studies.density.analysis.latency_cells import BOTH, LatencyFigure, Quantile, Unknown, figure, loads_of
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from csit_utils.studies.density.matrix_parts import matrix_map
 from csit_utils.studies.density.sentences import names
 
@@ -18,11 +18,11 @@ _PREFERRED = "PDR50"
 
 NO_LATENCY = "latency was not measured in any test of this cell"
 
-Found = Mapping[tuple[Series, Place, tuple[str, ...]], Figure | None]
+Found = Mapping[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None]
 
 
 def matrix_maps(
-    identity: str, layouts: Sequence[Layout], latencies: Mapping[str, Sequence[LatencyRow]]
+    identity: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
 ) -> CellMaps | None:
     """Maps of series that may be compared, with one colour scale per percentile; None without any latency.
 
@@ -34,7 +34,7 @@ def matrix_maps(
     loads = loads_of(row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ()))
     if not loads:
         return None
-    found: dict[tuple[Series, Place, tuple[str, ...]], Figure | None] = {}
+    found: dict[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None] = {}
     for layout in layouts:
         for place, test in layout.found():
             rows = latencies.get(test.anchor, ())
@@ -64,27 +64,27 @@ def _scale(found: Found, quantile: str) -> Scale:
     return scale_of(values, logarithmic=True)
 
 
-def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> Square:
+def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
+    def square(where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> MapSquare:
         return _square(where, found[layout.series, place, choice], choice)
 
     return matrix_map(layout, name, NO_LATENCY, "no latency", square)
 
 
-def _square(where: str, found: Figure | None, choice: tuple[str, ...]) -> Square:
+def _square(where: str, found: LatencyFigure | None, choice: tuple[str, ...]) -> MapSquare:
     quantile, load, direction = choice
     if found is None:
-        return Square("no latency", f"{where}: latency was not measured at {load} {direction}", state="not-run")
+        return MapSquare("no latency", f"{where}: latency was not measured at {load} {direction}", state="not-run")
     of = f"instance {found.instance} {found.direction}, {load} = {rate(found.load_pps)}"
     if found.value_ns is None or found.unknown is not None:
         text = found.unknown or Unknown.NOT_MEASURED
-        return Square(text, f"{where}: {text}\n{of}\n{found.reason}", state=_STATES[text])
+        return MapSquare(text, f"{where}: {text}\n{of}\n{found.reason}", state=_STATES[text])
     lines = [f"{where} · {quantile} {latency(found.value_ns)}", of]
     if found.best_ns is not None and found.best_ns != found.value_ns:
         lines.append(f"the best instance and direction: {latency(found.best_ns)}")
     lines.append(f"{'unknown' if found.samples is None else f'{found.samples:,}'} samples each")
     number, unit = latency(found.value_ns).split(" ")
-    return Square(number, "\n".join(lines), float(found.value_ns), unit)
+    return MapSquare(number, "\n".join(lines), float(found.value_ns), unit)
 
 
 def instance_maps(identity: str, rows: Sequence[LatencyRow], *, simulated: bool) -> CellMaps | None:
@@ -109,7 +109,7 @@ def instance_maps(identity: str, rows: Sequence[LatencyRow], *, simulated: bool)
         for quantile in Quantile
     }
 
-    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
+    def square(line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         load, direction = heads[column]
         quantile = Quantile(choice[0])
         each = found.get((quantile, instances[line], load, direction))

@@ -7,8 +7,8 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order
-from csit_utils.studies.density.analysis.placing import Layout, Place
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.studies.density.matrix_parts import matrix_map
 from csit_utils.studies.density.sentences import names
 
@@ -19,12 +19,12 @@ Found = Mapping[str, Sequence[OwnerShare]]
 """By anchor of the test, the owner that lost most first; empty where nothing was lost."""
 
 
-def owners_of(layouts: Sequence[Layout], found: Found) -> list[str]:
+def owners_of(layouts: Sequence[SeriesLayout], found: Found) -> list[str]:
     """All owners that lost anything, along the path."""
     return order(each.owner for layout in layouts for _, test in layout.found() for each in found[test.anchor])
 
 
-def loss_maps(identity: str, title: str, layouts: Sequence[Layout], found: Found) -> CellMaps | None:
+def loss_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
     """Shares of losses over the matrix, by owner; None where nothing was lost.
 
     Args:
@@ -50,22 +50,22 @@ def loss_maps(identity: str, title: str, layouts: Sequence[Layout], found: Found
     )
 
 
-def _map(layout: Layout, name: str, found: Found) -> CellMap:
-    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> Square:
+def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
         return _square(where, found[row.anchor], choice[0])
 
     return matrix_map(layout, name, NOT_LOCATED, "not located", square)
 
 
-def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> Square:
+def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:
     if not owners:
-        return Square("no loss", f"{where}: nothing was lost", state="not-run")
+        return MapSquare("no loss", f"{where}: nothing was lost", state="not-run")
     tip = "\n".join([where, *map(said, owners)])
     if choice == MOST:
         first = owners[0]
-        return Square(first.owner, tip, first.share, percent(first.share), category=_colour(first.owner))
+        return MapSquare(first.owner, tip, first.share, percent(first.share), category=_colour(first.owner))
     share = next((each.share for each in owners if each.owner == choice), 0.0)
-    return Square(percent(share), tip, share)
+    return MapSquare(percent(share), tip, share)
 
 
 def _colour(owner: str) -> int:
@@ -81,7 +81,7 @@ def said(owner: OwnerShare) -> str:
     return f"{owner.owner}: {percent(owner.share)}, {owner.lost:,} packets{busy}"
 
 
-def bars_figure(identity: str, title: str, layouts: Sequence[Layout], found: Found) -> Figure | None:
+def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
     """Shares of losses by owner, a stacked bar per cell; a series is chosen."""
     called = names([layout.series for layout in layouts])
     owners = owners_of(layouts, found)

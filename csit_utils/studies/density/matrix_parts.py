@@ -4,14 +4,18 @@ from collections.abc import Callable
 
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import CellState
-from csit_utils.studies.density.analysis.placing import Layout, Place, Placed
-from csit_utils.studies.density.cell_maps import CellMap, Square
+from csit_utils.studies.density.analysis.placing import Place, Placed, SeriesLayout
+from csit_utils.studies.density.cell_maps import CellMap, MapSquare
 
 _CORNER = ("NFs per service instance", "services")
 
 
 def matrix_map(
-    layout: Layout, name: str, missing: str, word: str, shown: Callable[[str, Place, TestRow, tuple[str, ...]], Square]
+    layout: SeriesLayout,
+    name: str,
+    missing: str,
+    word: str,
+    shown: Callable[[str, Place, TestRow, tuple[str, ...]], MapSquare],
 ) -> CellMap:
     """The map of one matrix.
 
@@ -23,7 +27,7 @@ def matrix_map(
         shown: A cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
     """
 
-    def square(line: int, column: int, choice: tuple[str, ...]) -> Square:
+    def square(line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         place = layout.chains[line], layout.nodes[column]
         where = f"{layout.series.service_type} {place[0]}x{place[1]}"
         cell = layout.cells[place]
@@ -34,7 +38,7 @@ def matrix_map(
     return CellMap(name, _CORNER, *_heads(layout), _hrefs(layout), square)
 
 
-def _hrefs(layout: Layout) -> tuple[tuple[str | None, ...], ...]:
+def _hrefs(layout: SeriesLayout) -> tuple[tuple[str | None, ...], ...]:
     """Links of all cells to the tests that they show."""
     return tuple(
         tuple(f"#{cell.row.anchor}" if (cell := layout.cells[s, n]).row else None for n in layout.nodes)
@@ -42,12 +46,12 @@ def _hrefs(layout: Layout) -> tuple[tuple[str | None, ...], ...]:
     )
 
 
-def _heads(layout: Layout) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _heads(layout: SeriesLayout) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of columns and of lines."""
     return tuple(map(str, layout.nodes)), tuple(map(str, layout.chains))
 
 
-def _empty(where: str, cell: Placed, missing: str, word: str) -> Square:
+def _empty(where: str, cell: Placed, missing: str, word: str) -> MapSquare:
     """A cell without a test that has what is shown.
 
     Args:
@@ -57,4 +61,4 @@ def _empty(where: str, cell: Placed, missing: str, word: str) -> Square:
         word: The same in the cell itself.
     """
     passed = cell.state is CellState.NOT_RUN and cell.reason == missing
-    return Square(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))
+    return MapSquare(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))

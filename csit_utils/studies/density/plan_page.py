@@ -33,7 +33,7 @@ _ROLES = {ThreadRole.SYSTEM: "s", ThreadRole.MAIN: "m", ThreadRole.DATA: "d"}
 
 
 @dataclass(frozen=True)
-class Square:
+class PlanSquare:
     """One cell of a matrix."""
 
     text: str
@@ -47,12 +47,12 @@ class Square:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class PlannedMatrix:
     """All cells of one service type and one set of sizes."""
 
     title: str
     columns: tuple[int, ...]
-    rows: tuple[tuple[int, tuple[Square | None, ...]], ...]
+    rows: tuple[tuple[int, tuple[PlanSquare | None, ...]], ...]
 
 
 class _Index:
@@ -105,7 +105,7 @@ def _by(rows: Iterable[Candidate], key: Any) -> list[tuple[Any, list[Candidate]]
     return [(name, list(group)) for name, group in groupby(sorted(rows, key=key), key=key)]
 
 
-def _matrices(rows: Sequence[Candidate]) -> list[Matrix]:
+def _matrices(rows: Sequence[Candidate]) -> list[PlannedMatrix]:
     def key(row: Candidate) -> tuple[str, str, str]:
         return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds)
 
@@ -117,11 +117,11 @@ def _matrices(rows: Sequence[Candidate]) -> list[Matrix]:
             (chains, tuple(_square(places.get((chains, nodes))) for nodes in columns))
             for chains in sorted({chains for chains, _ in places})
         )
-        found.append(Matrix(f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}", columns, lines))
+        found.append(PlannedMatrix(f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}", columns, lines))
     return found
 
 
-def _square(row: Candidate | None) -> Square | None:
+def _square(row: Candidate | None) -> PlanSquare | None:
     if row is None:
         return None
     state = "fits" if row.fits else "over" if row.runs else "none"
@@ -129,7 +129,7 @@ def _square(row: Candidate | None) -> Square | None:
     cores = f", {row.cores.cores_needed} cores" if row.cores else ""
     balance = row.balance is not None and not row.balance.even
     label = f"{row.cell.nf_chains}x{row.cell.nf_nodes} {words}{cores}"
-    return Square(mark(row).rstrip("*"), state, balance, label, key_of(row))
+    return PlanSquare(mark(row).rstrip("*"), state, balance, label, key_of(row))
 
 
 def key_of(row: Candidate) -> str:

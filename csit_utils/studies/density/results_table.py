@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.commands.tables import Form, Line, print_table
+from csit_utils.commands.tables import Form, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.testview import bounds_text, p99_at_half_pdr
@@ -34,7 +34,7 @@ def print_results(contents: Contents, *, why: bool = False) -> None:
     print_table(heads, lines, Form.TERMINAL, _LEFT)
 
 
-def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[Line]]:
+def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[TableLine]]:
     rows = contents.tests
     latencies: dict[str, list[LatencyRow]] = {}
     for each in contents.latency():
@@ -46,7 +46,7 @@ def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[Line]]:
     for row in rows:
         texts = _texts(row, latencies.get(row.anchor, []), metrics, types=types)
         below = tuple(row.evidence.splitlines()) if why else ()
-        lines.append(Line(tuple(texts), {}, _style(texts[-1]), below))
+        lines.append(TableLine(tuple(texts), {}, _style(texts[-1]), below))
     return heads, lines
 
 

@@ -6,7 +6,7 @@ from csit_utils.analysis.grouping import RECEIVE_RATES, Series
 from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import CellState
-from csit_utils.studies.density.analysis.summary import Change
+from csit_utils.studies.density.analysis.summary import AxisChange
 
 
 def names(series: Sequence[Series]) -> dict[Series, str]:
@@ -27,13 +27,13 @@ def common_sizes(series: Sequence[Series]) -> str:
     return ", ".join(name for names in sizes if len(names) == 1 for name in names)
 
 
-def sentences(changes: Iterable[Change], called: Mapping[Series, str]) -> tuple[str, ...]:
+def sentences(changes: Iterable[AxisChange], called: Mapping[Series, str]) -> tuple[str, ...]:
     """One sentence per series and axis; metrics that were found in the same two cells share it."""
 
-    def key(change: Change) -> tuple[str, str, tuple[int, int], tuple[int, int]]:
+    def key(change: AxisChange) -> tuple[str, str, tuple[int, int], tuple[int, int]]:
         return called[change.matrix.series], change.axis, change.start, change.end
 
-    groups: dict[tuple[str, str, tuple[int, int], tuple[int, int]], list[Change]] = {}
+    groups: dict[tuple[str, str, tuple[int, int], tuple[int, int]], list[AxisChange]] = {}
     for change in changes:
         groups.setdefault(key(change), []).append(change)
     # Services before NFs: the first question of a density test. Metrics keep their order.
@@ -41,7 +41,7 @@ def sentences(changes: Iterable[Change], called: Mapping[Series, str]) -> tuple[
     return tuple(_sentence(name, found) for (name, *_), found in ordered)
 
 
-def _sentence(name: str, found: Sequence[Change]) -> str:
+def _sentence(name: str, found: Sequence[AxisChange]) -> str:
     change = found[0]
     (from_s, from_n), (to_s, to_n) = change.start, change.end
     added = f"{from_s} to {to_s} services" if change.axis == "services" else f"{from_n} to {to_n} NFs per service"
@@ -69,7 +69,7 @@ def _sentence(name: str, found: Sequence[Change]) -> str:
     return text
 
 
-def _figure(change: Change, place: tuple[int, int]) -> str:
+def _figure(change: AxisChange, place: tuple[int, int]) -> str:
     cell = change.matrix.cells[place]
     limit = {CellState.BELOW: "below ", CellState.AT_LEAST: "at least "}.get(cell.state, "")
     return limit + rate(cell.value_pps)

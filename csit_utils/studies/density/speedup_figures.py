@@ -18,7 +18,7 @@ _ABOVE = 1.6
 
 
 @dataclass(frozen=True)
-class Limits:
+class SpeedupLimits:
     """What no figure can be above of, in packets per second of both directions together; None where it is unknown."""
 
     line_pps: float | None = None
@@ -40,7 +40,7 @@ def generator_limit(rows: Sequence[TestRow]) -> float | None:
     return max(offered, default=None)
 
 
-def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: Limits) -> Figure | None:
+def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: SpeedupLimits) -> Figure | None:
     """A line per cell, with its perfect scaling dotted beside it; None where no cell has two sizes.
 
     Args:
@@ -68,7 +68,7 @@ def speedup_figure(identity: str, title: str, found: Sequence[Matrix], limits: L
     return Figure(identity, title, found[0].series.system.simulated, selectors, variants, facets) if kept else None
 
 
-def _rates(chosen: Sequence[Speedup], limits: Limits) -> Json:
+def _rates(chosen: Sequence[Speedup], limits: SpeedupLimits) -> Json:
     highest = max(point.rate_pps for one in chosen for point in one.points)
     factor, unit = common_unit([highest])
     shapes, notes = [], []

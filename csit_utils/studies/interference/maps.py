@@ -9,7 +9,7 @@ from statistics import fmean
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, Scale, Square, scale_of
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
 
@@ -93,7 +93,7 @@ class _Squares:
         for name in names:  # the baseline of both ways
             self._meetings.setdefault((name, (), True), self._meetings.get((name, (), False), []))
 
-    def square(self, line: int, column: int, choice: tuple[str, ...]) -> Square:
+    def square(self, line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         """One cell."""
         target, quantity, guaranteed = self._names[line], choice[0], choice[1] == _GUARANTEED
         against = (self._names[column - 1],) if column else ()
@@ -102,11 +102,11 @@ class _Squares:
             return _of_throughput(self._rows.get((target, against, guaranteed)), target, beside, quantity)
         values = self._values((target, against, guaranteed), quantity)
         if not values:
-            return Square(DASH, f"{target} {beside}: not measured", state="not-run")
+            return MapSquare(DASH, f"{target} {beside}: not measured", state="not-run")
         mean, write = fmean(values), _QUANTITIES[quantity].write
         spread = f", from {write(min(values))} to {write(max(values))}" if len(values) > 1 else ""
         tip = f"{target} {beside}: {quantity} {write(mean)}, mean of {len(values)}{spread}"
-        return Square(write(mean), tip, mean)
+        return MapSquare(write(mean), tip, mean)
 
     def scale(self, choice: tuple[str, ...]) -> Scale:
         """From the least to the largest value; shares of throughput from nothing to all."""
@@ -126,15 +126,15 @@ class _Squares:
         return [number for meeting in self._meetings.get(key, ()) if (number := value(meeting)) is not None]
 
 
-def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: str) -> Square:
+def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: str) -> MapSquare:
     if row is None:
         if beside == "alone":
-            return Square("1" if quantity == _NORMALIZED else "0", f"{target} alone: the measure of all others")
-        return Square(DASH, f"{target} {beside}: not measured", state="not-run")
+            return MapSquare("1" if quantity == _NORMALIZED else "0", f"{target} alone: the measure of all others")
+        return MapSquare(DASH, f"{target} {beside}: not measured", state="not-run")
     value = row.mean if quantity == _NORMALIZED else 1 - row.mean
     half = "" if row.low is None or row.high is None else f"± {(row.high - row.low) / 2:.2f}"
     tip = f"{target} {beside}: normalized throughput {cell_in_words(row)}, {row.samples} measurements"
-    return Square(f"{value:.2f}", tip, value, half)
+    return MapSquare(f"{value:.2f}", tip, value, half)
 
 
 def means_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure | None:

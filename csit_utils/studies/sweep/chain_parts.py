@@ -8,7 +8,7 @@ from csit_utils.report.figures import Figure, Json
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.studies.sweep.figures import saturation
 from csit_utils.studies.sweep.functions import REACHES, below
-from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, Place, axes, place, shown
+from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, PlotPosition, axes, place, shown
 from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import kind_words, vnf_words
 from resources.libraries.python.model.characterization import Characterization
@@ -92,7 +92,7 @@ def delays_figure(anchor: str, record: Characterization, alone: Alone) -> Figure
     return Figure(f"{anchor}-delays", title, record.simulated, (tuple(variants),), variants)
 
 
-def _measured(places: Sequence[Place]) -> Json:
+def _measured(places: Sequence[PlotPosition]) -> Json:
     return {
         "type": "scatter",
         "mode": "lines+markers",

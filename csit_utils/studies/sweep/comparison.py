@@ -7,9 +7,9 @@ from html import escape
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.study import View
 from csit_utils.studies.sweep.functions import delays_figure, functions_figure
-from csit_utils.studies.sweep.points import LINEAR, Place, axes, place, shown
+from csit_utils.studies.sweep.points import LINEAR, PlotPosition, axes, place, shown
 from csit_utils.studies.sweep.words import chain_words
-from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, steps
+from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
 from resources.libraries.python.studies.sweep.analysis.sentences import scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Metric
 from resources.libraries.python.studies.sweep.model.record import Sweep
@@ -21,7 +21,7 @@ _CPU = "CPU"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """Sweeps of one service on one testbed."""
 
     title: str
@@ -36,7 +36,7 @@ class Comparison:
     """What larger flavors bring."""
 
 
-def comparisons(found: Sequence[View]) -> list[Comparison]:
+def comparisons(found: Sequence[View]) -> list[SweepComparison]:
     """Groups of sweeps that differ in the size of VNFs or in the frame."""
     groups: dict[tuple[object, ...], list[tuple[View, Sweep]]] = {}
     for view in found:
@@ -52,7 +52,7 @@ def comparisons(found: Sequence[View]) -> list[Comparison]:
     return made
 
 
-def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> Comparison:
+def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepComparison:
     view, sweep = own[0]
     title = f"{chain_words(sweep.cell)} on {view.record.testbed}"
     titles = [each.title for each, _ in own]
@@ -72,7 +72,7 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> Comparison:
     named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
     more = (functions_figure(f"{identity}-functions", title, named), delays_figure(f"{identity}-delays", title, named))
     drawn = tuple(one for one in more if one is not None)
-    return Comparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
+    return SweepComparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
 
 
 def _layout(metric: Metric, across: str) -> Json:
@@ -97,7 +97,7 @@ def _lines(own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: Metr
         }
 
 
-def _height(each: Place, metric: Metric, across: str) -> float | None:
+def _height(each: PlotPosition, metric: Metric, across: str) -> float | None:
     value = each.values[metric]
     if value is None or metric is not Metric.THROUGHPUT or across == IN_BITS:
         return value
@@ -133,11 +133,13 @@ def _line(number: int, name: str) -> Json:
 
 def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
     """Steps from one flavor to the next, of sweeps with the same frame."""
-    by_frame: dict[str, dict[int, Flavor]] = {}
+    by_frame: dict[str, dict[int, ProfiledFlavor]] = {}
     for view, sweep in own:
         if view.record.profile is not None:
             vcpus = sum(vnf.vcpus for vnf in sweep.vnfs)
-            flavor = Flavor(f"{sweep.name} {'+'.join(map(str, sweep.cell.nf_sizes))}", vcpus, view.record.profile)
+            flavor = ProfiledFlavor(
+                f"{sweep.name} {'+'.join(map(str, sweep.cell.nf_sizes))}", vcpus, view.record.profile
+            )
             by_frame.setdefault(sweep.spec.frame.name, {}).setdefault(vcpus, flavor)
     for frame, flavors in by_frame.items():
         yield from (f"{frame}: {line}" for line in scaling_in_words(steps(list(flavors.values()))))

@@ -7,7 +7,7 @@ import numpy as np
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.study import View
-from csit_utils.studies.sweep.points import FIRST_SCALE, LINEAR, NAMES, Place, axes, place, shown
+from csit_utils.studies.sweep.points import FIRST_SCALE, LINEAR, NAMES, PlotPosition, axes, place, shown
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
@@ -109,7 +109,7 @@ def delays_figure(identity: str, title: str, own: Named) -> Figure | None:
     return Figure(identity, words, simulated, (tuple(variants),), variants, (_FRAME,))
 
 
-def below(profile: Profile | None, sweep: Sweep, share: float) -> list[Place]:
+def below(profile: Profile | None, sweep: Sweep, share: float) -> list[PlotPosition]:
     """Loads with a delay below a share of the break-point; all of them where nothing saturates."""
     at = profile.break_point if profile else None
     places = (place(point, sweep.spec.frame) for point in sweep.points)
@@ -121,7 +121,7 @@ def _meta(sweep: Sweep, colour: int) -> Json:
     return {"colour": colour, "facets": {_FRAME: sweep.spec.frame.name}}
 
 
-def _delays(name: str, places: Sequence[Place], meta: Json) -> Json | None:
+def _delays(name: str, places: Sequence[PlotPosition], meta: Json) -> Json | None:
     if not places:
         return None
     return {

@@ -22,7 +22,7 @@ FIRST_SCALE = {Metric.THROUGHPUT: LINEAR, Metric.DELAY: LOGARITHMIC, Metric.LOSS
 
 
 @dataclass(frozen=True)
-class Place:
+class PlotPosition:
     """Where a load is in plots: what was really sent, and what came of it. None where it was not measured."""
 
     rate: float
@@ -38,9 +38,9 @@ class Place:
         return f"input {self.rate:.4g} Gbit/s ({self.input_pps:,.0f} pps)<br>{NAMES[metric]} {found}"
 
 
-def place(row: SweepPoint | SweepSample, frame: Frame) -> Place:
+def place(row: SweepPoint | SweepSample, frame: Frame) -> PlotPosition:
     """Of a load, or of one of its seconds."""
-    return Place(
+    return PlotPosition(
         rate=l2_bps(row.input_pps, frame) / GIGA,
         input_pps=row.input_pps,
         output_pps=row.output_pps,

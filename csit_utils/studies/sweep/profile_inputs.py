@@ -16,7 +16,7 @@ _TABLE = "S_statistics"
 
 
 @dataclass(frozen=True)
-class Service:
+class ProfiledService:
     """A file of points, and the profile of it."""
 
     name: str
@@ -26,7 +26,7 @@ class Service:
     profile: Profile
 
 
-def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Service, ...]:
+def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[ProfiledService, ...]:
     """Read and profile `FILE` or `NAME=FILE`, with the numbers of vCPUs given.
 
     These are `N`, `VNF=N`, `NAME/VNF=N`, or `NAME=N` for a service of one VNF.
@@ -48,7 +48,7 @@ def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Service,
     return tuple(services)
 
 
-def _no_vnf(key: str, services: Sequence[Service]) -> str:
+def _no_vnf(key: str, services: Sequence[ProfiledService]) -> str:
     """Why a key names no VNF, and what does."""
     named = next((sorted(service.vcpus) for service in services if service.name == key), None)
     if named is None:
@@ -97,7 +97,7 @@ def _vcpus_said(texts: Sequence[str]) -> Mapping[str, int]:
     return said
 
 
-def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int], used: set[str]) -> Service:
+def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int], used: set[str]) -> ProfiledService:
     seen: dict[str, int] = {}
     for point in points:
         for vnf, threads in point.cpu.items():
@@ -113,7 +113,7 @@ def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int],
             raise ConfigError(
                 f"{name}: {vnf} used {100 * most:.0f} % of a CPU, but has {vcpus[vnf]} vCPUs; say --vcpus {vnf}=N"
             )
-    return Service(name, points, vcpus, profile_of(name, points, vcpus))
+    return ProfiledService(name, points, vcpus, profile_of(name, points, vcpus))
 
 
 _MOST = 1.1

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from csit_utils.commands.tables import Line
+from csit_utils.commands.tables import TableLine
 from csit_utils.report.units import DASH, digits3, percent
-from resources.libraries.python.studies.sweep.analysis.flavors import Answer, Step
+from resources.libraries.python.studies.sweep.analysis.flavors import FlavorCapacity, FlavorStep
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction, Profile
@@ -19,7 +19,7 @@ PREDICTED = (
 PREDICTED_LEFT = ("model",)
 
 
-def function_lines(profile: Profile) -> Iterator[Line]:
+def function_lines(profile: Profile) -> Iterator[TableLine]:
     """A line per function; a service without any has none."""
     at = profile.break_point
     for metric, region, fit in functions_of(profile):
@@ -48,10 +48,10 @@ def function_lines(profile: Profile) -> Iterator[Line]:
             "first_rate_gbps": fit.first_rate,
             "last_rate_gbps": fit.last_rate,
         }
-        yield Line(texts, raw)
+        yield TableLine(texts, raw)
 
 
-def answer_line(answer: Answer, smaller: Answer | None, steps: Sequence[Step]) -> Line:
+def answer_line(answer: FlavorCapacity, smaller: FlavorCapacity | None, steps: Sequence[FlavorStep]) -> TableLine:
     """What one flavor carries within the bounds, and how much more that is than the next smaller one carries."""
     flavor, highest = answer.flavor, answer.highest
     at = flavor.profile.break_point
@@ -83,10 +83,10 @@ def answer_line(answer: Answer, smaller: Answer | None, steps: Sequence[Step]) -
         "break_point_gain": step.gain if step else None,
         "scales": step.scales if step else None,
     }
-    return Line(texts, raw, "green" if answer.carries else "")
+    return TableLine(texts, raw, "green" if answer.carries else "")
 
 
-def _gain(smaller: Answer | None, answer: Answer) -> float | None:
+def _gain(smaller: FlavorCapacity | None, answer: FlavorCapacity) -> float | None:
     """Relative growth of the highest rate within the bounds; None where either is only known to be at least so much."""
     if smaller is None or smaller.flavor.vcpus == answer.flavor.vcpus:
         return None
@@ -96,7 +96,7 @@ def _gain(smaller: Answer | None, answer: Answer) -> float | None:
     return rates[1] / rates[0] - 1 if len(rates) == 2 and rates[0] and rates[1] is not None else None
 
 
-def prediction_lines(prediction: Prediction) -> Iterator[Line]:
+def prediction_lines(prediction: Prediction) -> Iterator[TableLine]:
     """A line per rate."""
     for point in prediction.points:
         pairs = [(metric, each.get(metric)) for metric in UNITS for each in (point.predicted, point.measured)]
@@ -115,7 +115,7 @@ def prediction_lines(prediction: Prediction) -> Iterator[Line]:
             "path": prediction.path,
             "delay_summed_ms": point.summed_delay,
         }
-        yield Line(texts, raw)
+        yield TableLine(texts, raw)
 
 
 _KEYS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import typer
 
 from csit_utils.commands.tables import Form, print_table
-from csit_utils.studies.sweep.profile_inputs import Service, read_path, read_services, split_list
+from csit_utils.studies.sweep.profile_inputs import ProfiledService, read_path, read_services, split_list
 from csit_utils.studies.sweep.profile_lines import (
     ANSWERS,
     ANSWERS_LEFT,
@@ -18,9 +18,14 @@ from csit_utils.studies.sweep.profile_lines import (
     prediction_lines,
 )
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import Model, Part, predict, predict_rates
-from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, answers, best_flavor, steps
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
+    MeasuredVnf,
+    Model,
+    predict,
+    predict_rates,
+)
+from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers, best_flavor, steps
+from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     break_point_in_words,
     errors_in_words,
@@ -51,7 +56,7 @@ def answer(
     """The highest rate of each flavor within bounds (loss in percent, delay in ms), and the best for a rate."""
     services = read_services(files, vcpus)
     flavors = _flavors(services)
-    found, gains = answers(flavors, Bounds(*bounds), rate), steps(flavors, least_gain)
+    found, gains = answers(flavors, QualityBounds(*bounds), rate), steps(flavors, least_gain)
     lines = [answer_line(each, smaller, gains) for smaller, each in zip((None, *found), found, strict=False)]
     print_table(ANSWERS, lines, form, ANSWERS_LEFT)
     if rate is not None:
@@ -97,7 +102,7 @@ def predict_chain(
         _say(line)
 
 
-def _parts(services: Sequence[Service], shares: str, *, shared_cpus: bool) -> list[Part]:
+def _parts(services: Sequence[ProfiledService], shares: str, *, shared_cpus: bool) -> list[MeasuredVnf]:
     words = split_list(shares) or ["1"] * len(services)
     try:
         numbers = [float(word) for word in words]
@@ -108,19 +113,19 @@ def _parts(services: Sequence[Service], shares: str, *, shared_cpus: bool) -> li
             f"--shares {shares}: say {len(services)} numbers above 0 and up to 1, one for each VNF of --chain"
         )
     word = "all" if shared_cpus else None
-    return [Part(each.profile, number, word) for each, number in zip(services, numbers, strict=True)]
+    return [MeasuredVnf(each.profile, number, word) for each, number in zip(services, numbers, strict=True)]
 
 
-def _flavors(services: Sequence[Service]) -> list[Flavor]:
-    return [Flavor(each.name, sum(each.vcpus.values()), each.profile) for each in services]
+def _flavors(services: Sequence[ProfiledService]) -> list[ProfiledFlavor]:
+    return [ProfiledFlavor(each.name, sum(each.vcpus.values()), each.profile) for each in services]
 
 
-def _say_scaling(flavors: Sequence[Flavor], least_gain: float) -> None:
+def _say_scaling(flavors: Sequence[ProfiledFlavor], least_gain: float) -> None:
     for line in scaling_in_words(steps(flavors, least_gain)):
         _say(line)
 
 
-def _say_notes(services: Sequence[Service]) -> None:
+def _say_notes(services: Sequence[ProfiledService]) -> None:
     for service in services:
         for note in service.profile.notes:
             _say(f"{service.name}: {note}" if len(services) > 1 else note)

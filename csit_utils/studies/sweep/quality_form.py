@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from csit_utils.report.study import View
 from csit_utils.report.units import DASH
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, Highest, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.analysis.sentences import highest_in_words
 from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Profile
 
-FIRST = Bounds(loss_percent=0.5, delay_ms=1.0)
+FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
 """What the form asks at first: the loss of PDR, and a millisecond."""
 
 

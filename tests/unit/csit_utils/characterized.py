@@ -22,7 +22,7 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Use,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import Part, predict
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.model.profile import Profile
@@ -125,7 +125,7 @@ def chained(path: MeasuredPath | None = None, **parts: Any) -> Characterization:
     """A router and a firewall, predicted from both alone, and from the path without them."""
     chain = sweep_of("router-firewall", ROUTER_FIREWALL, capacity_pps=1.9e5)
     alone = (sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
-    prediction = predict(chain.name, [Part(profiled(each)) for each in alone], chain.points, "hungriest", path)
+    prediction = predict(chain.name, [MeasuredVnf(profiled(each)) for each in alone], chain.points, "hungriest", path)
     return record(
         "chain", "Router And Firewall", sweep=chain, profile=profiled(chain), predictions=(prediction,), **parts
     )

@@ -4,14 +4,14 @@ import re
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from resources.libraries.python.model.characterization import Characterization
 from tests.unit.csit_utils.characterized import dataset_of
 
 
-def shown(*records: Characterization) -> Shown:
-    return Shown(InMemory(dataset_of(*records)))
+def shown(*records: Characterization) -> ReportContents:
+    return ReportContents(InMemory(dataset_of(*records)))
 
 
 def made(page: Page, *records: Characterization) -> Rendered:

@@ -14,7 +14,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from csit_utils.dataset.testrows import frame_text
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.fairness import itemized
@@ -48,7 +48,7 @@ def dataset_of(*results: Result, unrecorded: tuple[Unrecorded, ...] = (), source
 
 def html_of(dataset: Dataset) -> str:
     """The report in one file."""
-    return single_file(Shown(InMemory(dataset)))
+    return single_file(ReportContents(InMemory(dataset)))
 
 
 def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> Result:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.causes import Kind, abstracted, causes
+from csit_utils.analysis.causes import CauseKind, abstracted, causes
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.advice import advice
 
@@ -62,10 +62,10 @@ def test_the_worst_comes_first() -> None:
         failed("quarantined: CSC 1R1C: down", status="SKIP"),
     ]
     assert [(cause.kind, len(cause.tests)) for cause in causes(rows)] == [
-        (Kind.QUARANTINED, 2),
-        (Kind.FAILED, 1),
-        (Kind.DOES_NOT_FIT, 1),
-        (Kind.SKIPPED, 1),
+        (CauseKind.QUARANTINED, 2),
+        (CauseKind.FAILED, 1),
+        (CauseKind.DOES_NOT_FIT, 1),
+        (CauseKind.SKIPPED, 1),
     ], "tests that were left out for a broken cell are of the same cause"
 
 

@@ -12,7 +12,7 @@ from csit_utils.commands.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.units import MINUS
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import NIGHTS, STEP_NIGHT, Rows, nights, planted, row
@@ -21,13 +21,13 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\"'"
 
 
 @pytest.fixture(scope="module")
-def shown() -> Shown:
+def shown() -> ReportContents:
     """The planted history."""
-    return Shown(planted())
+    return ReportContents(planted())
 
 
 @pytest.fixture(scope="module")
-def trend_page(shown: Shown) -> Rendered:
+def trend_page(shown: ReportContents) -> Rendered:
     """Its trend page."""
     made = render(trend.PAGE, shown)
     assert made is not None
@@ -35,7 +35,7 @@ def trend_page(shown: Shown) -> Rendered:
 
 
 @pytest.fixture(scope="module")
-def compare_page(shown: Shown) -> Rendered:
+def compare_page(shown: ReportContents) -> Rendered:
     """Its compare page."""
     made = render(compare.PAGE, shown)
     assert made is not None
@@ -60,7 +60,7 @@ def place(each: TestRow) -> str:
     return f"{each.service_type} {each.nf_chains}x{each.nf_nodes}"
 
 
-def test_the_events_are_those_that_were_planted_and_no_others(shown: Shown) -> None:
+def test_the_events_are_those_that_were_planted_and_no_others(shown: ReportContents) -> None:
     found = events(shown.trends)
     assert {(place(each.after.row), each.up, each.suspected) for each in found} == {
         ("CSC 2x1", False, False),
@@ -76,7 +76,7 @@ def test_the_events_are_those_that_were_planted_and_no_others(shown: Shown) -> N
     assert fall.before.row.run == f"lab-a/{STEP_NIGHT - 1}/output.xml"
 
 
-def test_what_changed_together_is_one_group(shown: Shown) -> None:
+def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
     groups = grouped(events(shown.trends))
     assert [(group.cells, len(group.events), group.up, group.suspected) for group in groups] == [
         (1, 2, False, True),
@@ -101,7 +101,7 @@ def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: Ren
     assert "26.10" not in plain(heads[2])
 
 
-def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rendered, shown: Shown) -> None:
+def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rendered, shown: ReportContents) -> None:
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
     assert len(cards) == len(shown.trends) == len({address for address, _ in cards})
     states = {address: kinds.split() for address, kinds in cards}
@@ -135,7 +135,7 @@ def test_the_overview_names_what_the_newest_run_changed() -> None:
         else each
         for each in known.tests
     ]
-    lines = [(line.testbed, line.text, line.better, line.sure) for line in Shown(Rows(rows)).changes]
+    lines = [(line.testbed, line.text, line.better, line.sure) for line in ReportContents(Rows(rows)).changes]
     assert lines == [
         ("lab-a", f"suspected regression since 2026-11-20: CSP 2x1 {MINUS}13 %", False, False),
         ("lab-a", f"regression since 2026-11-13: CSC 2x1 {MINUS}7.9 % (VPP 26.06 → VPP 26.10)", False, True),
@@ -147,7 +147,7 @@ def test_the_overview_names_what_the_newest_run_changed() -> None:
 def test_an_environment_that_changed_is_told_with_what_differs() -> None:
     known = planted()
     rows = [each for each in known.tests if int(each.run.split("/")[1]) <= STEP_NIGHT]
-    texts = [line.text for line in Shown(Rows(rows, *known.environments.values())).changes]
+    texts = [line.text for line in ReportContents(Rows(rows, *known.environments.values())).changes]
     assert "another environment than in lab-a 2026-11-12: VPP 26.06 → VPP 26.10, version of VPP 26.06 → 26.10" in texts
 
 
@@ -167,7 +167,7 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: Rendered) -> 
 
 
 def test_a_history_of_one_run_has_neither_page() -> None:
-    alone = Shown(Rows([row(1e6)]))
+    alone = ReportContents(Rows([row(1e6)]))
     assert render(trend.PAGE, alone) is None
     assert render(compare.PAGE, alone) is None
     assert alone.changes == []
@@ -175,7 +175,7 @@ def test_a_history_of_one_run_has_neither_page() -> None:
 
 def test_text_from_outside_stays_text() -> None:
     rows = nights(12, lambda night: None if night == 3 else 1e6, HOSTILE, version=HOSTILE, label=HOSTILE)
-    hostile = Shown(Rows([replace(each, message=HOSTILE) for each in rows]))
+    hostile = ReportContents(Rows([replace(each, message=HOSTILE) for each in rows]))
     for page in (trend.PAGE, compare.PAGE):
         made = render(page, hostile)
         assert made is not None
@@ -187,7 +187,7 @@ def test_ten_thousand_tests_stay_below_three_megabytes() -> None:
     cells = [(kind, s, n) for kind in ("VSC", "CSC", "CSP") for s, n in places]
     rows = [each for cell in cells for each in nights(20, lambda _: 1e6, cell=cell)]
     assert 4 * len(rows) > 10_000
-    quarter = Shown(Rows(rows))
+    quarter = ReportContents(Rows(rows))
     for page in (trend.PAGE, compare.PAGE):
         made = render(page, quarter)
         assert made is not None
@@ -197,7 +197,7 @@ def test_ten_thousand_tests_stay_below_three_megabytes() -> None:
 
 
 def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
-    made = render(compare.PAGE, Shown(planted(), compared=("lab-b, all runs", "lab-a 2026-11-02")))
+    made = render(compare.PAGE, ReportContents(planted(), compared=("lab-b, all runs", "lab-a 2026-11-02")))
     assert made is not None
     (first, *_) = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>", made.html)
     assert first == ("lab-b, all runs", "lab-a 2026-11-02")
@@ -205,4 +205,4 @@ def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
 
 def test_a_side_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"no such run, release or testbed; there is lab-b 2026-11-\d+, "):
-        _check_side("lab-b 2026-11-20", Shown(planted()).history)
+        _check_side("lab-b 2026-11-20", ReportContents(planted()).history)

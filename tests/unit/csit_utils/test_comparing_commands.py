@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.bench.nights.__main__ import write_story
-from csit_utils.bench.nights.story import Kind, story
+from csit_utils.bench.nights.story import EventKind, story
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 
@@ -33,7 +33,7 @@ BEFORE, AFTER = "night=2026-01-01..2026-01-03", "night=2026-01-07..2026-01-16"
 
 
 def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
-    (fall,) = (each for each in story(NIGHTS, 1).events if each.kind is Kind.STEP)
+    (fall,) = (each for each in story(NIGHTS, 1).events if each.kind is EventKind.STEP)
     assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
 
 

@@ -13,12 +13,12 @@ from csit_utils.dataset.rows import InstanceRow
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.analysis.placing import layouts
-from csit_utils.studies.density.cell_maps import CellMaps, Square
+from csit_utils.studies.density.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType, TestType
@@ -55,7 +55,7 @@ def timed(chains: int, nodes: int, p99_ns: int, started: str = "2026-01-01T00:00
 
 def page(which: Page, dataset: Dataset) -> Rendered | None:
     """A page of these tests."""
-    return render(which, Shown(InMemory(dataset)))
+    return render(which, ReportContents(InMemory(dataset)))
 
 
 def text_of(made: Rendered | None) -> str:
@@ -64,7 +64,7 @@ def text_of(made: Rendered | None) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(made.html)))
 
 
-def square(maps: CellMaps, line: int, column: int, *choice: str) -> Square:
+def square(maps: CellMaps, line: int, column: int, *choice: str) -> MapSquare:
     """A cell of the first map."""
     return maps.maps[0].square(line, column, choice)
 
@@ -287,7 +287,7 @@ def test_environments_are_compared_by_relevance() -> None:
     assert pair.index("command line") < pair.index("hostname bench-1 bench-2")
     assert "cpu model" not in pair, "what is equal is left out"
     contents = InMemory(dataset)
-    views = environment_views(contents.environments, Shown(contents).history.runs, {})
+    views = environment_views(contents.environments, ReportContents(contents).history.runs, {})
     assert views[0].environment.kernel == "6.19.0", "that of the newest run comes first"
     assert first_pair(views) == (1, 0)
     data = payload(views).variants

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from csit_utils.analysis.grouping import (
-    Bounds,
     Metric,
+    ThroughputBounds,
     all_series,
     belongs,
     bounds,
@@ -25,18 +25,20 @@ SEARCHED = {Metric.NDR: "ndr", Metric.PDR: "pdr", Metric.SOAK: "soak"}
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        ((100.0, 110.0, True, 50.0), Bounds(100.0, 110.0, True)),
-        ((100.0, 110.0, False, 50.0), Bounds(100.0, 110.0, False)),
-        ((100.0, None, True, 50.0), Bounds(100.0, None, True)),  # nothing above could be offered
-        ((100.0, None, None, None), Bounds(100.0, 100.0, True)),  # a tool that gives figures only
-        ((100.0, 110.0, None, None), Bounds(100.0, 110.0, True)),
-        ((None, 60.0, True, 50.0), Bounds(None, 60.0, True)),
-        ((None, None, True, 50.0), Bounds(None, 50.0, True)),
+        ((100.0, 110.0, True, 50.0), ThroughputBounds(100.0, 110.0, True)),
+        ((100.0, 110.0, False, 50.0), ThroughputBounds(100.0, 110.0, False)),
+        ((100.0, None, True, 50.0), ThroughputBounds(100.0, None, True)),  # nothing above could be offered
+        ((100.0, None, None, None), ThroughputBounds(100.0, 100.0, True)),  # a tool that gives figures only
+        ((100.0, 110.0, None, None), ThroughputBounds(100.0, 110.0, True)),
+        ((None, 60.0, True, 50.0), ThroughputBounds(None, 60.0, True)),
+        ((None, None, True, 50.0), ThroughputBounds(None, 50.0, True)),
         ((None, None, True, None), None),
     ],
 )
 def test_bounds_of_a_search(
-    metric: Metric, found: tuple[float | None, float | None, bool | None, float | None], expected: Bounds | None
+    metric: Metric,
+    found: tuple[float | None, float | None, bool | None, float | None],
+    expected: ThroughputBounds | None,
 ) -> None:
     """Of `found`: the lower and upper bound, whether the search is complete, and the lowest load that was tried."""
     fields: dict[str, Any] = {
@@ -52,8 +54,8 @@ def test_bounds_of_a_search(
 
 def test_a_receive_rate_is_both_bounds_with_the_standard_error_of_its_trials() -> None:
     mrr = row(1e6, mrr_pps=9e5, mrr_stdev_pps=300.0, mrr_trials=9, orr_pps=8e5, orr_stdev_pps=100.0, orr_trials=4)
-    assert bounds(mrr, Metric.MRR) == Bounds(9e5, 9e5, True)
-    assert bounds(mrr, Metric.ORR) == Bounds(8e5, 8e5, True)
+    assert bounds(mrr, Metric.MRR) == ThroughputBounds(9e5, 9e5, True)
+    assert bounds(mrr, Metric.ORR) == ThroughputBounds(8e5, 8e5, True)
     assert [error_pps(mrr, metric) for metric in (Metric.MRR, Metric.ORR, Metric.NDR)] == [100.0, 50.0, 0.0]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from csit_utils.analysis.cells import Cell, Figure, figures
-from csit_utils.analysis.change import Method, Side
+from csit_utils.analysis.cells import Cell, CellFigure, figures
+from csit_utils.analysis.change import CellSide, Method
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.dataset.rows import TestRow
@@ -23,7 +23,7 @@ def mrr(mean: float, deviation: float | None, trials: int | None, **changes: Any
     return row(RATE, mrr_pps=mean, mrr_stdev_pps=deviation, mrr_trials=trials, test_type="MRR", **changes)
 
 
-def sides(*rows: TestRow, metric: Metric = Metric.MRR) -> Side:
+def sides(*rows: TestRow, metric: Metric = Metric.MRR) -> CellSide:
     ((cell, found),) = ((cell, found) for cell, found in figures(rows).items() if cell.metric is metric)
     return side(cell, found)
 
@@ -78,7 +78,7 @@ def test_a_number_of_a_characterization_lies_where_it_says(
     lowest: float | None, highest: float | None, range_pps: tuple[float, float]
 ) -> None:
     cell = Cell(series(), 1, 1, CAPACITY)
-    found = side(cell, [Figure(row(RATE), 1e6, highest, 0.0, lowest)])
+    found = side(cell, [CellFigure(row(RATE), 1e6, highest, 0.0, lowest)])
     assert (found.low_pps, found.high_pps) == range_pps
 
 
@@ -89,8 +89,10 @@ def test_runs_without_any_variation_differ_beyond_chance_or_not_at_all() -> None
     assert judge_sides(same, other)[1:4] == pytest.approx((0.001,) * 3)
 
 
-def made(runs: int, mean: float, deviation: float | None, low: float, high: float) -> Side:
-    return Side(series(), (Figure(row(RATE), mean, high, 0.0),) * runs, mean, deviation, low, high, resolution_pps=0.0)
+def made(runs: int, mean: float, deviation: float | None, low: float, high: float) -> CellSide:
+    return CellSide(
+        series(), (CellFigure(row(RATE), mean, high, 0.0),) * runs, mean, deviation, low, high, resolution_pps=0.0
+    )
 
 
 def test_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:

@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
@@ -39,15 +39,15 @@ def held_back(html: str, identity: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def many() -> tuple[Shown, str]:
+def many() -> tuple[ReportContents, str]:
     """130 tests in one file, one of them with all that a record can have."""
     full = result(ServiceType.CSC, 2, 2, test_name=HOSTILE)
     tests = [full, *(plain(1, 1, 2e5 + number, test_id=f"S.{number}") for number in range(129))]
-    shown = Shown(InMemory(dataset_of(*tests)))
+    shown = ReportContents(InMemory(dataset_of(*tests)))
     return shown, single_file(shown)
 
 
-def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[Shown, str]) -> None:
+def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[ReportContents, str]) -> None:
     shown, html = many
     for row in shown.rows:
         assert str(escape(row.test_id)) in inside(html, row.anchor)["body"]
@@ -59,7 +59,7 @@ def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[Shown,
     assert html.count("latency-" + shown.rows[0].anchor) == 0, "and nowhere else"
 
 
-def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tuple[Shown, str]) -> None:
+def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tuple[ReportContents, str]) -> None:
     shown, html = many
     rows = html.split('id="list"')[1].split("<tbody>")[1].split("</tbody>")[0]
     assert (rows.count("<tr>"), held_back(html, "list").count("<tr>")) == (100, 30)
@@ -68,18 +68,18 @@ def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tup
     assert sorted(anchors) == sorted(row.anchor for row in shown.rows), "each once, in the page or held back"
 
 
-def test_names_cannot_end_what_is_held_back(many: tuple[Shown, str]) -> None:
+def test_names_cannot_end_what_is_held_back(many: tuple[ReportContents, str]) -> None:
     _, html = many
     assert HOSTILE not in html
     assert html.count("<script") == html.count("</script>")
 
 
 def test_few_tests_in_one_file_are_there_as_they_are() -> None:
-    html = single_file(Shown(InMemory(dataset_of(result(ServiceType.CSC, 1, 1)))))
+    html = single_file(ReportContents(InMemory(dataset_of(result(ServiceType.CSC, 1, 1)))))
     assert 'id="packed-' not in html
     assert 'href="data:application/json;base64,' in html
 
 
 def test_the_library_for_plots_is_whole() -> None:
-    html = single_file(Shown(InMemory(dataset_of(plain(1, 1, 2e5)))))
+    html = single_file(ReportContents(InMemory(dataset_of(plain(1, 1, 2e5)))))
     assert "plotly.js v" in unpacked(html, "plotly")[:200]

@@ -18,7 +18,7 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.studies.interference.measures import NORMALIZED
 from csit_utils.studies.registry import measured_rows as rows_of
 from csit_utils.studies.sizing.measures import CAPACITY
@@ -166,7 +166,7 @@ def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
 
 def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
-    shown = Shown(contents_of([sides[0], sides[1]], characterizations=True))
+    shown = ReportContents(contents_of([sides[0], sides[1]], characterizations=True))
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
     assert beside is not None and over_time is not None
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])

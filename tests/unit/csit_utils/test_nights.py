@@ -9,7 +9,7 @@ from robot.api import ExecutionResult
 from csit_utils.analysis.trend import trends
 from csit_utils.bench.nights.__main__ import write_story
 from csit_utils.bench.nights.judging import judge
-from csit_utils.bench.nights.story import Kind, Story, story
+from csit_utils.bench.nights.story import EventKind, Story, story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.load import load
@@ -34,7 +34,7 @@ def dataset(folder: Path) -> Dataset:
 
 def test_every_kind_of_event_is_planted_and_the_same_whenever_it_is_asked_for() -> None:
     told = story(30)
-    assert {event.kind for event in told.events} == set(Kind)
+    assert {event.kind for event in told.events} == set(EventKind)
     conditions = [told.condition("sim-b", night, CSC) for night in range(30)]
     assert conditions == [told.condition("sim-b", night, CSC) for night in range(30)]
     low = sum(condition.capacity_scale < 0.95 for condition in conditions)

@@ -172,8 +172,8 @@ def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str
     for function in functions:
         setattr(module, function.__name__, function)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    rows = tuple(bench.Measure(function.__name__, module.__name__, function.__name__) for function in functions)
-    monkeypatch.setattr(bench, "MEASURES", (*rows, bench.Measure("missing", "no_such_module", "measure")))
+    rows = tuple(bench.BenchmarkEntry(function.__name__, module.__name__, function.__name__) for function in functions)
+    monkeypatch.setattr(bench, "MEASURES", (*rows, bench.BenchmarkEntry("missing", "no_such_module", "measure")))
 
 
 def fine() -> dict[str, object]:

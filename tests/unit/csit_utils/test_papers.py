@@ -12,7 +12,7 @@ from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import Section
 from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.studies.chains.pages import chain_study
 from csit_utils.studies.interference.pages import interference as interference_page
@@ -35,7 +35,7 @@ from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.studied import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
-_PAGES: dict[Kind, Page[Shown]] = {
+_PAGES: dict[Kind, Page[ReportContents]] = {
     "sweep": profiles.PAGE,
     "sizing": sizings.PAGE,
     "chain_study": chain_study.PAGE,

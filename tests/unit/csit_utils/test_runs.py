@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from csit_utils.analysis.runs import Kind, history
+from csit_utils.analysis.runs import SideKind, history
 from tests.unit.csit_utils.histories import row
 
 RATE = 1e6
@@ -51,15 +51,15 @@ def test_what_can_be_compared_are_testbeds_releases_and_runs() -> None:
     new = [row(RATE, night, version="VPP 26.10") for night in (2, 3)]
     found = history([*old, *new])
     assert [(side.kind, side.name, len(side.runs)) for side in found.sides] == [
-        (Kind.TESTBED, "lab-a, all runs", 4),
-        (Kind.BEFORE, "lab-a, 3 runs before the latest", 3),
-        (Kind.LABEL, "lab-a 26.06, all runs", 2),
-        (Kind.VERSION, "lab-a VPP 26.10, all runs", 2),
-        (Kind.VERSION, "lab-a VPP 26.06, all runs", 2),
-        (Kind.RUN, "lab-a 2026-11-04", 1),
-        (Kind.RUN, "lab-a 2026-11-03", 1),
-        (Kind.RUN, "lab-a 26.06 2026-11-02 22:11:00", 1),
-        (Kind.RUN, "lab-a 26.06 2026-11-01 22:11:00", 1),
+        (SideKind.TESTBED, "lab-a, all runs", 4),
+        (SideKind.BEFORE, "lab-a, 3 runs before the latest", 3),
+        (SideKind.LABEL, "lab-a 26.06, all runs", 2),
+        (SideKind.VERSION, "lab-a VPP 26.10, all runs", 2),
+        (SideKind.VERSION, "lab-a VPP 26.06, all runs", 2),
+        (SideKind.RUN, "lab-a 2026-11-04", 1),
+        (SideKind.RUN, "lab-a 2026-11-03", 1),
+        (SideKind.RUN, "lab-a 26.06 2026-11-02 22:11:00", 1),
+        (SideKind.RUN, "lab-a 26.06 2026-11-01 22:11:00", 1),
     ]
     side = found.named("lab-a 26.06, all runs")
     assert side is not None

@@ -11,12 +11,12 @@ from csit_utils.analysis.runs import history
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.report.links import cell_anchor
-from csit_utils.report.report_context import Details, Shown
+from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.headline import headlines
 from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
-from csit_utils.studies.density.speedup_figures import Limits, speedup_figure
+from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Result
@@ -40,7 +40,7 @@ def together(*nights: Dataset) -> Dataset:
     return every
 
 
-def shown_pps(shown: Shown, place: tuple[int, int], metric: Metric = Metric.NDR) -> float | None:
+def shown_pps(shown: ReportContents, place: tuple[int, int], metric: Metric = Metric.NDR) -> float | None:
     """The figure of a cell in the only series."""
     (series,) = all_series(shown.latest)
     found = {matrix.metric: matrix for matrix in matrices(shown.latest, series)}
@@ -51,13 +51,13 @@ TWO_NIGHTS = (night(1, plain(1, 1, 200e3), plain(2, 1, 150e3)), night(2, plain(1
 
 
 def test_the_latest_run_is_shown_and_not_a_mean() -> None:
-    shown = Shown(InMemory(together(*TWO_NIGHTS)))
+    shown = ReportContents(InMemory(together(*TWO_NIGHTS)))
     assert shown_pps(shown, (1, 1)) == 300e3
     assert [row.source for row in shown.latest] == ["2.xml"], "a cell of another night does not fill a hole of this one"
 
 
 def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
-    shown = Shown(InMemory(together(*TWO_NIGHTS)), mean=True)
+    shown = ReportContents(InMemory(together(*TWO_NIGHTS)), mean=True)
     assert shown_pps(shown, (1, 1)) == 250e3
     assert "means over 2 runs" in single_file(shown)
 
@@ -70,14 +70,14 @@ def test_suites_that_ran_one_after_the_other_are_one_picture() -> None:
 
 def test_of_two_testbeds_each_has_its_latest_run() -> None:
     every = together(night(1, plain(1, 1, 2e5, testbed="a")), night(2, plain(1, 1, 3e5, testbed="b")))
-    assert [run.testbed.name for run in Shown(InMemory(every)).runs] == ["a", "b"]
+    assert [run.testbed.name for run in ReportContents(InMemory(every)).runs] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("details", "pages"), [(None, 3), (Details.ALL, 3), (Details.LATEST, 1), (Details.NONE, 0)]
 )  # fmt: skip
 def test_tests_with_a_page_of_their_own(tmp_path: Path, details: Details | None, pages: int) -> None:
-    write_site(Shown(InMemory(together(*TWO_NIGHTS)), details=details), tmp_path)
+    write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=details), tmp_path)
     assert len(list((tmp_path / "tests").glob("*.html"))) == pages
 
 
@@ -85,12 +85,12 @@ def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.M
     monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 2)
     first = TWO_NIGHTS[0]
     failed = night(1, plain(4, 1, 1e5, passed=False, message="nf-1-1 is down"))
-    shown = Shown(InMemory(together(first, failed, TWO_NIGHTS[1])))
+    shown = ReportContents(InMemory(together(first, failed, TWO_NIGHTS[1])))
     assert shown.paged == {failed.recorded[0].anchor, TWO_NIGHTS[1].recorded[0].anchor}
 
 
 def test_a_link_to_a_test_without_a_page_is_none_and_says_so(tmp_path: Path) -> None:
-    write_site(Shown(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
+    write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
     html = (tmp_path / "results.html").read_text()
     rows = html.split("<tbody>")[1].split("</tbody>")[0]
     assert "href=" not in rows
@@ -99,7 +99,7 @@ def test_a_link_to_a_test_without_a_page_is_none_and_says_so(tmp_path: Path) -> 
 
 
 def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
-    write_site(Shown(InMemory(together(*TWO_NIGHTS))), tmp_path, processes=2)
+    write_site(ReportContents(InMemory(together(*TWO_NIGHTS))), tmp_path, processes=2)
     pages = list(tmp_path.rglob("*.html"))
     ids = {page.resolve(): set(re.findall(r'\bid="([^"]+)"', page.read_text())) for page in pages}
     checked = 0
@@ -114,8 +114,8 @@ def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
 def test_several_processes_write_the_same_pages(tmp_path: Path) -> None:
     many = together(*(night(day, *(plain(s, 1, 1e5 * s) for s in range(1, 6))) for day in range(1, 9)))
     told: list[tuple[int, int]] = []
-    write_site(Shown(InMemory(many)), tmp_path / "one", progress=lambda *come: told.append(come))
-    write_site(Shown(InMemory(many)), tmp_path / "two", processes=2)
+    write_site(ReportContents(InMemory(many)), tmp_path / "one", progress=lambda *come: told.append(come))
+    write_site(ReportContents(InMemory(many)), tmp_path / "two", processes=2)
     assert told[-1] == (40, 40)
     for page in (tmp_path / "one").rglob("*.html"):
         assert page.read_text() == (tmp_path / "two" / page.relative_to(tmp_path / "one")).read_text()
@@ -142,7 +142,7 @@ def test_speedup_is_along_one_size_with_the_other_kept() -> None:
 def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
     rows = InMemory(dataset_of(*SIZED)).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
-    figure = speedup_figure("s", "Speedup", found, Limits(line_pps=2e6, generator_pps=40e6))
+    figure = speedup_figure("s", "Speedup", found, SpeedupLimits(line_pps=2e6, generator_pps=40e6))
     assert figure is not None
     layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
     assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
@@ -153,7 +153,7 @@ def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
 def test_one_size_alone_has_no_speedup() -> None:
     rows = InMemory(dataset_of(SIZED[0])).tests
     found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
-    assert speedup_figure("s", "Speedup", found, Limits()) is None
+    assert speedup_figure("s", "Speedup", found, SpeedupLimits()) is None
 
 
 def test_a_headline_names_one_alone_and_the_most() -> None:
@@ -178,7 +178,7 @@ def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
 def test_a_step_of_the_newest_night_is_among_the_changes() -> None:
     steady = [night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11)]
     fallen = [night(day, plain(1, 1, 100e3 + 100 * (day % 3))) for day in (11,)]
-    (line,) = Shown(InMemory(together(*steady, *fallen))).changes
+    (line,) = ReportContents(InMemory(together(*steady, *fallen))).changes
     assert "suspected regression" in line.text
     assert "CSC 1x1" in line.text
     assert not line.better
@@ -186,6 +186,6 @@ def test_a_step_of_the_newest_night_is_among_the_changes() -> None:
 
 
 def test_nothing_but_noise_is_no_change() -> None:
-    assert not Shown(
+    assert not ReportContents(
         InMemory(together(*(night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11))))
     ).changes

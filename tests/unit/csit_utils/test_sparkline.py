@@ -2,7 +2,7 @@
 
 import re
 
-from csit_utils.report.sparkline import HEIGHT, WIDTH, Level, Mark, sparkline
+from csit_utils.report.sparkline import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
 
 
 def numbers(svg: str, kind: str) -> list[str]:
@@ -18,7 +18,7 @@ def test_a_gap_interrupts_the_line_and_a_lone_night_is_a_dot() -> None:
 
 def test_a_regression_points_down_and_one_that_is_only_suspected_is_open() -> None:
     svg = sparkline(
-        [2.0, 1.0, 2.0], (Level(0, 0, 2.0), Level(1, 2, 1.5)), [Mark(1, 1.0, False), Mark(2, 2.0, True, True)]
+        [2.0, 1.0, 2.0], (LevelSpan(0, 0, 2.0), LevelSpan(1, 2, 1.5)), [Mark(1, 1.0, False), Mark(2, 2.0, True, True)]
     )
     assert len(numbers(svg, "down")) == 1
     assert len(numbers(svg, "up open")) == 1

@@ -5,14 +5,14 @@ from math import exp, inf, log
 import pytest
 from scipy.stats import median_abs_deviation, t
 
-from csit_utils.analysis.spread import FEWEST_CELLS, Judged, Ratio, judge, relative
+from csit_utils.analysis.spread import FEWEST_CELLS, Judged, SpreadRatio, judge, relative
 
 CHANGES = [-0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.5]
 """Logarithms of the ratios of eight cells; the last one has changed."""
 
 
-def ratios(error: float = 0.0, changes: list[float] = CHANGES) -> list[Ratio]:
-    return [Ratio(2e6, 2e6 * exp(change), error) for change in changes]
+def ratios(error: float = 0.0, changes: list[float] = CHANGES) -> list[SpreadRatio]:
+    return [SpreadRatio(2e6, 2e6 * exp(change), error) for change in changes]
 
 
 def judged(found: list[Judged] | None) -> list[Judged]:
@@ -64,7 +64,7 @@ def test_too_few_cells_or_a_rate_of_zero_tell_no_spread() -> None:
     assert judge(ratios()[:-1], 0.95) is None
     for side in ({"a_pps": 0.0}, {"b_pps": 0.0}):
         assert judge([*ratios(), ratios()[0]._replace(**side)], 0.95) is None
-    assert judge([*ratios(), Ratio(0.5, 0.5, 0.0)], 0.95) is not None
+    assert judge([*ratios(), SpreadRatio(0.5, 0.5, 0.0)], 0.95) is not None
 
 
 def test_the_error_of_a_ratio_adds_up_both_sides() -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.bench import studies_profiles
-from csit_utils.bench.printed_router import Printed, Testbed, printed_sweep
-from csit_utils.bench.study_lines import Line
+from csit_utils.bench.printed_router import Printed, PublishedRouter, printed_sweep
+from csit_utils.bench.study_lines import BoundedQuantity
 from resources.libraries.python.studies.sweep.model.profile import Metric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 
-def beyond(lines: Sequence[Line]) -> set[str]:
+def beyond(lines: Sequence[BoundedQuantity]) -> set[str]:
     return {line.what for line in lines if line.value > line.bound}
 
 
@@ -34,7 +34,7 @@ def test_profiles_recover_the_printed_tables_within_the_promised_bounds() -> Non
 def test_sweeps_of_another_router_are_beyond_the_bounds(
     monkeypatch: pytest.MonkeyPatch, other: str, found: set[str]
 ) -> None:
-    def changed(testbed: Testbed) -> Testbed:
+    def changed(testbed: PublishedRouter) -> PublishedRouter:
         below, above = testbed.metrics[Metric.DELAY]
         match other:
             case "break-point":
@@ -45,7 +45,7 @@ def test_sweeps_of_another_router_are_beyond_the_bounds(
                 above = Printed("power", {"a": 5.0, "b": 3.0})
         return replace(testbed, metrics={**testbed.metrics, Metric.DELAY: (below, above)})
 
-    def sweep(testbed: Testbed, noise: float, seed: int, loads: int) -> tuple[SweepPoint, ...]:
+    def sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int) -> tuple[SweepPoint, ...]:
         return printed_sweep(changed(testbed), noise, seed, loads)
 
     monkeypatch.setattr(studies_profiles, "printed_sweep", sweep)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.cli import make_app
-from csit_utils.commands.tables import Form, Line, fitted, print_table
+from csit_utils.commands.tables import Form, TableLine, fitted, print_table
 from tests.unit.csit_utils.characterized import one_of_each
 from tests.unit.csit_utils.studied import chain_studied, interfered
 
@@ -17,7 +17,7 @@ _PROSE = "4x1 gives its worst instance 1.31 Mpps (instance 1 reverse) at PDR loa
 
 
 def shown(heads: tuple[str, ...], rows: list[tuple[str, ...]], *left: str, width: int = _WIDTH) -> list[str]:
-    return [text for text, _ in fitted(heads, [Line(row, {}) for row in rows], left, width)]
+    return [text for text, _ in fitted(heads, [TableLine(row, {}) for row in rows], left, width)]
 
 
 def test_a_table_that_fits_is_one_line_per_row() -> None:
@@ -81,7 +81,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObj
 
 
 def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("cell", "evidence"), [Line(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], Form.TERMINAL)
+    print_table(("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], Form.TERMINAL)
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 

@@ -11,7 +11,7 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
@@ -123,7 +123,7 @@ def test_the_record_names_kinds_of_passive_nfs_too() -> None:
 
 
 def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
-    program, slow = Program(start=("cat",)), Limits(cpu=0.2, memory_mib=32)
+    program, slow = UserProgram(start=("cat",)), Limits(cpu=0.2, memory_mib=32)
     cell = Cell(
         service_type=ServiceType.CSC,
         nf_chains=2,

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.search.bounds import (
+    GoalReading,
     LoadEvidence,
-    Reading,
     best_known,
     gather,
     likely_bounds,
@@ -30,19 +30,19 @@ STRICT = NDR.model_copy(update={"exceed_ratio": 0.0})
 @pytest.mark.parametrize(
     ("goal", "good_s", "bad_s", "reading"),
     [
-        (NDR, 4.0, 0.0, Reading.OPEN),
-        (NDR, 5.0, 0.0, Reading.GOOD),
-        (NDR, 0.0, 5.0, Reading.OPEN),
-        (NDR, 0.0, 6.0, Reading.BAD),
-        (NDR, 5.0, 5.0, Reading.GOOD),
-        (NDR, 8.0, 9.0, Reading.BAD),
-        (STRICT, 9.0, 0.0, Reading.OPEN),
-        (STRICT, 10.0, 0.0, Reading.GOOD),
-        (STRICT, 9.0, 1.0, Reading.BAD),
+        (NDR, 4.0, 0.0, GoalReading.OPEN),
+        (NDR, 5.0, 0.0, GoalReading.GOOD),
+        (NDR, 0.0, 5.0, GoalReading.OPEN),
+        (NDR, 0.0, 6.0, GoalReading.BAD),
+        (NDR, 5.0, 5.0, GoalReading.GOOD),
+        (NDR, 8.0, 9.0, GoalReading.BAD),
+        (STRICT, 9.0, 0.0, GoalReading.OPEN),
+        (STRICT, 10.0, 0.0, GoalReading.GOOD),
+        (STRICT, 9.0, 1.0, GoalReading.BAD),
     ],
 )
 def test_a_load_is_decided_when_further_trials_cannot_change_it(
-    goal: Goal, good_s: float, bad_s: float, reading: Reading
+    goal: Goal, good_s: float, bad_s: float, reading: GoalReading
 ) -> None:
     assert LoadEvidence(1.0, good_s, bad_s).proven(goal) is reading
 
@@ -84,8 +84,8 @@ def test_throughput_takes_the_loss_that_the_exceed_ratio_leaves_over() -> None:
 def test_proven_bounds_are_likely_bounds_or_wider(trials: list[tuple[int, int]]) -> None:
     """More evidence can only be asked for, never contradicted: a proven reading is also the likely one."""
     for row in gather([trial_result(100.0 * load, lost) for load, lost in trials], NDR):
-        assert row.proven(NDR) in (Reading.OPEN, row.likely(NDR))
-        assert (row.missing_s(NDR) == 0) or row.proven(NDR) is Reading.OPEN
+        assert row.proven(NDR) in (GoalReading.OPEN, row.likely(NDR))
+        assert (row.missing_s(NDR) == 0) or row.proven(NDR) is GoalReading.OPEN
 
 
 @given(
@@ -107,9 +107,9 @@ def test_a_load_reads_as_in_mlrsearch(trials: list[tuple[int, int]], exceed_rati
         )
     (ours,) = gather(results, goal)
     optimistic, pessimistic = theirs.estimates()
-    expected = Reading.OPEN if optimistic != pessimistic else Reading.GOOD if optimistic else Reading.BAD
+    expected = GoalReading.OPEN if optimistic != pessimistic else GoalReading.GOOD if optimistic else GoalReading.BAD
     assert ours.proven(goal) is expected
-    if expected is Reading.GOOD:
+    if expected is GoalReading.GOOD:
         assert ours.throughput_pps(goal) == 100.0 * (1 - theirs.pessimistic_loss_ratio)
 
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.search.bounds import Reading
+from resources.libraries.python.search.bounds import GoalReading
 from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.standing import Guess, Range, Standing
+from resources.libraries.python.search.standing import GoalEvidence, Guess, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""
@@ -18,9 +18,9 @@ GUESSES = st.none() | st.builds(
 )
 
 
-def standing(trials: list[tuple[int, bool]]) -> Standing:
+def standing(trials: list[tuple[int, bool]]) -> GoalEvidence:
     """Trials of one second each: their rung, and whether they met the goal."""
-    made = Standing(GOAL, BASE)
+    made = GoalEvidence(GOAL, BASE)
     for rung, good in trials:
         made.add(rung, GOAL.loss_ratio if good else GOAL.loss_ratio + 1e-9, 1.0)
     return made
@@ -29,15 +29,15 @@ def standing(trials: list[tuple[int, bool]]) -> Standing:
 def test_a_rung_is_decided_by_the_duration_sum_and_ends_of_the_ladder_are_known() -> None:
     rung = RUNGS[2]
     found = standing([(rung, True)])
-    assert found.reading(rung) is Reading.OPEN
+    assert found.reading(rung) is GoalReading.OPEN
     found.add(rung, 0.0, 0.5)
-    assert found.reading(rung) is Reading.GOOD
-    assert standing([(rung, False)] * 2).reading(rung) is Reading.BAD
+    assert found.reading(rung) is GoalReading.GOOD
+    assert standing([(rung, False)] * 2).reading(rung) is GoalReading.BAD
     assert [found.reading(at) for at in (RUNGS[0] - 1, RUNGS[0], RUNGS[-1], RUNGS[-1] + 1)] == [
-        Reading.GOOD,
-        Reading.OPEN,
-        Reading.OPEN,
-        Reading.BAD,
+        GoalReading.GOOD,
+        GoalReading.OPEN,
+        GoalReading.OPEN,
+        GoalReading.BAD,
     ]
 
 
@@ -72,9 +72,9 @@ def test_relevant_bounds_are_the_lowest_bad_rung_and_the_highest_good_one_below_
     trials: list[tuple[int, bool]],
 ) -> None:
     found = standing(trials)
-    upper = min((rung for rung in RUNGS if found.reading(rung) is Reading.BAD), default=None)
+    upper = min((rung for rung in RUNGS if found.reading(rung) is GoalReading.BAD), default=None)
     below = [rung for rung in RUNGS if upper is None or rung < upper]
-    lower = max((rung for rung in below if found.reading(rung) is Reading.GOOD), default=None)
+    lower = max((rung for rung in below if found.reading(rung) is GoalReading.GOOD), default=None)
     assert found.relevant == (lower, upper)
 
 
@@ -107,13 +107,13 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
 
 
 def test_without_trials_every_threshold_is_likely() -> None:
-    assert standing([]).likely(None) == [Range(RUNGS[0] - 1, RUNGS[-1], None)]
+    assert standing([]).likely(None) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], None)]
     near = Guess(RUNGS[3], 1.0, 0.25)
-    assert standing([]).likely(near) == [Range(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
+    assert standing([]).likely(near) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
 
 
 def test_a_guess_does_not_overrule_what_is_proven() -> None:
     low, high = RUNGS[1], RUNGS[4]
     found = standing([(low, True)] * 2 + [(high, False)] * 2)
-    assert found.likely(Guess(high, 10.0, 4.0)) == [Range(low, high - 1, high - 1)]
-    assert found.likely(Guess(low - 1, 10.0, 4.0)) == [Range(low, high - 1, low)]
+    assert found.likely(Guess(high, 10.0, 4.0)) == [ThresholdRange(low, high - 1, high - 1)]
+    assert found.likely(Guess(low - 1, 10.0, 4.0)) == [ThresholdRange(low, high - 1, low)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, Form, Line, print_table
+from csit_utils.commands.tables import AS_JSON, Form, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
@@ -50,7 +50,7 @@ def chains(
         print_table(_DROPPED, list(_dropped(found)), form, ("policy", "such as"))
     if form is Form.JSON:
         raw = {"object": "summary", "study": found.spec.name, **price.counts()}
-        print_table((), [Line((), raw)], form)
+        print_table((), [TableLine((), raw)], form)
         return
     workloads = len(found.spec.workloads)
     typer.echo(
@@ -59,22 +59,22 @@ def chains(
     )
 
 
-def _lengths(found: Chains) -> Iterator[Line]:
+def _lengths(found: Chains) -> Iterator[TableLine]:
     for length, orders in found.orders.items():
-        yield Line((str(length), str(orders)), {"object": "length", "length": length, "orders": orders})
+        yield TableLine((str(length), str(orders)), {"object": "length", "length": length, "orders": orders})
 
 
-def _dropped(found: Chains) -> Iterator[Line]:
+def _dropped(found: Chains) -> Iterator[TableLine]:
     for row in found.dropped:
         examples = [_NAMES.join(order) for order in row.examples]
         raw = {"object": "dropped", "policy": row.policy, "drops": row.count, "examples": examples}
-        yield Line((row.policy, str(row.count), "; ".join(examples)), raw)
+        yield TableLine((row.policy, str(row.count), "; ".join(examples)), raw)
 
 
-def _chains(found: Chains) -> Iterator[Line]:
+def _chains(found: Chains) -> Iterator[TableLine]:
     for chain in found:
         sizes = [member.size for member in chain.members]
         memory = [member.memory_mib for member in chain.members]
         said = " ".join("-" if mib is None else f"{mib} MiB" for mib in memory)
         raw = {"object": "chain", "vnfs": list(chain.order), "sizes": sizes, "memory_mib": memory}
-        yield Line((chain.name, " ".join(sizes), said), raw)
+        yield TableLine((chain.name, " ".join(sizes), said), raw)

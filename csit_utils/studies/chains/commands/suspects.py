@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, Line, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
@@ -49,7 +49,7 @@ def suspects(
     tell_problems(found)
 
 
-def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
+def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[TableLine]:
     for rank, suspect in enumerate(study.suspects[:most], 1):
         texts = (
             str(rank),
@@ -85,7 +85,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[Line]:
             "planted": suspect.planted,
             "reasons": list(suspect.reasons),
         }
-        yield Line(texts, raw)
+        yield TableLine(texts, raw)
 
 
 def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:

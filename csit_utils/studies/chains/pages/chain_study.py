@@ -7,7 +7,7 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure, sizes_words, workload_words
 from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, steps_figure
@@ -25,7 +25,7 @@ MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedFeature:
     """A feature of a VNF that is not as when the VNF was alone."""
 
     row: Deviation
@@ -46,7 +46,7 @@ class Suspected:
     """Of its reasons and evidence, for links."""
     rank: int
     suspect: Suspect
-    changed: tuple[Changed, ...]
+    changed: tuple[ChangedFeature, ...]
 
     @property
     def told(self) -> bool:
@@ -55,7 +55,7 @@ class Suspected:
 
 
 @dataclass(frozen=True)
-class Studied:
+class StudiedChains:
     """A study on the page."""
 
     view: View
@@ -74,7 +74,7 @@ class Studied:
         return (*([self.chains] if self.chains else []), *self.compared, *self.traced)
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "chain_study"]
     if not found:
         return None
@@ -83,15 +83,15 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
-def _studied(view: View) -> Studied:
+def _studied(view: View) -> StudiedChains:
     study = view.record.chain_study
     if study is None:
-        return Studied(view, None, (), (), (), (), ())
+        return StudiedChains(view, None, (), (), (), (), ())
     over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, steps_figure)
     compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
     of_traces = (classes_figure, events_figure, graphs_figure)
     traced = (make(view.anchor, study, simulated=view.simulated) for make in of_traces)
-    return Studied(
+    return StudiedChains(
         view,
         chains_figure(view.anchor, study, simulated=view.simulated),
         tuple(figure for figure in compared if figure is not None),
@@ -105,10 +105,10 @@ def _studied(view: View) -> Studied:
     )
 
 
-def _changed(suspect: Suspect) -> tuple[Changed, ...]:
+def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
     rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
     known = ((row, feature(row.feature)) for row in rows[:MOST_CHANGED])
-    return tuple(Changed(row, one.meaning, one.unit) for row, one in known)
+    return tuple(ChangedFeature(row, one.meaning, one.unit) for row, one in known)
 
 
 def _highest_throughput(record: Characterization, figure: PublishedFigure) -> float | None:

@@ -57,7 +57,7 @@ class LatencyPoint:
 
 
 @dataclass(frozen=True)
-class Run:
+class CellRun:
     """What one test says about a cell."""
 
     row: TestRow
@@ -76,7 +76,7 @@ class Looked:
 
     services: int
     verdict: Verdict
-    run: Run | None = None
+    run: CellRun | None = None
     """The test that the rate is of: of several the one that keeps least."""
     point: LatencyPoint | None = None
     """Kept: the load at which latency was below the bound. Otherwise the best load that was high enough."""
@@ -189,7 +189,7 @@ def _look(question: Question, seen: Evidence, services: int, tests: Sequence[Tes
     return Looked(services, Verdict.LATENCY_UNKNOWN, worst)
 
 
-def _with_latency(question: Question, services: int, run: Run) -> Looked:
+def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
     enough = [point for point in run.points if point.load_pps >= question.rate_pps * services]
     known = [point for point in enough if point.p99_ns is not None]
     if not enough:
@@ -200,13 +200,13 @@ def _with_latency(question: Question, services: int, run: Run) -> Looked:
     return Looked(services, Verdict.KEPT if kept else Verdict.LATENCY, run, best, run.row)
 
 
-def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[Run]:
+def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[CellRun]:
     """Those that have a figure, the lowest rate first."""
     found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
     return sorted(found, key=lambda run: run.worst_pps)
 
 
-def _run(row: TestRow, metric: Metric, seen: Evidence) -> Run | None:
+def _run(row: TestRow, metric: Metric, seen: Evidence) -> CellRun | None:
     """A test's rates and latency; None where it has no lower bound to trust."""
     found = bounds(row, metric)
     if found is None or found.lower is None or not row.nf_chains:
@@ -214,9 +214,9 @@ def _run(row: TestRow, metric: Metric, seen: Evidence) -> Run | None:
     points = tuple(latency_points(seen.latencies.get(row.anchor, ())))
     flows = [flow for flow in seen.instances.get(row.anchor, ()) if flow.number == metric.value]
     if not flows:
-        return Run(row, found.lower / row.nf_chains, "mean of all instances", found.lower, points)
+        return CellRun(row, found.lower / row.nf_chains, "mean of all instances", found.lower, points)
     worst = min(flows, key=lambda flow: flow.forwarded_pps)
-    return Run(row, 2 * worst.forwarded_pps, f"instance {worst.instance} {worst.direction}", worst.load_pps, points)
+    return CellRun(row, 2 * worst.forwarded_pps, f"instance {worst.instance} {worst.direction}", worst.load_pps, points)
 
 
 def latency_points(rows: Iterable[LatencyRow]) -> list[LatencyPoint]:

@@ -7,9 +7,9 @@ from math import hypot
 from statistics import fmean, stdev
 
 from csit_utils.analysis.grouping import (
-    Bounds,
     Metric,
     Series,
+    ThroughputBounds,
     belongs,
     bounds,
     error_pps,
@@ -150,7 +150,7 @@ def _noise(runs: tuple[TestRow, ...], metric: Metric) -> float:
     return hypot(*errors) / len(errors)
 
 
-def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, Bounds]]:
+def _found(rows: list[TestRow], metric: Metric) -> list[tuple[TestRow, ThroughputBounds]]:
     return [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
 
 

@@ -40,7 +40,7 @@ class Unknown(StrEnum):
 
 
 @dataclass(frozen=True)
-class Figure:
+class LatencyFigure:
     """A percentile of several instances and directions at one load."""
 
     value_ns: int | None
@@ -68,7 +68,7 @@ def _weight(load: str) -> tuple[int, str]:
     return (int(digits) if digits else 0, load)
 
 
-def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction: str = BOTH) -> Figure | None:
+def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction: str = BOTH) -> LatencyFigure | None:
     """The worst of a test's instances at one load; None where that was not measured.
 
     A percentile of all packets that were sent is unknown when as many probes are lost as lie above it: the lost ones
@@ -88,11 +88,11 @@ def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction:
     for row in chosen:
         said = _doubt(row, quantile)
         if said is not None:
-            return Figure(None, None, row.instance, row.direction, row.load_pps, samples, *said)
+            return LatencyFigure(None, None, row.instance, row.direction, row.load_pps, samples, *said)
     known = [(value, row) for row in chosen if (value := quantile.of(row)) is not None]
     value, worst = max(known, key=lambda pair: pair[0])
     best = min(found for found, _ in known)
-    return Figure(value, best, worst.instance, worst.direction, worst.load_pps, samples)
+    return LatencyFigure(value, best, worst.instance, worst.direction, worst.load_pps, samples)
 
 
 def _doubt(row: LatencyRow, quantile: Quantile) -> tuple[Unknown, str] | None:

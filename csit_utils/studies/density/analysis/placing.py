@@ -26,7 +26,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SeriesLayout:
     """All cells of a series."""
 
     series: Series
@@ -47,7 +47,7 @@ def layouts(
     refused: Iterable[RefusedCell] = (),
     missing: str = "",
     test_type: str = "",
-) -> list[Layout]:
+) -> list[SeriesLayout]:
     """A layout for each series in which at least one test has what is asked for; measured systems first.
 
     Args:
@@ -83,7 +83,7 @@ def _layout(  # noqa: PLR0917 - as `layouts`
     refused: list[RefusedCell],
     missing: str,
     test_type: str,
-) -> Layout:
+) -> SeriesLayout:
     tests: dict[Place, list[TestRow]] = {}
     for row in rows:
         if row.nf_chains is not None and row.nf_nodes is not None:
@@ -96,7 +96,7 @@ def _layout(  # noqa: PLR0917 - as `layouts`
         for s in chains
         for n in nodes
     }
-    return Layout(series, chains, nodes, cells)
+    return SeriesLayout(series, chains, nodes, cells)
 
 
 def _placed(

@@ -11,7 +11,7 @@ _FIGURES = (CellState.VALUE, CellState.AT_LEAST)
 
 
 @dataclass(frozen=True)
-class Point:
+class SizePoint:
     """One size."""
 
     cores: float
@@ -36,13 +36,13 @@ class Speedup:
     service_type: str
     other: str
     """The size that stays."""
-    points: tuple[Point, ...]
+    points: tuple[SizePoint, ...]
 
     def perfect_pps(self, cores: float) -> float:
         """Throughput that grows with cores from the first point on."""
         return self.points[0].rate_pps * cores / self.points[0].cores
 
-    def factor(self, point: Point) -> float:
+    def factor(self, point: SizePoint) -> float:
         """Throughput as a multiple of that of the first point."""
         return point.rate_pps / self.points[0].rate_pps
 
@@ -66,9 +66,9 @@ def speedups(found: Iterable[Matrix]) -> list[Speedup]:
     ]
 
 
-def _points(sizes: Sequence[tuple[float, Matrix]], place: tuple[int, int]) -> tuple[Point, ...]:
+def _points(sizes: Sequence[tuple[float, Matrix]], place: tuple[int, int]) -> tuple[SizePoint, ...]:
     points = [
-        Point(cores, matrix, cell)
+        SizePoint(cores, matrix, cell)
         for cores, matrix in sizes
         if (cell := matrix.cells.get(place)) is not None and cell.state in _FIGURES and cell.value_pps
     ]

@@ -8,7 +8,7 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix
 
 
 @dataclass(frozen=True)
-class Change:
+class AxisChange:
     """From the smallest to the largest cell along one axis of a matrix."""
 
     matrix: Matrix
@@ -32,7 +32,7 @@ class Change:
         return all(self.matrix.cells[at].state is CellState.VALUE for at in (self.start, self.end))
 
 
-def changes(found: Iterable[Matrix]) -> list[Change]:
+def changes(found: Iterable[Matrix]) -> list[AxisChange]:
     """For each matrix: adding services to the shortest service, and adding NFs to the fewest services."""
     result = []
     for matrix in found:
@@ -50,13 +50,13 @@ def changes(found: Iterable[Matrix]) -> list[Change]:
     return result
 
 
-def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, int]) -> Change | None:
+def _change(matrix: Matrix, axis: str, start: tuple[int, int], end: tuple[int, int]) -> AxisChange | None:
     """The change, or None where limits leave open which of the two is more."""
     one, other = matrix.cells[start], matrix.cells[end]
     low, high = sorted((one, other), key=lambda cell: cell.value_pps or 0.0)
     if low.state is CellState.AT_LEAST or high.state is CellState.BELOW:
         return None
     reach = max(low.upper_pps or 0.0, low.value_pps or 0.0) + 2 * hypot(low.noise_pps, high.noise_pps)
-    return Change(
+    return AxisChange(
         matrix, axis, start, end, one.value_pps or 0.0, other.value_pps or 0.0, reach < (high.value_pps or 0.0)
     )

@@ -5,7 +5,7 @@ from itertools import product
 
 from csit_utils.analysis.alike import likeness
 from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.study import Page
 from csit_utils.studies.density.heatmap import kind_of, shades
@@ -13,7 +13,7 @@ from csit_utils.studies.density.heatmap import kind_of, shades
 Likenesses = dict[str, dict[str, dict[str, tuple[str, ...]]]]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not shown.systems:
         return None
     figures = [figure for view in shown.systems for block in view.blocks for figure in block.figures]

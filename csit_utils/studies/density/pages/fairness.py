@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
-from csit_utils.studies.density.analysis.placing import Layout, layouts
+from csit_utils.studies.density.analysis.placing import SeriesLayout, layouts
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.fairness_maps import NO_COUNTS, fairness_maps, shares_figure
 
@@ -38,7 +38,7 @@ class Unfair:
     fairness: Fairness
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = {anchor: fairness_of(rows) for anchor, rows in shown.evidence.instances.items()}
     blocks: dict[str, FairnessBlock] = {}
     lines: dict[tuple[str, str], Unfair] = {}
@@ -67,7 +67,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     return {"blocks": shown_blocks, "worst": worst[:_LISTED], "cells": len(worst), "figures": figures}
 
 
-def _lines(own: list[Layout], found: Mapping[str, Mapping[str, Fairness]]) -> list[Unfair]:
+def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]]) -> list[Unfair]:
     return [
         Unfair(
             test,

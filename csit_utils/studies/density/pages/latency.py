@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
-from csit_utils.studies.density.analysis.placing import Layout, layouts
+from csit_utils.studies.density.analysis.placing import SeriesLayout, layouts
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_curves import cells_figure
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
@@ -28,7 +28,7 @@ class LatencyBlock:
     figure: Figure | None
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     latencies = shown.evidence.latencies
     found = layouts(shown.latest, lambda row: row.anchor in latencies, shown.contents.refused, NO_LATENCY)
     parts = blocks_of(found)
@@ -49,7 +49,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     return {"blocks": blocks, "figures": figures}
 
 
-def _with_histograms(shown: Shown, own: Sequence[Layout]) -> dict[str, list[LatencyRow]]:
+def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> dict[str, list[LatencyRow]]:
     anchors = {test.anchor for layout in own for _, test in layout.found()}
     rows: dict[str, list[LatencyRow]] = {}
     for row in shown.contents.latency(anchors):

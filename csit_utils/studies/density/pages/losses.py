@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.losses import OwnerShare, shares
@@ -38,7 +38,7 @@ class LossLine:
     owners: tuple[OwnerShare, ...]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = _found(shown)
     blocks: list[LossBlock] = []
     lines: list[LossLine] = []
@@ -72,7 +72,7 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     return {"blocks": blocks, "lines": lines[:_LISTED], "more": max(0, len(lines) - _LISTED), "figures": figures}
 
 
-def _found(shown: Shown) -> dict[str, list[OwnerShare]]:
+def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
     """Of every test that looked for losses."""
     hops: dict[str, list[HopRow]] = {}
     for hop in shown.contents.hops(shown.latest_anchors):

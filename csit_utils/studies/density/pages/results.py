@@ -7,7 +7,7 @@ from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.analysis.runs import called
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import LatencyRow, TestRow
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
 
@@ -15,7 +15,7 @@ MOST_ROWS = 2_000
 """Tests up to which the table has all of them; more than that, and it has those of the latest runs."""
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     every = shown.rows if len(shown.rows) <= MOST_ROWS else shown.latest
     rows = [row for row in newest_first(every, shown.history) if row.recorded and row.world != PUBLISHED]
     if not rows and shown.characterizations:
@@ -34,14 +34,14 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     }
 
 
-def _run_names(shown: Shown) -> Mapping[str, str]:
+def _run_names(shown: ReportContents) -> Mapping[str, str]:
     """Names of runs by test; without the testbed where there is only one."""
     history = shown.history
     before = f"{called(history.testbeds[0])} " if len(history.testbeds) == 1 else ""
     return {row.anchor: run.name.removeprefix(before) for run in history.runs for row in run.rows}
 
 
-def _latency(shown: Shown, every: Sequence[TestRow]) -> Iterable[LatencyRow]:
+def _latency(shown: ReportContents, every: Sequence[TestRow]) -> Iterable[LatencyRow]:
     if len(every) > len(shown.latest):
         return shown.contents.latency()
     return (found for own in shown.evidence.latencies.values() for found in own)

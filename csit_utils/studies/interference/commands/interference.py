@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, Form, Line, print_table
+from csit_utils.commands.tables import AS_JSON, Form, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
@@ -43,7 +43,7 @@ def interference(
         return
     print_table(_NFS, list(_functions(spec)), form, _NFS)
     if form is Form.JSON:
-        print_table((), [Line((), {"object": "summary", "study": spec.name, **price.counts()})], form)
+        print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
     twice = ", with and without a guarantee" if spec.guarantee else ""
@@ -67,14 +67,14 @@ def _points(spec: InterferenceSpec) -> str:
     )
 
 
-def _functions(spec: InterferenceSpec) -> Iterator[Line]:
+def _functions(spec: InterferenceSpec) -> Iterator[TableLine]:
     for one in spec.contenders:
         stand_in = one.stand_in.value if one.stand_in else None
         raw = {"object": "function", "name": one.name, "type": one.type.value, "kind": one.kind.value}
-        yield Line((one.name, one.type.value, one.kind.value, stand_in or "-"), {**raw, "stand_in": stand_in})
+        yield TableLine((one.name, one.type.value, one.kind.value, stand_in or "-"), {**raw, "stand_in": stand_in})
 
 
-def _gatherings(spec: InterferenceSpec) -> Iterator[Line]:
+def _gatherings(spec: InterferenceSpec) -> Iterator[TableLine]:
     for target, against in gatherings(spec):
         raw = {"object": "company", "target": target, "against": list(against)}
-        yield Line((target, " + ".join(against) or "-"), raw)
+        yield TableLine((target, " + ".join(against) or "-"), raw)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, Line, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
@@ -18,7 +18,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     summary_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.study import advised
-from resources.libraries.python.studies.interference.analysis.sweeps import Point, by_frame_and_load
+from resources.libraries.python.studies.interference.analysis.sweeps import PairsPoint, by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference, Normalized
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
@@ -109,7 +109,7 @@ def _servers(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [() if text == "-" else tuple(name.strip() for name in text.split("+") if name.strip()) for text in texts]
 
 
-def _line(row: Normalized, measured: Interference) -> Line:
+def _line(row: Normalized, measured: Interference) -> TableLine:
     mean = measured.sensitivity.get(row.target)
     texts = (
         row.target,
@@ -121,10 +121,10 @@ def _line(row: Normalized, measured: Interference) -> Line:
     )
     raw = {"object": "pair", **row.model_dump(mode="json"), "sensitivity": mean}
     style = "red" if row.target == lowest(measured.sensitivity) else ""
-    return Line(texts, raw, style)
+    return TableLine(texts, raw, style)
 
 
-def _point(point: Point) -> Line:
+def _point(point: PairsPoint) -> TableLine:
     texts = (
         point.frame,
         rate(point.load_pps),
@@ -132,9 +132,9 @@ def _point(point: Point) -> Line:
         point.most_sensitive,
         f"{point.lowest:.3f}",
     )
-    return Line(texts, {"object": "point", **asdict(point)})
+    return TableLine(texts, {"object": "point", **asdict(point)})
 
 
-def _advice(measured: Interference) -> Iterator[Line]:
+def _advice(measured: Interference) -> Iterator[TableLine]:
     for advice in measured.advice:
-        yield Line((), {"object": "advice", **advice.model_dump(mode="json")})
+        yield TableLine((), {"object": "advice", **advice.model_dump(mode="json")})

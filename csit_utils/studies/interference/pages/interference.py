@@ -8,7 +8,7 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.model.record import Interfe
 
 
 @dataclass(frozen=True)
-class Line:
+class MeansRow:
     """A network function in the table of means."""
 
     name: str
@@ -31,13 +31,13 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Studied:
+class StudiedInterference:
     """A study on the page."""
 
     view: View
     maps: CellMaps | None
     plots: tuple[Figure, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[MeansRow, ...]
     together: tuple[tuple[str, str, str], ...]
     """Companies of three and more: target, company, normalized throughput."""
 
@@ -47,7 +47,7 @@ class Studied:
         return (*([self.maps.figure] if self.maps else []), *self.plots)
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "interference"]
     if not found:
         return None
@@ -55,13 +55,13 @@ def _build(shown: Shown) -> Mapping[str, object] | None:
     return keys_of_page("studies", found, [_studied(view) for view in found], papers)
 
 
-def _studied(view: View) -> Studied:
+def _studied(view: View) -> StudiedInterference:
     found = view.record.interference
     if found is None:
-        return Studied(view, None, (), (), ())
+        return StudiedInterference(view, None, (), (), ())
     means = means_figure(view.anchor, found, simulated=view.simulated)
     swept = sweep_figure(view.anchor, found, simulated=view.simulated)
-    return Studied(
+    return StudiedInterference(
         view,
         interference_maps(view.anchor, found, simulated=view.simulated),
         tuple(each for each in (means, swept) if each is not None),
@@ -72,12 +72,12 @@ def _studied(view: View) -> Studied:
     )
 
 
-def _lines(found: Interference) -> tuple[Line, ...]:
+def _lines(found: Interference) -> tuple[MeansRow, ...]:
     def lost(means: Mapping[str, float], name: str) -> float | None:
         return 1 - means[name] if name in means else None
 
     return tuple(
-        Line(
+        MeansRow(
             each.name,
             f"{each.type} ({each.type.name.lower()})",
             f"{each.kind}, a stand-in for {each.stand_in_for}" if each.stand_in_for else str(each.kind),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import Form, Line, print_table
+from csit_utils.commands.tables import Form, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
@@ -14,7 +14,7 @@ from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Mode, Size
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size, SizingMode
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import INSTANCE_DEPLOY_S, SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
@@ -116,11 +116,11 @@ def _row(name: str, each: Size, spec: DeploymentSpec, why_not: str | None) -> di
     }
 
 
-def _line(row: dict[str, Any], testbed: Topology | None) -> Line:
+def _line(row: dict[str, Any], testbed: Topology | None) -> TableLine:
     texts = (row["size"], f"{row['vcpus']:g}", f"{row['memory_mb']} MB", str(row["instances"]))
     if testbed is None:
-        return Line(texts, row)
-    return Line((*texts, row["why_not"] or ("simulated" if testbed.world is World.SIM else "fits")), row)
+        return TableLine(texts, row)
+    return TableLine((*texts, row["why_not"] or ("simulated" if testbed.world is World.SIM else "fits")), row)
 
 
 def _summary(price: SizingCost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _sentences(
     price: SizingCost, spec: DeploymentSpec, load: WorkloadSpec, testbed: Topology | None, among: str
 ) -> list[str]:
     sizes = f"{price.sizes} size{'' if price.sizes == 1 else 's'}"
-    if spec.mode is Mode.DIRECTED:
+    if spec.mode is SizingMode.DIRECTED:
         sizes = f"at most {price.sizes} of {among} sizes, the smallest first (directed search, {spec.scaling.value})"
     loads = load.loads()
     least = "at most " if price.loads_at_most else ""

@@ -8,7 +8,7 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.sizing.comparison import sizing_comparisons
 from csit_utils.studies.sizing.figures import sizing_figures
@@ -43,7 +43,7 @@ class SizingView:
     sizes: tuple[SizeView, ...]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "sizing"]
     if not found:
         return None

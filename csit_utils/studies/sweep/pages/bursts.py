@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.report.characterizations import keys_of_page, warnings
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.burst_figures import burst_figures
 from resources.libraries.python.studies.sweep.model.record import SweepSample
@@ -22,7 +22,7 @@ class Burst:
     warnings: Sequence[str]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "bursts"]
     return keys_of_page("bursts", found, [_burst(view) for view in found]) if found else None
 

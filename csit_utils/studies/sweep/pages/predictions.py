@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.report.characterizations import keys_of_page, warnings
 from csit_utils.report.figures import Figure
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
 from csit_utils.studies.sweep.pages.profiles import profile_anchor
@@ -59,7 +59,7 @@ class Chained:
     warnings: Sequence[str]
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     chains = [view for view in shown.characterizations if view.record.kind == "chain"]
     if not chains:
         return None

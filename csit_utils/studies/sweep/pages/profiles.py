@@ -8,7 +8,7 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import warnings
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import sections
-from csit_utils.report.report_context import Shown
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
@@ -72,7 +72,7 @@ def profile_anchor(view: View) -> str:
     return f"{view.anchor}-profile" if view.record.kind == "chain" else view.anchor
 
 
-def _build(shown: Shown) -> Mapping[str, object] | None:
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind in ("sweep", "chain")]
     if not found:
         return None

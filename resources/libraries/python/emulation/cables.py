@@ -6,7 +6,7 @@ of them when the machines have ended.
 
 from collections.abc import Iterable
 
-from resources.libraries.python.drivers.functions.vm.taps import Tap, bring_up, close_taps, join, open_taps
+from resources.libraries.python.drivers.functions.vm.taps import TapDevice, bring_up, close_taps, join, open_taps
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.errors import Unsupported
@@ -15,7 +15,7 @@ _MTU = 9500
 """As the largest frames that suites send, and more."""
 
 
-def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], Tap]:
+def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], TapDevice]:
     """Make cables.
 
     Args:
@@ -30,7 +30,7 @@ def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], Tap]
     """
     cables = tuple(names)
 
-    def make() -> dict[tuple[str, int], Tap]:
+    def make() -> dict[tuple[str, int], TapDevice]:
         try:
             unshare(CLONE_NEWNET)
         except PermissionError as error:

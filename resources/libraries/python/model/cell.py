@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 
@@ -50,7 +50,7 @@ class Tap(Frozen):
     kind: NfKind
     size: NfSize = NfSize.ONE
     limits: Limits = Limits()
-    program: Program | None = None
+    program: UserProgram | None = None
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Self:
@@ -62,7 +62,7 @@ class Tap(Frozen):
         return self
 
 
-def misfit(kind: NfKind | None, program: Program | None) -> str | None:
+def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
     """Say that an NF has a program of the user's that is not of kind `process`, or the other way round."""
     if (kind is NfKind.PROCESS) == (program is not None):
         return None
@@ -102,7 +102,7 @@ class Cell(Frozen):
     sizes, limits and programs too are one for each instance, and not for each node."""
     limits: tuple[Limits, ...] = Field(default=(), exclude_if=_is_empty)
     """Of the NFs of an instance, one for each node; empty for none."""
-    programs: tuple[Program | None, ...] = Field(default=(), exclude_if=_is_empty)
+    programs: tuple[UserProgram | None, ...] = Field(default=(), exclude_if=_is_empty)
     """Of the NFs of an instance, one for each node; only nodes of kind `process` have one."""
 
     @model_validator(mode="after")
@@ -181,7 +181,7 @@ class Cell(Frozen):
         """What NF `node` (1-based) of an instance may use at most."""
         return self.limits[self._place(node, instance)] if self.limits else Limits()
 
-    def program_of(self, node: int, instance: int = 1) -> Program | None:
+    def program_of(self, node: int, instance: int = 1) -> UserProgram | None:
         """The user's program that NF `node` (1-based) of an instance is; None for NFs of all other kinds."""
         return self.programs[self._place(node, instance)] if self.programs else None
 

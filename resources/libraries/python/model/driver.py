@@ -23,7 +23,7 @@ def _no_problem(_: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RequiredProgram:
     """A program that a driver runs."""
 
     name: str
@@ -83,7 +83,7 @@ class Driver:
     """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
     options: type[Frozen] | None = None
     """Settings that a topology can make: `vswitch_options` of a DUT, `generator.options` of a TG. All have defaults."""
-    programs: tuple[Program, ...] = ()
+    programs: tuple[RequiredProgram, ...] = ()
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
 

@@ -18,7 +18,7 @@ class Limits(Frozen):
     """Packets per second that each of its ports may receive."""
 
 
-class Program(Frozen):
+class UserProgram(Frozen):
     """A network function of the user's own, run inside the NF's network namespace. Argument vectors, no shell."""
 
     start: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -9,7 +9,7 @@ from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.trial import Direction
@@ -174,7 +174,7 @@ class NfPlan(Frozen):
     translates_to: str | None = Field(default=None, exclude_if=_is_empty)
     """The network that an NF of kind linux_nat translates source addresses to on the way forward, one to one."""
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
-    program: Program | None = Field(default=None, exclude_if=_is_empty)
+    program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
     """Of kind `process` only."""
 
 
@@ -193,7 +193,7 @@ class TapPlan(Frozen):
     interface: str
     mac: str
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
-    program: Program | None = Field(default=None, exclude_if=_is_empty)
+    program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
     """Of kind `process` only."""
 
 

@@ -18,13 +18,13 @@ from resources.libraries.python.planning.names import (
     vswitch_tap_interface,
 )
 from resources.libraries.python.planning.queues import Queues, RxQueues
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 
 
 class Links:
     """Makes the links of a service."""
 
-    def __init__(self, service: Service, cores: CoreMap, vswitch: str) -> None:
+    def __init__(self, service: ServiceLayout, cores: CoreMap, vswitch: str) -> None:
         """Prepare.
 
         Args:

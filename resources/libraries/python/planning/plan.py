@@ -20,7 +20,7 @@ from resources.libraries.python.planning.queue_balance import unequal
 from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.rss_spread import edge_ports, spread_warnings
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
 
 
@@ -152,7 +152,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
     wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources)
-    service = Service(cell, of_kinds, edges)
+    service = ServiceLayout(cell, of_kinds, edges)
     ports = edge_ports(service, RxQueues(service, core_map, vswitch), core_map, list(topology.duts), sources)
     threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
     suite = names.suite_id(topology, cell, threads)

@@ -13,7 +13,7 @@ from functools import cached_property
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.planning.media import SHARED_MEMORY, between, to_vswitch
 from resources.libraries.python.planning.names import GENERATOR, vswitch_name
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 
 Queues = tuple[int, ...]
 """Index of the owner's data thread for each receive queue of a port."""
@@ -28,7 +28,7 @@ class RxQueues:
     two sides have different numbers.
     """
 
-    def __init__(self, service: Service, cores: CoreMap, vswitch: str) -> None:
+    def __init__(self, service: ServiceLayout, cores: CoreMap, vswitch: str) -> None:
         """Prepare.
 
         Args:

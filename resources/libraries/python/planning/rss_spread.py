@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.planning.names import vswitch_name
 from resources.libraries.python.planning.queues import Queues, RxQueues
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 
 _HASHES_PER_QUEUE = 8
 """With 8 random hashes per queue the fullest of 4 queues has 1.4 times its share, of 8 queues 1.5 times (medians)."""
@@ -61,7 +61,7 @@ class EdgePort:
 
 
 def edge_ports(
-    service: Service, queues: RxQueues, cores: CoreMap, duts: Sequence[str], sources: int
+    service: ServiceLayout, queues: RxQueues, cores: CoreMap, duts: Sequence[str], sources: int
 ) -> tuple[EdgePort, ...]:
     """The physical ports of all vSwitches, each NIC once; none where all is on one machine.
 

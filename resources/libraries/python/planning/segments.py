@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from resources.libraries.python.model.plan import Segment
 from resources.libraries.python.planning.edges import SHARED
 from resources.libraries.python.planning.names import segment_name, vswitch_name, vswitch_tap_interface
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 
 _Copies = Mapping[str, tuple[str, ...]]
 
 
-def segments(service: Service) -> Iterator[Segment]:
+def segments(service: ServiceLayout) -> Iterator[Segment]:
     """Pairs of neighbouring vSwitch ports along the service; where instances share cables, one for each cable's end."""
     duts = range(1, service.edges.duts + 1)
     per_dut = service.segments_on_dut
@@ -43,14 +43,14 @@ def _segment(instance: int, position: int, members: tuple[str, ...], copies: _Co
     return Segment(name=name, instance=instance, position=position, members=members, copies=copies.get(name, ()))
 
 
-def segment_of_tap(service: Service, instance: int, number: int) -> str:
+def segment_of_tap(service: ServiceLayout, instance: int, number: int) -> str:
     """Name of the segment that a passive NF gets copies of."""
     position, per_dut = service.tap_segment(number), service.segments_on_dut
     at_cable = (position - 1) % per_dut in {0, per_dut - 1}
     return segment_name(SHARED if service.edges.shared and at_cable else instance, position)
 
 
-def _copies(service: Service) -> _Copies:
+def _copies(service: ServiceLayout) -> _Copies:
     """Ports of the vSwitches towards passive NFs, by segment."""
     found: dict[str, tuple[str, ...]] = {}
     for instance in service.instances:

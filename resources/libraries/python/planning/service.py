@@ -33,8 +33,8 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """A cell on the edges of a testbed."""
+class ServiceLayout:
+    """Layout of a cell's service instances between the edges of a testbed."""
 
     cell: Cell
     kinds: Sequence[NfKind]

@@ -23,7 +23,7 @@ from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links
 from resources.libraries.python.planning.names import GENERATOR, nf_interface, tap_interface, tap_name, vswitch_name
 from resources.libraries.python.planning.segments import segment_of_tap, segments
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 
 SOURCES_PER_FLOW = 254
 """Source addresses of a flow, as in CSIT's density profiles."""
@@ -86,7 +86,7 @@ def wire(
     Raises:
         PlanError: More instances, NFs or sources than the address plan holds.
     """
-    service = Service(cell, kinds, edges)
+    service = ServiceLayout(cell, kinds, edges)
     if reason := too_many(cell, edges.duts):
         raise PlanError(reason)
     if not 1 <= sources <= MOST_SOURCES:
@@ -105,7 +105,7 @@ def wire(
     )
 
 
-def _function(service: Service, instance: int, node: int) -> NfPlan:
+def _function(service: ServiceLayout, instance: int, node: int) -> NfPlan:
     def towards(neighbour: int, side: int) -> NfInterface:
         """The interface at `side`, with the neighbour one node further that way."""
         hop = node - 1 if side == 1 else node
@@ -137,7 +137,7 @@ def _function(service: Service, instance: int, node: int) -> NfPlan:
     )
 
 
-def _tap(service: Service, instance: int, number: int) -> TapPlan:
+def _tap(service: ServiceLayout, instance: int, number: int) -> TapPlan:
     tap = service.tap(number)
     return TapPlan(
         name=tap_name(instance, number),
@@ -153,7 +153,7 @@ def _tap(service: Service, instance: int, number: int) -> TapPlan:
     )
 
 
-def _flow(service: Service, instance: int, direction: Direction, sources: int) -> Flow:
+def _flow(service: ServiceLayout, instance: int, direction: Direction, sources: int) -> Flow:
     forward = direction is Direction.FORWARD
     tx_port, rx_port = (1, 2) if forward else (2, 1)
     source, destination = (10, 20) if forward else (20, 10)
@@ -173,13 +173,13 @@ def _flow(service: Service, instance: int, direction: Direction, sources: int) -
     )
 
 
-def _seen_from_the_right(service: Service, instance: int) -> str | None:
+def _seen_from_the_right(service: ServiceLayout, instance: int) -> str | None:
     """The first source address of the forward direction as the last NAT writes it; None where there is none."""
     networks = service.translated_before(instance, service.nodes + 1)
     return str(IPv4Network(networks[-1])[1]) if networks else None
 
 
-def _path(service: Service, instance: int, direction: Direction) -> Path:
+def _path(service: ServiceLayout, instance: int, direction: Direction) -> Path:
     """Forward order of interfaces, reversed with rx and tx swapped for the other direction."""
     row = list(service.line(instance))
     if direction is Direction.REVERSE:
@@ -192,7 +192,7 @@ def _path(service: Service, instance: int, direction: Direction) -> Path:
     return Path(instance=instance, direction=direction, hops=hops)
 
 
-def _shared_ports(service: Service) -> frozenset[str]:
+def _shared_ports(service: ServiceLayout) -> frozenset[str]:
     if not service.edges.shared:
         return frozenset()
     numbers = range(1, 2 * service.edges.duts + 1)

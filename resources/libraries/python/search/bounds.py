@@ -48,8 +48,8 @@ def informs(trial: Trial, goal: Goal) -> bool:
     return trial.abort_loss_ratio is None or trial.abort_loss_ratio >= goal.loss_ratio
 
 
-class Reading(Enum):
-    """What trials at one load say about one goal."""
+class GoalReading(Enum):
+    """Verdict of the trials at one load about one goal."""
 
     GOOD = "lower bound"
     BAD = "upper bound"
@@ -66,24 +66,24 @@ class LoadEvidence:
     losses: list[tuple[float, float]] = field(default_factory=list)
     """Loss ratio and effective duration of each trial."""
 
-    def proven(self, goal: Goal) -> Reading:
+    def proven(self, goal: Goal) -> GoalReading:
         """Decided by the goal's whole duration sum."""
         total_s = max(self.good_s + self.bad_s, goal.duration_sum_s)
         allowed_s = total_s * goal.exceed_ratio
         if self.bad_s > allowed_s:
-            return Reading.BAD
-        return Reading.GOOD if total_s - self.good_s <= allowed_s else Reading.OPEN
+            return GoalReading.BAD
+        return GoalReading.GOOD if total_s - self.good_s <= allowed_s else GoalReading.OPEN
 
-    def likely(self, goal: Goal) -> Reading:
+    def likely(self, goal: Goal) -> GoalReading:
         """Decided by the trials so far, as if there were no more to come."""
         exceeded = self.bad_s > (self.good_s + self.bad_s) * goal.exceed_ratio
-        return Reading.BAD if exceeded else Reading.GOOD
+        return GoalReading.BAD if exceeded else GoalReading.GOOD
 
     def missing_s(self, goal: Goal) -> float:
         """Trial time until the load is decided, if further trials go as most have gone so far."""
-        if self.proven(goal) is not Reading.OPEN:
+        if self.proven(goal) is not GoalReading.OPEN:
             return 0.0
-        if self.likely(goal) is Reading.BAD:
+        if self.likely(goal) is GoalReading.BAD:
             return max(0.0, goal.duration_sum_s * goal.exceed_ratio - self.bad_s)
         return max(0.0, goal.duration_sum_s * (1 - goal.exceed_ratio) - self.good_s)
 
@@ -95,7 +95,7 @@ class LoadEvidence:
         times takes the loss of a trial that was not made.
         """
         total_s = self.good_s + self.bad_s
-        if self.proven(goal) is Reading.GOOD:
+        if self.proven(goal) is GoalReading.GOOD:
             total_s = max(total_s, goal.duration_sum_s)
         left_s = total_s * (1 - goal.exceed_ratio) - _ROUNDING_S
         quantile = 0.0
@@ -177,12 +177,12 @@ def likely_bounds(rows: Iterable[LoadEvidence], goal: Goal) -> Bounds:
     return _relevant((row, row.likely(goal)) for row in rows)
 
 
-def _relevant(readings: Iterable[tuple[LoadEvidence, Reading]]) -> Bounds:
+def _relevant(readings: Iterable[tuple[LoadEvidence, GoalReading]]) -> Bounds:
     lower = None
     for row, reading in readings:
-        if reading is Reading.BAD:
+        if reading is GoalReading.BAD:
             return Bounds(lower, row)
-        if reading is Reading.GOOD:
+        if reading is GoalReading.GOOD:
             lower = row
     return Bounds(lower, None)
 

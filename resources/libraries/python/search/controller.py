@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.search.bounds import Reading, effective_s, informs
+from resources.libraries.python.search.bounds import GoalReading, effective_s, informs
 from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.orientation import Point, at_overload, crossing_pps
-from resources.libraries.python.search.standing import Guess, Range, Standing
+from resources.libraries.python.search.orientation import LoadPoint, at_overload, crossing_pps
+from resources.libraries.python.search.standing import GoalEvidence, Guess, ThresholdRange
 
 PRIOR_WEIGHT, PRIOR_PER_RUNG = 2.0, 0.5
 """Two contradicted trials more than another threshold would have refute a prior."""
@@ -33,8 +33,8 @@ _WIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The next trial."""
+class NextTrial:
+    """Load and duration of the next trial."""
 
     load_pps: float
     duration_s: float
@@ -52,8 +52,8 @@ class Controller:
 
     def __init__(self, goals: Sequence[Goal], ladder: Ladder, prior_pps: dict[str, float] | None = None) -> None:
         self._ladder = ladder
-        self._standings = [Standing(goal, ladder) for goal in goals]
-        self._points: list[Point] = []
+        self._standings = [GoalEvidence(goal, ladder) for goal in goals]
+        self._points: list[LoadPoint] = []
         self._orienting = not prior_pps
         self._with_prior = bool(prior_pps)
         self._guesses: dict[str, Guess] = {
@@ -68,12 +68,12 @@ class Controller:
         rung = self._ladder.below(trial.load_pps)
         if loss_ratio is None or self._ladder.load_pps(rung) != trial.load_pps:
             return
-        self._points.append(Point(trial.load_pps, result.forwarded_pps, lossy=loss_ratio > 0))
+        self._points.append(LoadPoint(trial.load_pps, result.forwarded_pps, lossy=loss_ratio > 0))
         for standing in self._standings:
             if informs(trial, standing.goal) and trial.duration_s >= standing.goal.final_trial_duration_s:
                 standing.add(rung, loss_ratio, effective_s(result))
 
-    def next(self) -> Choice | None:
+    def next(self) -> NextTrial | None:
         """The next trial; None when all goals are complete."""
         open_goals = [standing for standing in self._standings if not standing.complete]
         if not open_goals:
@@ -82,7 +82,7 @@ class Controller:
             self._with_prior, self._orienting, self.prior_refuted, self._guesses = False, True, True, {}
         if self._orienting:
             if self._needs_orientation():
-                return Choice(
+                return NextTrial(
                     self._ladder.load_pps(self._ladder.top),
                     max(standing.goal.initial_trial_duration_s for standing in self._standings),
                     max(standing.goal.loss_ratio for standing in self._standings),
@@ -90,7 +90,7 @@ class Controller:
             self._orient()
         return self._choose(open_goals)
 
-    def _refutes(self, standing: Standing) -> bool:
+    def _refutes(self, standing: GoalEvidence) -> bool:
         """Whether the trials speak for thresholds far from the prior."""
         guess = self._guesses.get(standing.goal.name)
         return guess is not None and all(each.guessed is None for each in standing.likely(guess))
@@ -108,13 +108,13 @@ class Controller:
                 rung = self._ladder.below(hint_pps)
                 self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
 
-    def _choose(self, open_goals: Sequence[Standing]) -> Choice:
+    def _choose(self, open_goals: Sequence[GoalEvidence]) -> NextTrial:
         thresholds = {standing.goal.name: self._threshold(standing) for standing in open_goals}
-        wanted: dict[int, list[Standing]] = {}
+        wanted: dict[int, list[GoalEvidence]] = {}
         for standing in open_goals:
             threshold = thresholds[standing.goal.name]
             for rung in (threshold, threshold + 1):
-                if standing.reading(rung) is Reading.OPEN:
+                if standing.reading(rung) is GoalReading.OPEN:
                     wanted.setdefault(rung, []).append(standing)
         rung = min(wanted, key=lambda each: _urgency(each, wanted[each]))
         needing = [
@@ -122,13 +122,13 @@ class Controller:
             for standing in open_goals
             if standing in wanted[rung] or -NEAR <= rung - thresholds[standing.goal.name] <= NEAR + 1
         ]
-        return Choice(
+        return NextTrial(
             self._ladder.load_pps(rung),
             max(standing.goal.final_trial_duration_s for standing in wanted[rung]),
             max(goal.loss_ratio for goal in needing),
         )
 
-    def _threshold(self, standing: Standing) -> int:
+    def _threshold(self, standing: GoalEvidence) -> int:
         """The likely threshold, one of those that contradict fewest trials."""
         ranges = standing.likely(self._guesses.get(standing.goal.name))
         guessed = [each.guessed for each in ranges if each.guessed is not None]
@@ -139,7 +139,7 @@ class Controller:
         target = self._ladder.top if hint is None else hint
         return min((self._inside(each, hint) for each in ranges), key=lambda rung: abs(rung - target))
 
-    def _inside(self, each: Range, hint: int | None) -> int:
+    def _inside(self, each: ThresholdRange, hint: int | None) -> int:
         """A threshold in a range: the hint where it is in it, else one that halves a wide range."""
         if hint is None:
             return (each.lowest + each.highest + 1) // 2
@@ -148,7 +148,7 @@ class Controller:
         return (each.lowest + each.highest) // 2 if each.highest - each.lowest > _WIDE else each.lowest
 
 
-def _urgency(rung: int, standings: Sequence[Standing]) -> tuple[bool, float, int, int]:
+def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[bool, float, int, int]:
     """What comes first among rungs that goals need; the smallest is most urgent.
 
     1. Rungs without any trial: one there may move the threshold.

@@ -8,8 +8,8 @@ _APART = 1.005
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One trial, whole or ended early."""
+class LoadPoint:
+    """Outcome of one trial at a load, complete or aborted."""
 
     load_pps: float
     forwarded_pps: float
@@ -20,7 +20,7 @@ class Point:
         return self.load_pps * (1 - loss_ratio) - self.forwarded_pps
 
 
-def at_overload(points: Sequence[Point], load_pps: float, loss_ratio: float) -> float | None:
+def at_overload(points: Sequence[LoadPoint], load_pps: float, loss_ratio: float) -> float | None:
     """The load that fits the best of the trials at one (the highest) load, were all that is too much lost.
 
     The best and not the mean: a system that runs in two bands is expected in the better one, and a load that is too
@@ -30,7 +30,7 @@ def at_overload(points: Sequence[Point], load_pps: float, loss_ratio: float) -> 
     return max(rates) / (1 - loss_ratio) if rates else None
 
 
-def crossing_pps(points: Sequence[Point], loss_ratio: float) -> float | None:
+def crossing_pps(points: Sequence[LoadPoint], loss_ratio: float) -> float | None:
     """The load at which losses reach the loss ratio, extrapolated from the lowest loads that exceeded it.
 
     The secant through two such trials; with one, or where the secant does not fall towards lower loads, the line on

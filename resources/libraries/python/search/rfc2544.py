@@ -9,7 +9,7 @@ bounds are as close as the goal's relative width. Goals are searched one after t
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.search.bounds import Bounds, LoadEvidence, Reading, best_known, gather
+from resources.libraries.python.search.bounds import Bounds, GoalReading, LoadEvidence, best_known, gather
 from resources.libraries.python.search.session import Session
 
 
@@ -37,7 +37,7 @@ def _search(session: Session, goal: Goal, frame: Frame, min_load_pps: float, max
         lower, upper = bounds.lower, bounds.upper
         at_end = upper is None and lower is not None and lower.load_pps >= max_load_pps
         if lower is not None and (at_end or bounds.narrow(goal)):
-            if lower.proven(goal) is Reading.GOOD:
+            if lower.proven(goal) is GoalReading.GOOD:
                 break
             run(lower.load_pps, goal.final_trial_duration_s)
         elif lower is None and upper is not None and upper.load_pps <= min_load_pps:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.search.bounds import Reading, gather
+from resources.libraries.python.search.bounds import GoalReading, gather
 from resources.libraries.python.search.soak import PURPOSE, series_of
 
 
@@ -47,4 +47,4 @@ def _lost_too_much(result: GoalResult, trials: Sequence[TrialResult], load_pps: 
     if any(trial.trial.purpose == PURPOSE for trial in at):
         return series[load_pps].failed(result.goal)
     row = gather(at, result.goal)[0]
-    return (row.proven(result.goal) if result.complete else row.likely(result.goal)) is Reading.BAD
+    return (row.proven(result.goal) if result.complete else row.likely(result.goal)) is GoalReading.BAD

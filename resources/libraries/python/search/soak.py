@@ -31,7 +31,7 @@ _EXACT = 1 - 1e-9
 
 
 @dataclass(slots=True)
-class Series:
+class SoakSeries:
     """All trials of a series at one load."""
 
     load_pps: float
@@ -52,9 +52,9 @@ class Series:
         return not self.failed(goal) and self.seconds >= goal.duration_sum_s * _EXACT
 
 
-def series_of(trials: Iterable[TrialResult]) -> dict[float, Series]:
+def series_of(trials: Iterable[TrialResult]) -> dict[float, SoakSeries]:
     """Series by load, of the trials that belong to one."""
-    found: dict[float, Series] = defaultdict(lambda: Series(0.0))
+    found: dict[float, SoakSeries] = defaultdict(lambda: SoakSeries(0.0))
     for result in trials:
         if result.trial.purpose == PURPOSE and result.is_evidence:
             series = found[result.trial.load_pps]
@@ -124,7 +124,7 @@ class Soak:
     def _series(self, load_pps: float) -> bool:
         """Run a series; return whether it held."""
         while True:
-            series = series_of(self._session.trials).get(load_pps, Series(load_pps))
+            series = series_of(self._session.trials).get(load_pps, SoakSeries(load_pps))
             if series.failed(self._goal):
                 return False
             if series.held(self._goal):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.search.bounds import LoadEvidence, Reading
+from resources.libraries.python.search.bounds import GoalReading, LoadEvidence
 from resources.libraries.python.search.ladder import Ladder
 
 
@@ -30,8 +30,8 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """Thresholds between which no trial has told so far."""
+class ThresholdRange:
+    """Thresholds between which no trial has decided so far."""
 
     lowest: int
     highest: int
@@ -46,7 +46,7 @@ class _Rung:
     bad: int = 0
 
 
-class Standing:
+class GoalEvidence:
     """Evidence for one goal. Rungs below the ladder count as good, rungs above as bad."""
 
     def __init__(self, goal: Goal, ladder: Ladder) -> None:
@@ -64,14 +64,14 @@ class Standing:
             row.good += 1
             row.evidence.good_s += effective_s
 
-    def reading(self, rung: int) -> Reading:
+    def reading(self, rung: int) -> GoalReading:
         """Whether a rung is decided, by the goal's whole duration sum."""
         if rung < self._ladder.bottom:
-            return Reading.GOOD
+            return GoalReading.GOOD
         if rung > self._ladder.top:
-            return Reading.BAD
+            return GoalReading.BAD
         row = self._rungs.get(rung)
-        return row.evidence.proven(self.goal) if row else Reading.OPEN
+        return row.evidence.proven(self.goal) if row else GoalReading.OPEN
 
     def margin(self, rung: int) -> int | None:
         """By how many trials one reading of a rung leads; None when it has no trials."""
@@ -84,9 +84,9 @@ class Standing:
         lower: int | None = None
         for rung in sorted(self._rungs):
             reading = self.reading(rung)
-            if reading is Reading.BAD:
+            if reading is GoalReading.BAD:
                 return lower, rung
-            if reading is Reading.GOOD:
+            if reading is GoalReading.GOOD:
                 lower = rung
         return lower, None
 
@@ -98,7 +98,7 @@ class Standing:
             return True
         return lower is not None and upper is not None and upper - lower == 1
 
-    def likely(self, guess: Guess | None) -> list[Range]:
+    def likely(self, guess: Guess | None) -> list[ThresholdRange]:
         """Ranges of thresholds that contradict fewest trials, the guess included; never empty.
 
         What is proven is not contradicted: thresholds lie below the relevant upper bound and not below the lower one.
@@ -108,7 +108,7 @@ class Standing:
         last = self._ladder.top if upper is None else upper - 1
         edges = [self._ladder.bottom - 1, *sorted(self._rungs), self._ladder.top + 1]
         contradicted: float = sum(row.good for row in self._rungs.values())
-        best, found = float("inf"), list[Range]()
+        best, found = float("inf"), list[ThresholdRange]()
         for one, other in pairwise(edges):
             if one in self._rungs:
                 contradicted += self._rungs[one].bad - self._rungs[one].good
@@ -123,5 +123,5 @@ class Standing:
             if cost <= best:
                 found = found if cost == best else []
                 best = cost
-                found.append(Range(lowest, highest, guessed))
+                found.append(ThresholdRange(lowest, highest, guessed))
         return found

@@ -18,8 +18,8 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     LEFT,
     RIGHT,
     End,
-    Files,
     Passed,
+    TunnelFiles,
     configuration,
     passed,
 )
@@ -43,7 +43,7 @@ tun-right: 1512   18    0    0    0     0          0         0      924      11 
 
 
 def told(end: End, mtu: int = 1500) -> list[str]:
-    return configuration(end, Files("/run/c.pem", "/run/k.pem", "AA:BB"), mtu).splitlines()
+    return configuration(end, TunnelFiles("/run/c.pem", "/run/k.pem", "AA:BB"), mtu).splitlines()
 
 
 def test_the_ends_of_a_tunnel_are_each_others_peers_and_pass_packets_as_they_are() -> None:

@@ -20,7 +20,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.cpu import layout
-from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
@@ -34,7 +34,7 @@ MONITORS = [kind for kind in NfKind if kind.is_monitor]
 
 def function(kind: NfKind) -> NfPlan:
     """The first NF of a plan for two instances."""
-    program = Program(start=("sleep", "9")) if kind is NfKind.PROCESS else None
+    program = UserProgram(start=("sleep", "9")) if kind is NfKind.PROCESS else None
     asked = Cell(
         service_type=ServiceType.CSC,
         nf_chains=2,

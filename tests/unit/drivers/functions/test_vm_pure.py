@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.vm.accelerator import Choice, choose
+from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
-from resources.libraries.python.drivers.functions.vm.arguments import Hardware, Nic, arguments
+from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.console import Console
 from resources.libraries.python.drivers.functions.vm.image import Description, cached, recipe
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
@@ -103,7 +103,7 @@ def test_the_init_script_is_sound_and_tells_a_guest_all_that_is_planned() -> Non
 
 
 def test_qemu_gets_the_taps_the_planned_macs_and_the_mtu() -> None:
-    nics = tuple(Nic(f"52:54:00:00:01:0{number}", 10 + number, 9000) for number in (1, 2))
+    nics = tuple(GuestNic(f"52:54:00:00:01:0{number}", 10 + number, 9000) for number in (1, 2))
     argv = arguments("nf-1-1", Hardware("tcg", 128, 2, nics), BOOT, "quiet", 5)
     assert argv[argv.index("-smp") + 1] == "2"
     assert argv[argv.index("-append") + 1] == "quiet"
@@ -128,7 +128,7 @@ def test_the_accelerator_comes_with_its_cpu(accelerator: str, words: tuple[str, 
 
 @pytest.mark.parametrize(("accelerator", "vectors"), [("kvm", ",mq=on,vectors=6,"), ("tcg", ",mq=on,vectors=0,")])
 def test_a_card_that_shares_memory_has_a_pair_of_queues_for_each_data_thread(accelerator: str, vectors: str) -> None:
-    card = Nic("52:54:00:00:01:01", None, 1500, socket=Path("/run/v.sock"), queues=2)
+    card = GuestNic("52:54:00:00:01:01", None, 1500, socket=Path("/run/v.sock"), queues=2)
     argv = arguments("nf", Hardware(accelerator, 128, 2, (card,)), BOOT, "")
     assert "vhost-user,id=net1,chardev=vhost1,queues=2" in argv
     assert vectors in argv[argv.index("-device") + 1]
@@ -138,7 +138,7 @@ def test_a_card_that_shares_memory_has_a_pair_of_queues_for_each_data_thread(acc
 
 
 def test_with_vhost_the_hosts_kernel_copies_packets() -> None:
-    argv = arguments("nf", Hardware("kvm", 128, 1, (Nic("52:54:00:00:01:01", 7, 1500, vhost=9),)), BOOT, "")
+    argv = arguments("nf", Hardware("kvm", 128, 1, (GuestNic("52:54:00:00:01:01", 7, 1500, vhost=9),)), BOOT, "")
     assert "tap,id=net1,fd=7,vhost=on,vhostfd=9" in argv
 
 
@@ -151,7 +151,7 @@ def test_kvm_is_taken_where_a_guest_boots_and_the_trial_is_made_once_per_start_o
     assert choose("auto", "6.1", memory, lambda: "", "boot 1").accelerator == "kvm"
     assert choose("auto", "6.1", memory, never, "boot 1").accelerator == "kvm"
     fallen = choose("auto", "6.1", memory, lambda: "it hangs for 20 s", "boot 2")
-    assert fallen == Choice(accelerator="tcg", why="no guest boots with KVM here: it hangs for 20 s")
+    assert fallen == AcceleratorChoice(accelerator="tcg", why="no guest boots with KVM here: it hangs for 20 s")
     assert choose("auto", "6.1", memory, never, "boot 2") == fallen
     assert choose("auto", "6.2", memory, lambda: "", "boot 2").accelerator == "kvm"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
-from resources.libraries.python.drivers.functions.vm.arguments import Hardware, Nic, arguments
+from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.extended_image import carried
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
 from resources.libraries.python.drivers.functions.vm.libraries import parse
@@ -72,7 +72,7 @@ def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
         "create interface virtio 0000:00:12.0 bind",
         "set interface name virtio-0/0/12/0 csn1x1i2",
     )
-    nics = tuple(Nic(side.mac, 7, 1500) for side in (function.left, function.right))
+    nics = tuple(GuestNic(side.mac, 7, 1500) for side in (function.left, function.right))
     devices = [word for word in arguments("nf", Hardware("tcg", 800, 2, nics), (Path("k"), Path("i")), "") if
                word.startswith("virtio-net-pci")]  # fmt: skip
     for each, device in zip((left, right), devices, strict=True):

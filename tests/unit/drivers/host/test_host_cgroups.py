@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
-from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group, Limits, discover
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import Throttling
 
@@ -120,8 +120,8 @@ def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path)
 
 
 def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
-    group = Group(first(tmp_path), "csit-edge-1")
-    group.make(Limits(0.25, 64 << 20, frozenset({1})))
+    group = ControlGroup(first(tmp_path), "csit-edge-1")
+    group.make(GroupLimits(0.25, 64 << 20, frozenset({1})))
     said = {name: (tmp_path / row / "csit-edge-1" / name).read_text() for row in FILES for name in FILES[row]}
     assert said["cpu.cfs_quota_us"] == "25000"
     assert said["cpu.cfs_period_us"] == "100000"
@@ -131,7 +131,7 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
 
 
 def test_a_group_of_version_1_that_is_not_pinned_has_all_cpus(tmp_path: Path) -> None:
-    Group(first(tmp_path), "csit-edge-1").make(Limits(0.5, 1 << 20))
+    ControlGroup(first(tmp_path), "csit-edge-1").make(GroupLimits(0.5, 1 << 20))
     assert (tmp_path / "cpuset" / "csit-edge-1" / "cpuset.cpus").read_text() == "0-1\n"
 
 
@@ -147,7 +147,7 @@ def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
             write(path, value)
 
     monkeypatch.setattr(cgroups, "write", record)
-    Group(found, "csit-edge-1").make(Limits(2.0, 1 << 20, frozenset({0, 3})))
+    ControlGroup(found, "csit-edge-1").make(GroupLimits(2.0, 1 << 20, frozenset({0, 3})))
     assert written == [
         ("cgroup.subtree_control", "+cpu"),
         ("cgroup.subtree_control", "+cpuset"),
@@ -161,7 +161,7 @@ def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
 def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
     tmp_path: Path, machine: Callable[[Path], Controllers], cpu_s: float, memory: int
 ) -> None:
-    group = Group(machine(tmp_path), "csit-edge-1")
+    group = ControlGroup(machine(tmp_path), "csit-edge-1")
     assert (group.cpu_s(), group.memory_bytes(), group.killed_for_memory()) == (None, None, 0)
     group.make()
     assert (group.cpu_s(), group.memory_bytes()) == (cpu_s, memory)
@@ -172,9 +172,9 @@ def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
 def test_a_quota_tells_how_often_and_how_long_it_held_back(
     tmp_path: Path, machine: Callable[[Path], Controllers]
 ) -> None:
-    group = Group(machine(tmp_path), "csit-edge-1")
+    group = ControlGroup(machine(tmp_path), "csit-edge-1")
     assert group.throttling() is None
-    group.make(Limits(0.5))
+    group.make(GroupLimits(0.5))
     assert group.throttling() == Throttling(periods=9, throttled=4, still_s=0.25)
     assert Throttling(9, 4, 0.25) - Throttling(5, 1, 0.125) == Throttling(4, 3, 0.125)
 
@@ -184,8 +184,8 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
     tmp_path: Path, machine: Callable[[Path], Controllers], doors: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, mine = machine(tmp_path), os.getpid()
-    group = Group(found, "csit-nf-1-1")
-    group.make(Limits(0.5))
+    group = ControlGroup(found, "csit-nf-1-1")
+    group.make(GroupLimits(0.5))
     group.take_in_threads([mine])
     entered = {folder for folder in group.folders if (folder / "cgroup.procs").read_text() == str(mine)}
     assert entered == {tmp_path / door / "csit-nf-1-1" for door in doors}
@@ -200,7 +200,7 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
 def test_a_group_goes_with_all_its_folders_and_may_be_gone(
     tmp_path: Path, machine: Callable[[Path], Controllers]
 ) -> None:
-    group = Group(machine(tmp_path), "csit-edge-1")
+    group = ControlGroup(machine(tmp_path), "csit-edge-1")
     group.make()
     group.remove()
     group.remove()
@@ -209,15 +209,15 @@ def test_a_group_goes_with_all_its_folders_and_may_be_gone(
 
 def test_a_group_that_is_there_is_not_taken(tmp_path: Path) -> None:
     found = first(tmp_path)
-    Group(found, "csit-edge-1").make()
+    ControlGroup(found, "csit-edge-1").make()
     with pytest.raises(CsitError, match=r"there is a control group .*csit-edge-1 already"):
-        Group(found, "csit-edge-1").make()
+        ControlGroup(found, "csit-edge-1").make()
 
 
 def test_pinning_without_its_controller_is_refused(tmp_path: Path) -> None:
-    group = Group(second(tmp_path, controllers="cpu memory"), "csit-edge-1")
+    group = ControlGroup(second(tmp_path, controllers="cpu memory"), "csit-edge-1")
     with pytest.raises(Unsupported, match="no control group controller cpuset"):
-        group.make(Limits(1.0, 1 << 20, frozenset({0})))
+        group.make(GroupLimits(1.0, 1 << 20, frozenset({0})))
 
 
 @given(cpus=st.floats(min_value=0.001, max_value=64))

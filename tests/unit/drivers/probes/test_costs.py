@@ -11,17 +11,17 @@ import pytest
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.probes.sampler import costs
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
-from resources.libraries.python.drivers.probes.sampler.perf import TASK_CLOCK, Event, ThreadCounters
+from resources.libraries.python.drivers.probes.sampler.perf import TASK_CLOCK, PerfCounters, PerfEvent
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan
 
-IMPOSSIBLE = Event("wishes", 0, 1 << 20)
+IMPOSSIBLE = PerfEvent("wishes", 0, 1 << 20)
 
 
 def can_count() -> bool:
     try:
-        ThreadCounters({"me": [threading.get_native_id()]}, TASK_CLOCK).close()
+        PerfCounters({"me": [threading.get_native_id()]}, TASK_CLOCK).close()
     except Unsupported:
         return False
     return True
@@ -43,7 +43,7 @@ def test_a_thread_that_works_is_counted_and_one_that_waits_is_not() -> None:
     over = threading.Event()
     other = threading.Thread(target=over.wait)
     other.start()
-    counters = ThreadCounters({"busy": [threading.get_native_id()], "idle": [other.native_id or 0]}, TASK_CLOCK)
+    counters = PerfCounters({"busy": [threading.get_native_id()], "idle": [other.native_id or 0]}, TASK_CLOCK)
     before = counters.read()
     used_ns = spin(0.02)
     after = counters.read()
@@ -60,18 +60,18 @@ def test_threads_that_have_ended_are_left_out() -> None:
     ended = threading.Thread(target=lambda: None)
     ended.start()
     ended.join()
-    counters = ThreadCounters({"a": [ended.native_id or 0]}, TASK_CLOCK)
+    counters = PerfCounters({"a": [ended.native_id or 0]}, TASK_CLOCK)
     assert counters.read() == {"a": 0}
     counters.close()
 
 
 def test_what_a_machine_does_not_count_is_said() -> None:
     with pytest.raises(Unsupported, match=r"^this machine does not count wishes: "):
-        ThreadCounters({"a": [threading.get_native_id()]}, IMPOSSIBLE)
+        PerfCounters({"a": [threading.get_native_id()]}, IMPOSSIBLE)
 
 
 @pytest.fixture
-def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Event], LinuxCostMeter]:
+def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[PerfEvent], LinuxCostMeter]:
     """A meter whose only NF beside the vSwitch is the present thread, as a data thread of the kernel's would be."""
     found: Mapping[str, Tasks] = {
         "nf-1-1": Tasks(helpers=(threading.get_native_id(),)), "nf-2-1": Tasks(), "vswitch": Tasks(processes=(1,)),
@@ -81,7 +81,7 @@ def meter_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Event], LinuxCostMete
 
 
 @needs_perf
-def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[Event], LinuxCostMeter]) -> None:
+def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
     meter = meter_of(TASK_CLOCK)
     meter.start()
     used_ns = spin(0.03)
@@ -98,7 +98,7 @@ def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[Even
     assert meter.stop() == {}
 
 
-def test_without_counters_all_else_is_told(meter_of: Callable[[Event], LinuxCostMeter]) -> None:
+def test_without_counters_all_else_is_told(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
     meter = meter_of(IMPOSSIBLE)
     meter.start()
     found = meter.stop()

@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.drivers.probes.tracer.events import KVM_PAIR, SCHEDULING, WANTED, choose
 from resources.libraries.python.drivers.probes.tracer.formats import parse
-from resources.libraries.python.drivers.probes.tracer.stream import Followed, Stream
+from resources.libraries.python.drivers.probes.tracer.stream import EventStream, Followed
 from resources.libraries.python.errors import CsitError
 from tests.unit.drivers.probes.page_maker import Page, format_of, pages, record
 
@@ -62,7 +62,7 @@ def path(*events: bytes, followed: tuple[Followed, ...] = (Followed("nf", "kerne
     page = Page()
     for number, data in enumerate(events):
         assert page.add(1000 + 10 * number, data)
-    stream = Stream(map(parse, ALL), followed)
+    stream = EventStream(map(parse, ALL), followed)
     stream.feed([(0, pages(page))])
     return [(before, after) for before, after, _, _ in stream.edges()[0]]
 
@@ -125,7 +125,7 @@ def test_pairs_do_not_reach_across_lost_events() -> None:
     first.add(10, record(8, NF, 0))
     second.add(20, kvm_exit(12, 1))
     second.add(30, record(8, NF, 0))
-    stream = Stream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
+    stream = EventStream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
     stream.feed([(0, pages(first))])
     stream.feed([(0, pages(second))])
     assert stream.edges() == [[("kvm_exit:HLT", "kvm_entry", 1, 1e-8)]]
@@ -137,7 +137,7 @@ def test_a_thread_that_moves_keeps_its_order() -> None:
     here.add(10, record(8, NF, 0))
     there.add(20, kvm_exit(12, 1))
     here.add(30, record(8, NF, 0))
-    stream = Stream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
+    stream = EventStream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
     stream.feed([(0, pages(here)), (1, pages(there))])
     assert {edge[:3] for edge in stream.edges()[0]} == {
         ("kvm_entry", "kvm_exit:HLT", 1),

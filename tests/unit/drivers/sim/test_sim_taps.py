@@ -6,7 +6,7 @@ from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
 from resources.libraries.python.drivers.sim.capacity import capacity_pps, one_pps
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.plan import make_plan
@@ -139,7 +139,7 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind is not NfKind.SIM])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
-    programs = (Program(start=("cat",)),) if kind is NfKind.PROCESS else ()
+    programs = (UserProgram(start=("cat",)),) if kind is NfKind.PROCESS else ()
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
     running = bed(cell)
     assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind.SIM, 1.0)

@@ -6,11 +6,11 @@ import pytest
 
 from resources.libraries.python.drivers.functions.vpp.commands import routing
 from resources.libraries.python.drivers.vpp.configuration import making, moves
-from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind, interfaces_of
-from resources.libraries.python.drivers.vpp.pages import Pages, choose_pages
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
 from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.show_output import Queue
-from resources.libraries.python.drivers.vpp.startup import Device, Startup, Waiting, waiting
+from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice, Waiting, waiting
 from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
@@ -36,7 +36,7 @@ def startup(**changes: object) -> Startup:
         "placement": place(2, (4, 3)),
         "heap_mb": 512,
         "buffers": 16384,
-        "pages": Pages("4k", "none free"),
+        "pages": HugePageChoice("4k", "none free"),
         "waiting": Waiting("polling", 0),
         "plugins": ("memif",),
         **changes,
@@ -76,7 +76,7 @@ def test_memory_is_of_one_kind_of_pages() -> None:
     found = sections(startup().text())
     assert found["memory"] == ["main-heap-size 512M", "main-heap-page-size 4k"]
     assert found["buffers"] == ["buffers-per-numa 16384", "page-size 4k"]
-    huge = sections(startup(pages=Pages("2m", "")).text())
+    huge = sections(startup(pages=HugePageChoice("2m", "")).text())
     assert (huge["memory"][1], huge["buffers"][1]) == ("main-heap-page-size 2m", "page-size 2m")
 
 
@@ -96,11 +96,11 @@ def test_an_idle_main_thread_sleeps_only_where_it_is_told() -> None:
 
 
 def test_physical_ports_by_their_address() -> None:
-    text = startup(devices=(Device("0000:af:00.0", "csv1p1"),)).text()
+    text = startup(devices=(VppDevice("0000:af:00.0", "csv1p1"),)).text()
     assert "  dev 0000:af:00.0 {\n    name csv1p1\n    num-rx-queues 1\n  }" in text
     assert "no-hugetlb" in text
     assert "no-multi-seg" in text
-    assert "no-multi-seg" not in startup(devices=(Device("0000:af:00.0", "x"),), largest_frame_bytes=9018).text()
+    assert "no-multi-seg" not in startup(devices=(VppDevice("0000:af:00.0", "x"),), largest_frame_bytes=9018).text()
     assert "dpdk {" not in startup().text()
 
 
@@ -163,12 +163,14 @@ def test_a_bridge_domain_for_each_segment() -> None:
 
 
 def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
-    cable = Interface(Kind.DPDK, "csv1p1", "csv1p1", "02:00:00:00:00:01", (0,), (("csv1p1", 101), ("csv2p1", 102)))
-    memif = Interface(
-        Kind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", (0,), (("csv2x1i1", None),), FOLDER / "x", 1
+    cable = VppInterface(
+        InterfaceKind.DPDK, "csv1p1", "csv1p1", "02:00:00:00:00:01", (0,), (("csv1p1", 101), ("csv2p1", 102))
+    )
+    memif = VppInterface(
+        InterfaceKind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", (0,), (("csv2x1i1", None),), FOLDER / "x", 1
     )
     assert making([cable], 1518) == ("create sub-interfaces csv1p1 101", "create sub-interfaces csv1p1 102")
-    port = Interface(Kind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", (0,), (("csv1p2", 101),))
+    port = VppInterface(InterfaceKind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", (0,), (("csv1p2", 101),))
     made = [command.partition(" ")[2].split()[0] for command in making([cable, port, memif], 1518)]
     assert made[-3:] == ["sub-interfaces"] * 3, "after all others, whose numbers are then those of their hardware"
     assert "sub-interfaces" not in made[:-3]
@@ -228,7 +230,7 @@ def test_jumbo_frames_fit_into_the_rings_of_kernel_ports() -> None:
 
 def test_queues_are_moved_to_where_they_are_planned() -> None:
     interfaces = [
-        Interface(Kind.HOST, name, name, "02:00:00:00:00:01", (thread,), ((name, None),))
+        VppInterface(InterfaceKind.HOST, name, name, "02:00:00:00:00:01", (thread,), ((name, None),))
         for name, thread in (("a", 0), ("b", 1), ("c", 0))
     ]
     shown = {"a": (Queue(1, "polling"),), "b": (Queue(1, "interrupt"),)}
@@ -236,7 +238,7 @@ def test_queues_are_moved_to_where_they_are_planned() -> None:
         "set interface rx-placement b queue 0 worker 1",
         "set interface rx-mode b queue 0 polling",
     ], "c has no queue yet"
-    two = [Interface(Kind.MEMIF, "m", "m", "02:00:00:00:00:01", (1, 0), (("m", None),))]
+    two = [VppInterface(InterfaceKind.MEMIF, "m", "m", "02:00:00:00:00:01", (1, 0), (("m", None),))]
     swapped = {"m": (Queue(1, "polling"), Queue(2, "polling"))}
     assert list(moves(two, place(0, (2, 3)), "polling", swapped)) == [
         "set interface rx-placement m queue 0 worker 1",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.vpp.configuration import making
-from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import plugins_for
 from resources.libraries.python.drivers.vpp.physical import kind_of
 from resources.libraries.python.errors import Unsupported
@@ -26,19 +26,21 @@ def nic(attachment: Attachment) -> Nic:
 @pytest.mark.parametrize(
     ("attachment", "plugins", "ids", "expected"),
     [
-        (Attachment.KERNEL, ALL, ICE, Kind.HOST),
-        (Attachment.AF_XDP, ALL, ICE, Kind.AF_XDP),
-        (Attachment.RDMA, ALL, ICE, Kind.RDMA),
-        (Attachment.DPDK, ALL, VIRTIO, Kind.DPDK),
-        (Attachment.DPDK, ("af_packet",), VIRTIO, Kind.VIRTIO_PCI),
-        (Attachment.DPDK, ("vmxnet3",), VMXNET3, Kind.VMXNET3),
-        (Attachment.DPDK, ("avf",), VF, Kind.AVF),
-        (Attachment.NATIVE, ALL, VMXNET3, Kind.VMXNET3),
-        (Attachment.BIFURCATED, ALL, ICE, Kind.DPDK),
-        (Attachment.BIFURCATED, ("rdma",), ICE, Kind.RDMA),
+        (Attachment.KERNEL, ALL, ICE, InterfaceKind.HOST),
+        (Attachment.AF_XDP, ALL, ICE, InterfaceKind.AF_XDP),
+        (Attachment.RDMA, ALL, ICE, InterfaceKind.RDMA),
+        (Attachment.DPDK, ALL, VIRTIO, InterfaceKind.DPDK),
+        (Attachment.DPDK, ("af_packet",), VIRTIO, InterfaceKind.VIRTIO_PCI),
+        (Attachment.DPDK, ("vmxnet3",), VMXNET3, InterfaceKind.VMXNET3),
+        (Attachment.DPDK, ("avf",), VF, InterfaceKind.AVF),
+        (Attachment.NATIVE, ALL, VMXNET3, InterfaceKind.VMXNET3),
+        (Attachment.BIFURCATED, ALL, ICE, InterfaceKind.DPDK),
+        (Attachment.BIFURCATED, ("rdma",), ICE, InterfaceKind.RDMA),
     ],
 )
-def test_the_driver(attachment: Attachment, plugins: tuple[str, ...], ids: tuple[str, str], expected: Kind) -> None:
+def test_the_driver(
+    attachment: Attachment, plugins: tuple[str, ...], ids: tuple[str, str], expected: InterfaceKind
+) -> None:
     assert kind_of(nic(attachment), plugins, ids) is expected
 
 
@@ -62,16 +64,16 @@ def test_what_an_installation_lacks(
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (Kind.VIRTIO_PCI, "create interface virtio 0000:01:01.0"),
-        (Kind.VIRTIO_PCI, "set interface name virtio-0/1/1/0 csv1p1"),
-        (Kind.VMXNET3, "create interface vmxnet3 0000:01:01.0 num-rx-queues 1"),
-        (Kind.VMXNET3, "set interface name vmxnet3-0/1/1/0 csv1p1"),
-        (Kind.AVF, "create interface avf 0000:01:01.0 name csv1p1 num-rx-queues 1"),
-        (Kind.RDMA, "create interface rdma host-if csv1p1 name csv1p1 num-rx-queues 1"),
-        (Kind.AF_XDP, "create interface af_xdp host-if csv1p1 name csv1p1 num-rx-queues 1"),
+        (InterfaceKind.VIRTIO_PCI, "create interface virtio 0000:01:01.0"),
+        (InterfaceKind.VIRTIO_PCI, "set interface name virtio-0/1/1/0 csv1p1"),
+        (InterfaceKind.VMXNET3, "create interface vmxnet3 0000:01:01.0 num-rx-queues 1"),
+        (InterfaceKind.VMXNET3, "set interface name vmxnet3-0/1/1/0 csv1p1"),
+        (InterfaceKind.AVF, "create interface avf 0000:01:01.0 name csv1p1 num-rx-queues 1"),
+        (InterfaceKind.RDMA, "create interface rdma host-if csv1p1 name csv1p1 num-rx-queues 1"),
+        (InterfaceKind.AF_XDP, "create interface af_xdp host-if csv1p1 name csv1p1 num-rx-queues 1"),
     ],
 )
-def test_its_commands(kind: Kind, expected: str) -> None:
+def test_its_commands(kind: InterfaceKind, expected: str) -> None:
     plan = make_plan(lab(1), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
     interfaces = interfaces_of(plan, "vswitch", Path("/run/vpp"), lambda _: kind)
     assert expected in making(interfaces, 1518)

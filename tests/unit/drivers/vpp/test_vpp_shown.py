@@ -8,8 +8,8 @@ import pytest
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import plain
 from resources.libraries.python.drivers.vpp.counters import counted
-from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
-from resources.libraries.python.drivers.vpp.show_output import Counted, Queue, Shared
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
+from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, Shared
 from resources.libraries.python.model.counters import InterfaceCounters
 
 SHOWN = Path(__file__).parent / "shown"
@@ -117,8 +117,8 @@ def test_errors_that_are_losses() -> None:
     rows = show_output.errors(text("switch-errors"))
     assert rows[0].count == 24318
     assert [row for row in rows if row.is_loss] == [
-        Counted(6151, "csv1x1i1-tx", "no free tx slots", "error"),
-        Counted(5632, "csv1x2i2-tx", "no free tx slots", "error"),
+        ErrorRow(6151, "csv1x1i1-tx", "no free tx slots", "error"),
+        ErrorRow(5632, "csv1x2i2-tx", "no free tx slots", "error"),
     ]
     assert show_output.errors(text("nf-errors")) == ()
 
@@ -126,8 +126,8 @@ def test_errors_that_are_losses() -> None:
 def test_counters_of_ports_come_from_whoever_knows() -> None:
     """The kernel knows what left its port, VPP what it took in; of shared memory what met a full ring was not sent."""
     interfaces = [
-        Interface(Kind.HOST, "csv1p1", "host-csv1p1", "02:00:00:00:00:01", 0, (("csv1p1", None),)),
-        Interface(Kind.MEMIF, "csv1x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv1x1i1", None),)),
+        VppInterface(InterfaceKind.HOST, "csv1p1", "host-csv1p1", "02:00:00:00:00:01", 0, (("csv1p1", None),)),
+        VppInterface(InterfaceKind.MEMIF, "csv1x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv1x1i1", None),)),
     ]
     kernel = {"csv1p1": InterfaceCounters(rx_packets=10_000, tx_packets=2300, rx_dropped=5, tx_dropped=4)}
     found = dict(

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
@@ -94,7 +94,7 @@ def test_names_of_the_plan_lead_to_vnfs() -> None:
 
 
 def test_a_program_goes_to_its_node() -> None:
-    program = Program(start=("sleep", "9"))
+    program = UserProgram(start=("sleep", "9"))
     vnfs = (VNFS[0], VnfSpec(name="own", kind=NfKind.PROCESS, program=program))
     assert cell_of(chain("router", "own"), spec(vnfs=vnfs)).programs == (None, program)
 

@@ -10,8 +10,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.chains.planning.policies.meaning import Policy, policy
 from resources.libraries.python.studies.chains.planning.policies.syntax import (
     MOST_BRACKETS,
-    Group,
     Name,
+    OperandGroup,
     Operator,
     parse,
 )
@@ -65,8 +65,8 @@ def test_every_operator_inside_another_is_a_condition_of_its_own(
 def test_following_binds_most_and_one_of_binds_least() -> None:
     assert parse("A > B & C > D", NAMES, "") == parse("(A > B) & (C > D)", NAMES, "")
     assert parse("A & B | C & D", NAMES, "") == parse("(A & B) | (C & D)", NAMES, "")
-    assert parse("A | B > C", NAMES, "") == Group(
-        Operator.ONE, (Name("A"), Group(Operator.FOLLOWS, (Name("B"), Name("C"))))
+    assert parse("A | B > C", NAMES, "") == OperandGroup(
+        Operator.ONE, (Name("A"), OperandGroup(Operator.FOLLOWS, (Name("B"), Name("C"))))
     )
 
 

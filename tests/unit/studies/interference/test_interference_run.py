@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.drivers.sim.simulation import simulation_of
-from resources.libraries.python.drivers.sim.truth import Truth
+from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
@@ -72,7 +72,7 @@ def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:
     study = study_of(asked)
 
     def pps(*company: str) -> float:
-        return Truth(study._server.plan(company), simulation_of(SIM)).capacity_pps(asked.frame, (1,))
+        return SimulatedTruth(study._server.plan(company), simulation_of(SIM)).capacity_pps(asked.frame, (1,))
 
     return {(one, against): pps(one, *against) / pps(one) for one, against in
             {(turn.target, turn.against) for turn in schedule(asked)} if against}  # fmt: skip
@@ -272,9 +272,9 @@ def test_what_is_there_needs_no_stand_in() -> None:
     assert (found.spec.contenders[0].kind, found.spec.contenders[0].stand_in_for) == (NfKind.SURICATA, None)
 
 
-@pytest.mark.parametrize("own", [None, Program(start=("my-ids",))])
+@pytest.mark.parametrize("own", [None, UserProgram(start=("my-ids",))])
 def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
-    own: Program | None, monkeypatch: pytest.MonkeyPatch
+    own: UserProgram | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = NfKind.PROCESS if own else NfKind.SURICATA
     real = SharedServer.deploy
@@ -315,7 +315,7 @@ def test_a_stand_in_needs_no_program_of_its_own() -> None:
 
 
 def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
-    own = Program(start=("my-ids", "-i", "{left}"))
+    own = UserProgram(start=("my-ids", "-i", "{left}"))
     one = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
     both = (*spec("gateway").contenders, one)
     study = study_of(spec(repetitions=1).model_copy(update={"contenders": both}))

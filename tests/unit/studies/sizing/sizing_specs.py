@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Mode, Scaling
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Scaling, SizingMode
 
 FLAVORS = {
     "small": {"vcpus": 1, "memory_mb": 2048},
@@ -35,7 +35,7 @@ def service(
 
 
 @st.composite
-def services(draw: st.DrawFn, mode: Mode = Mode.EXHAUSTIVE) -> DeploymentSpec:
+def services(draw: st.DrawFn, mode: SizingMode = SizingMode.EXHAUSTIVE) -> DeploymentSpec:
     """Any small service: up to three components, three flavors, three instances, with or without limits."""
     scaling = draw(st.sampled_from(Scaling))
     names = [f"c{number}" for number in range(draw(st.integers(1, 3)))]

@@ -10,7 +10,7 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.options import needed
-from resources.libraries.python.studies.sizing.model.spec import Mode
+from resources.libraries.python.studies.sizing.model.spec import SizingMode
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
@@ -54,7 +54,7 @@ def test_scripts_are_found_beside_the_file_that_names_them(tmp_path: Path, monke
     assert asked.install["sprout"] == tmp_path / "install.sh"
     assert asked.generator == tmp_path / "reg-dereg.sh"
     assert asked.deployment.install == "install.sh"
-    assert asked.deployment.mode is Mode.DIRECTED
+    assert asked.deployment.mode is SizingMode.DIRECTED
 
 
 def test_a_component_may_have_a_script_of_its_own(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, Watched
+from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import Stop
 from resources.libraries.python.studies.sizing.search.capacity import (
     Once,
@@ -123,10 +123,10 @@ def test_the_busiest_component_is_told_by_the_mean_of_its_instances() -> None:
             }
         }
     )
-    assert utilization(row, Watched.CPU) == {"sp": pytest.approx(0.6), "bn": 0.7}
-    assert busiest(utilization(row, Watched.CPU)) == "bn"
-    assert busiest(utilization(row, Watched.MEMORY)) == "bn"
-    assert utilization(row, Watched.NETWORK) == {"sp": 200}
+    assert utilization(row, WatchedResource.CPU) == {"sp": pytest.approx(0.6), "bn": 0.7}
+    assert busiest(utilization(row, WatchedResource.CPU)) == "bn"
+    assert busiest(utilization(row, WatchedResource.MEMORY)) == "bn"
+    assert utilization(row, WatchedResource.NETWORK) == {"sp": 200}
     assert busiest({}) is None
 
 

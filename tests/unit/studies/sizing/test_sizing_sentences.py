@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Share, Size, Sized, Watched
+from resources.libraries.python.studies.sizing.model.spec import Share, Size, Sized, WatchedResource
 from resources.libraries.python.studies.sizing.planning.cost import cost
 from resources.libraries.python.studies.sizing.search.sentences import outcome, used
 from resources.libraries.python.studies.sizing.sentences import cost_in_words
@@ -57,6 +57,6 @@ def test_the_outcome_of_a_size(found: dict[str, Any], words: str) -> None:
 
 
 def test_use_of_the_network_is_a_bit_rate_and_that_of_others_a_share() -> None:
-    assert [used(0.125, watch) for watch in (Watched.CPU, Watched.MEMORY)] == ["12 %", "12 %"]
-    assert used(12_345_678, Watched.NETWORK) == "12.3 Mbit/s"
-    assert used(1e12 - 1, Watched.NETWORK) == "1000000.0 Mbit/s"
+    assert [used(0.125, watch) for watch in (WatchedResource.CPU, WatchedResource.MEMORY)] == ["12 %", "12 %"]
+    assert used(12_345_678, WatchedResource.NETWORK) == "12.3 Mbit/s"
+    assert used(1e12 - 1, WatchedResource.NETWORK) == "1000000.0 Mbit/s"

@@ -8,14 +8,23 @@ from csit_utils.bench.printed_router import (
     ADVA,
     BONSAI,
     Function,
-    Testbed,
+    PublishedRouter,
     printed_function,
     printed_sweep,
     sweep_of,
 )
 from resources.libraries.python.studies.sweep.model.profile import Metric
 
-__all__ = ["ADVA", "BONSAI", "Testbed", "growing_to", "plain_router", "printed_function", "printed_sweep", "sweep_of"]
+__all__ = [
+    "ADVA",
+    "BONSAI",
+    "PublishedRouter",
+    "growing_to",
+    "plain_router",
+    "printed_function",
+    "printed_sweep",
+    "sweep_of",
+]
 
 
 def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[Metric, Function]:

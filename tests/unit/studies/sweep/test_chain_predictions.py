@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
+    MeasuredVnf,
     Model,
-    Part,
     errors,
     predict,
     predict_rates,
@@ -27,12 +27,12 @@ ROUTER = known_profile("router", 2.5, delay_ms=0.3)
 FIREWALL = known_profile("firewall", 1.5, delay_ms=0.8, saturated_ms=200.0)
 
 
-def at(parts: list[Part], rate: float, model: Model = "hungriest") -> dict[Metric, float]:
+def at(parts: list[MeasuredVnf], rate: float, model: Model = "hungriest") -> dict[Metric, float]:
     return predict_rates("chain", parts, [rate], model).points[0].predicted
 
 
 def test_throughput_and_loss_are_those_of_the_hungriest_and_delays_add_up() -> None:
-    parts = [Part(ROUTER), Part(FIREWALL)]
+    parts = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)]
     assert at(parts, 1.0) == pytest.approx({Metric.THROUGHPUT: 1.0, Metric.DELAY: 1.1, Metric.LOSS: 0.0})
     saturated = at(parts, 2.0)
     assert saturated[Metric.THROUGHPUT] == pytest.approx(1.5)
@@ -44,7 +44,7 @@ PATH = MeasuredPath("path", (0.5, 1.5, 2.5), (0.1, 0.2, 0.4))
 
 
 def test_the_path_around_every_vnf_counts_once() -> None:
-    found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0], "hungriest", PATH)
+    found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], [1.0], "hungriest", PATH)
     (point,) = found.points
     assert point.predicted[Metric.DELAY] == pytest.approx(0.15 + (0.3 - 0.15) + (0.8 - 0.15))
     assert point.summed_delay == pytest.approx(0.3 + 0.8)
@@ -53,7 +53,7 @@ def test_the_path_around_every_vnf_counts_once() -> None:
 
 
 def test_without_a_path_the_plain_sum_remains_and_is_called_so() -> None:
-    found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0], "hungriest")
+    found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], [1.0], "hungriest")
     assert found.points[0].predicted[Metric.DELAY] == pytest.approx(1.1)
     assert found.points[0].summed_delay is None
     assert found.path is None
@@ -62,19 +62,19 @@ def test_without_a_path_the_plain_sum_remains_and_is_called_so() -> None:
 
 
 def test_a_path_of_a_branch_is_taken_off_at_the_rate_of_the_branch() -> None:
-    branches = [Part(ROUTER), Part(FIREWALL, 0.5), Part(FIREWALL, 0.5)]
+    branches = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(FIREWALL, 0.5)]
     found = predict_rates("chain", branches, [2.0], "hungriest", PATH)
     assert found.points[0].predicted[Metric.DELAY] == pytest.approx(0.3 + (0.3 - 0.3) + (0.8 - 0.15))
 
 
 def test_no_vnf_takes_less_than_no_time() -> None:
-    found = predict_rates("chain", [Part(ROUTER)], [1.0], "hungriest", MeasuredPath("long", (1.0,), (5.0,)))
+    found = predict_rates("chain", [MeasuredVnf(ROUTER)], [1.0], "hungriest", MeasuredPath("long", (1.0,), (5.0,)))
     assert found.points[0].predicted[Metric.DELAY] == pytest.approx(5.0)
 
 
 def test_beyond_its_last_load_a_path_is_as_there_and_a_note_says_so() -> None:
     assert [PATH.delay_ms(rate) for rate in (0.1, 1.0, 9.0)] == pytest.approx([0.1, 0.15, 0.4])
-    found = predict_rates("chain", [Part(ROUTER)], [1.0, 3.0], "hungriest", PATH)
+    found = predict_rates("chain", [MeasuredVnf(ROUTER)], [1.0, 3.0], "hungriest", PATH)
     assert "at 1 of 2 rates the path path was not measured: its delay is as at its last" in found.notes
 
 
@@ -88,7 +88,7 @@ def test_both_errors_of_the_delay_are_told() -> None:
     delays = {Metric.DELAY: lambda r: 0.95 + 0.0 * r}
     points = sweep_of(np.linspace(0.5, 1.4, 10), {**plain_router(1.5), **delays}, {"firewall": (growing_to(1, 1.5),)})
     flat = MeasuredPath("path", (1.0, 2.0), (0.2, 0.2))
-    found = predict("chain", [Part(ROUTER), Part(FIREWALL)], points, "hungriest", flat)
+    found = predict("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], points, "hungriest", flat)
     assert found.errors[Metric.DELAY] == pytest.approx(0.05 / 0.95, abs=1e-6)
     assert found.summed_delay_error == pytest.approx(0.15 / 0.95, abs=1e-6)
     (line,) = errors_in_words(found)
@@ -98,18 +98,20 @@ def test_both_errors_of_the_delay_are_told() -> None:
 
 
 def test_the_order_of_the_chain_changes_nothing() -> None:
-    assert at([Part(FIREWALL), Part(ROUTER)], 2.0) == pytest.approx(at([Part(ROUTER), Part(FIREWALL)], 2.0))
+    assert at([MeasuredVnf(FIREWALL), MeasuredVnf(ROUTER)], 2.0) == pytest.approx(
+        at([MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], 2.0)
+    )
 
 
 def test_two_branches_double_what_the_firewalls_carry() -> None:
-    branches = [Part(ROUTER), Part(FIREWALL, 0.5), Part(FIREWALL, 0.5), Part(ROUTER)]
+    branches = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(ROUTER)]
     below = at(branches, 2.0)
     assert below == pytest.approx({Metric.THROUGHPUT: 2.0, Metric.LOSS: 0.0, Metric.DELAY: 0.3 + 0.8 + 0.3})
     assert at(branches, 3.0)[Metric.THROUGHPUT] == pytest.approx(2.5)
 
 
 def test_vnfs_that_share_a_cpu_add_up_their_time_per_packet() -> None:
-    parts = [Part(ROUTER, cpus="one"), Part(FIREWALL, cpus="one")]
+    parts = [MeasuredVnf(ROUTER, cpus="one"), MeasuredVnf(FIREWALL, cpus="one")]
     together = 1 / (1 / 2.5 + 1 / 1.5)
     above = at(parts, 1.2, "shared_cpus")
     assert above[Metric.THROUGHPUT] == pytest.approx(together)
@@ -119,16 +121,16 @@ def test_vnfs_that_share_a_cpu_add_up_their_time_per_packet() -> None:
 
 
 def test_two_equal_vnfs_on_one_cpu_carry_half() -> None:
-    assert at([Part(ROUTER, cpus="x"), Part(ROUTER, cpus="x")], 2.0, "shared_cpus")[Metric.THROUGHPUT] == pytest.approx(
-        1.25
-    )
+    assert at([MeasuredVnf(ROUTER, cpus="x"), MeasuredVnf(ROUTER, cpus="x")], 2.0, "shared_cpus")[
+        Metric.THROUGHPUT
+    ] == pytest.approx(1.25)
 
 
 def test_what_else_runs_on_shared_cpus_counts_once() -> None:
     """Measured with the vSwitch on the CPU of the VNFs: both alone, and 0.065 to 0.075 Gbit/s through both in a row."""
     parts = [
-        Part(known_profile("router", 0.115, used=0.275), cpus="x"),
-        Part(known_profile("firewall", 0.0788, used=0.36), cpus="x"),
+        MeasuredVnf(known_profile("router", 0.115, used=0.275), cpus="x"),
+        MeasuredVnf(known_profile("firewall", 0.0788, used=0.36), cpus="x"),
     ]
     through = at(parts, 0.2, "shared_cpus")[Metric.THROUGHPUT]
     assert through == pytest.approx(1 / (0.275 / 0.115 + 0.36 / 0.0788 + 0.64 / 0.0788))
@@ -136,12 +138,14 @@ def test_what_else_runs_on_shared_cpus_counts_once() -> None:
 
 
 def test_without_shared_cpus_both_models_are_the_same() -> None:
-    parts = [Part(ROUTER), Part(FIREWALL)]
+    parts = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)]
     assert at(parts, 2.0, "shared_cpus") == pytest.approx(at(parts, 2.0))
 
 
 def test_a_vnf_that_never_saturated_is_never_the_hungriest_and_a_note_says_so() -> None:
-    found = predict_rates("chain", [Part(known_profile("endless", None)), Part(FIREWALL)], [2.0], "hungriest")
+    found = predict_rates(
+        "chain", [MeasuredVnf(known_profile("endless", None)), MeasuredVnf(FIREWALL)], [2.0], "hungriest"
+    )
     assert found.points[0].predicted[Metric.THROUGHPUT] == pytest.approx(1.5)
     assert found.notes == (
         "endless: where it or a VNF on its CPUs saturates is not known; it counts as never the hungriest",
@@ -150,7 +154,7 @@ def test_a_vnf_that_never_saturated_is_never_the_hungriest_and_a_note_says_so() 
 
 
 def test_rates_beyond_what_a_vnf_was_measured_at_are_said_to_be_guesses() -> None:
-    found = predict_rates("chain", [Part(ROUTER), Part(FIREWALL)], [1.0, 5.0], "hungriest")
+    found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], [1.0, 5.0], "hungriest")
     assert found.notes[0].startswith("at 1 of 2 rates a VNF was not measured alone")
 
 
@@ -158,7 +162,7 @@ def test_a_prediction_is_compared_with_the_measured_chain() -> None:
     rates = np.linspace(0.1, 3.0, 30)
     functions = {**plain_router(1.5), Metric.DELAY: lambda r: np.where(r < 1.5, 2.2, 2 * (200.3 + r))}
     points = sweep_of(rates, functions, {"firewall": (growing_to(1, 1.5),)})
-    found = predict("chain", [Part(ROUTER), Part(FIREWALL)], points, "hungriest")
+    found = predict("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], points, "hungriest")
     assert len(found.points) == 30
     assert found.errors[Metric.THROUGHPUT] == pytest.approx(0.0, abs=1e-9)
     assert found.errors[Metric.LOSS] == pytest.approx(0.0, abs=1e-9)
@@ -203,7 +207,9 @@ shares = st.sampled_from([0.25, 0.5, 1.0])
 def test_more_load_never_lowers_what_is_lost_or_what_gets_through(
     vnfs: list[tuple[float, float]], rates: list[float], model: Model
 ) -> None:
-    parts = [Part(known_profile(f"v{index}", capacity), share, "x") for index, (capacity, share) in enumerate(vnfs)]
+    parts = [
+        MeasuredVnf(known_profile(f"v{index}", capacity), share, "x") for index, (capacity, share) in enumerate(vnfs)
+    ]
     points = predict_rates("chain", parts, sorted(rates), model).points
     for metric in (Metric.THROUGHPUT, Metric.LOSS):
         values = [point.predicted[metric] for point in points]
@@ -212,5 +218,5 @@ def test_more_load_never_lowers_what_is_lost_or_what_gets_through(
 
 @given(st.lists(st.floats(0.3, 3.9), min_size=1, max_size=5), st.floats(0.05, 3.9))
 def test_sharing_cpus_never_lets_more_through(capacities: list[float], rate: float) -> None:
-    parts = [Part(known_profile(f"v{index}", capacity), cpus="x") for index, capacity in enumerate(capacities)]
+    parts = [MeasuredVnf(known_profile(f"v{index}", capacity), cpus="x") for index, capacity in enumerate(capacities)]
     assert at(parts, rate, "shared_cpus")[Metric.THROUGHPUT] <= at(parts, rate)[Metric.THROUGHPUT] + 1e-9

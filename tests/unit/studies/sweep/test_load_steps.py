@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.studies.sweep.load_steps import (
-    Load,
     LoadEnded,
-    Measured,
+    LoadStep,
+    MeasuredLoad,
     capacity,
     duration_s,
     loads,
@@ -33,10 +33,10 @@ def system(
     most_pps: float = float("inf"),
     flows: int = 1,
     sender: Callable[[float], float | None] = lambda counted_pps: counted_pps,
-) -> Callable[[Load], Measured]:
+) -> Callable[[LoadStep], MeasuredLoad]:
     """Forwards up to its capacity; its generator offers no more than `most_pps`, its interface counts by `sender`."""
 
-    def measure(load: Load) -> Measured:
+    def measure(load: LoadStep) -> MeasuredLoad:
         offered = min(load.rate_pps * flows, most_pps)
         arrived = min(offered, capacity_pps)
         samples = tuple(
@@ -51,12 +51,12 @@ def system(
             )
             for second in range(load.begin_s, load.begin_s + load.duration_s)
         )
-        return Measured(samples, sender(offered))
+        return MeasuredLoad(samples, sender(offered))
 
     return measure
 
 
-def run(measure: Callable[[Load], Measured], asked: SweepSpec, **how: float) -> list[LoadEnded]:
+def run(measure: Callable[[LoadStep], MeasuredLoad], asked: SweepSpec, **how: float) -> list[LoadEnded]:
     return list(sweep(measure, asked, stop_loss_ratio=how.get("stop_loss_ratio")))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import Part, predict_rates
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.analysis.tables import (
@@ -131,7 +131,7 @@ def test_every_coefficient_has_a_row_with_its_function_and_errors() -> None:
 
 
 def test_a_record_has_the_tables_that_it_has_something_for() -> None:
-    found = predict_rates("chain", [Part(known_profile("a", 1.0))], [0.5], "hungriest")
+    found = predict_rates("chain", [MeasuredVnf(known_profile("a", 1.0))], [0.5], "hungriest")
     nothing: dict[str, Any] = {"sweep": None, "profile": None, "predictions": ()}
     something = {**nothing, "profile": known_profile("a", 1.0), "predictions": (found,)}
     assert tables_of(Characterization.model_construct(**nothing)) == ()
@@ -141,7 +141,7 @@ def test_a_record_has_the_tables_that_it_has_something_for() -> None:
 
 def test_every_prediction_has_a_row_per_rate() -> None:
     found = predict_rates(
-        "chain", [Part(known_profile("a", 1.0)), Part(known_profile("b", 2.0))], [0.5, 1.5], "hungriest"
+        "chain", [MeasuredVnf(known_profile("a", 1.0)), MeasuredVnf(known_profile("b", 2.0))], [0.5, 1.5], "hungriest"
     )
     rows = rows_of(csv_text(predictions([found])))
     assert [(row["parts"], row["rate_gbps"], row["throughput_predicted_gbps"]) for row in rows] == [

@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, 
 from tests.unit.studies.sweep.synthetic_sweeps import (
     ADVA,
     BONSAI,
-    Testbed,
+    PublishedRouter,
     growing_to,
     plain_router,
     printed_function,
@@ -64,7 +64,7 @@ def test_the_base_of_an_exponential_that_no_point_shows_is_found_to_be_next_to_n
     assert abs(fit.coefficients["a"]) < 1e-4
 
 
-def printed_profile(testbed: Testbed) -> Profile:
+def printed_profile(testbed: PublishedRouter) -> Profile:
     """What the paper prints, as a profile."""
     rates = np.linspace(testbed.last_rate / 80, testbed.last_rate, 80)
     below, above = rates[rates < testbed.break_point], rates[rates >= testbed.break_point]

@@ -15,7 +15,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Interval, Trial, TrialResult
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.sweep.load_steps import Load
+from resources.libraries.python.studies.sweep.load_steps import LoadStep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Protocol, Rates, SweepSpec
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -82,7 +82,7 @@ def use(cell: CellUnderTest, generator: Logging) -> Logging:
 
 
 def test_a_load_is_a_trial_for_each_second_both_ways_and_of_all_flows(cell: CellUnderTest) -> None:
-    found = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, Load(1000.0, 4, 3))
+    found = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, LoadStep(1000.0, 4, 3))
     assert [sample.second for sample in found.samples] == [4, 5, 6]
     assert all(sample.input_pps == sample.output_pps == 2000.0 for sample in found.samples)
     assert all(sample.rate_pps == 1000.0 and sample.delay_s for sample in found.samples)
@@ -90,14 +90,14 @@ def test_a_load_is_a_trial_for_each_second_both_ways_and_of_all_flows(cell: Cell
 
 
 def test_between_bursts_only_probes_are_sent(cell: CellUnderTest) -> None:
-    (sample,) = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, Load(0.0, 2, 1)).samples
+    (sample,) = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, LoadStep(0.0, 2, 1)).samples
     assert (sample.input_pps, sample.loss_ratio) == (0.0, None)
     assert sample.delay_s is not None
 
 
 def test_a_generator_with_a_log_sends_a_load_in_one_trial_of_the_protocol(cell: CellUnderTest) -> None:
     generator = use(cell, Logging())
-    found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, Load(1500.0, 0, 3))
+    found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, LoadStep(1500.0, 0, 3))
     (trial,) = generator.asked
     assert (trial.load_pps, trial.duration_s, trial.protocol, trial.on_off_s) == (6000.0, 3.0, Protocol.UDP, None)
     assert [sample.input_pps for sample in found.samples] == [2000.0] * 3
@@ -108,7 +108,7 @@ def test_a_generator_with_a_log_sends_a_load_in_one_trial_of_the_protocol(cell: 
 def test_its_bursts_are_one_trial_too(cell: CellUnderTest) -> None:
     generator = use(cell, Logging())
     spec = SPEC.model_copy(update={"rates": None, "bursts": Bursts(rate_pps=1500, on_s=2, off_s=1)})
-    found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(spec, Load(1500.0, 0, 3))
+    found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(spec, LoadStep(1500.0, 0, 3))
     assert generator.asked[0].on_off_s == (2.0, 1.0)
     assert [sample.rate_pps for sample in found.samples] == [1500.0, 1500.0, 0.0]
 
@@ -116,7 +116,7 @@ def test_its_bursts_are_one_trial_too(cell: CellUnderTest) -> None:
 def test_a_generator_that_tells_nothing_is_told(cell: CellUnderTest) -> None:
     use(cell, Logging(keeps=False))
     with pytest.raises(CsitError, match="the generator reported no second of 3 s at 1500 pps"):
-        Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, Load(1500.0, 0, 3))
+        Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, LoadStep(1500.0, 0, 3))
 
 
 def test_a_service_that_forwards_nothing_has_no_capacity(cell: CellUnderTest) -> None:

@@ -13,8 +13,8 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Interval, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import (
-    Reading,
-    Work,
+    CpuCost,
+    SamplerReading,
     busiest,
     probes_pps,
     second_of,
@@ -129,10 +129,10 @@ def test_a_sample_is_of_one_way_and_its_delay_the_mean_of_all_probes() -> None:
         return FlowLatency.model_validate(row)
 
     probed = (probes(Direction.FORWARD, 30, 1000.0), probes(Direction.REVERSE, 10, 5000.0))
-    sample = second_of(result(latency=probed), 1000.0, 7, Work({"nf-1-1": (0.5,)}, {}))
+    sample = second_of(result(latency=probed), 1000.0, 7, CpuCost({"nf-1-1": (0.5,)}, {}))
     assert (sample.second, sample.input_pps, sample.output_pps, sample.loss_ratio) == (7, 1000.0, 750.0, 0.25)
     assert sample.delay_s == pytest.approx(2e-6)
-    nothing = second_of(result(latency=(probes(Direction.FORWARD, 0, None),)), 1000.0, 0, Work({}, {}))
+    nothing = second_of(result(latency=(probes(Direction.FORWARD, 0, None),)), 1000.0, 0, CpuCost({}, {}))
     assert nothing.delay_s is None
 
 
@@ -140,7 +140,7 @@ def test_a_generators_log_gives_a_sample_for_each_second_with_bursts_told() -> N
     rows = [Interval(duration_s=1.0, sent=100.0, received=90.0, delay_ns=2000.0)] * 3
     rows.append(Interval(duration_s=0.5, sent=0.0, received=0.0, delay_ns=None))
     bursty = Trial(load_pps=200.0, duration_s=3.5, frame=B64, on_off_s=(2.0, 1.0))
-    samples = seconds_of(result(trial=bursty, intervals=tuple(rows)), 100.0, [Work({"nf-1-1": (0.1,)}, {})])
+    samples = seconds_of(result(trial=bursty, intervals=tuple(rows)), 100.0, [CpuCost({"nf-1-1": (0.1,)}, {})])
     assert [sample.rate_pps for sample in samples] == [100.0, 100.0, 0.0, 100.0]
     assert [sample.loss_ratio for sample in samples] == [pytest.approx(0.1)] * 3 + [None]
     assert [sample.cpu for sample in samples] == [{"nf-1-1": (0.1,)}, {}, {}, {}]
@@ -150,7 +150,7 @@ def test_the_seconds_of_sending_are_found_among_readings_that_began_earlier() ->
     """Idle for 1.25 s, then 2 s of work that doubles in the second one, then idle."""
     made, ran, readings = plan(2), 0.0, []
     for index in range(20):
-        readings.append(Reading(index / 4, Sample(threads=threads(made, "nf-1-1", ran))))
+        readings.append(SamplerReading(index / 4, Sample(threads=threads(made, "nf-1-1", ran))))
         ran += 0.0 if not 5 <= index < 13 else 0.25 * (0.3 if index < 9 else 0.6)
     used = busiest(made, readings, 2)
     assert [row.cpu["nf-1-1"][0] for row in used] == pytest.approx([0.3, 0.6], abs=1e-6)
@@ -162,7 +162,7 @@ def test_bursts_are_found_where_the_first_begins_although_the_last_second_is_idl
     """Idle for 1.25 s, on for a second, off for a second, then idle."""
     made = plan(2)
     readings = [
-        Reading(index / 4, Sample(threads=threads(made, "nf-1-1", 0.4 * min(1.0, max(0.0, index / 4 - 1.25)))))
+        SamplerReading(index / 4, Sample(threads=threads(made, "nf-1-1", 0.4 * min(1.0, max(0.0, index / 4 - 1.25)))))
         for index in range(20)
     ]
     assert [row.cpu["nf-1-1"][0] for row in busiest(made, readings, 2)] == pytest.approx([0.4, 0.0], abs=1e-6)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
-from resources.libraries.python.studies.sweep.load_steps import Load, LoadEnded, Measured, sweep
+from resources.libraries.python.studies.sweep.load_steps import LoadEnded, LoadStep, MeasuredLoad, sweep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSample, SweepSpec
 
 SPEC = SweepSpec(rates=Rates(start_pps=100, stop_pps=500, step_pps=100), duration_s=2, frame=frame("64B"))
@@ -28,12 +28,12 @@ class Service:
         self.measured: list[tuple[float, int]] = []
         self._killed_before = killed_before
 
-    def measure(self, load: Load) -> Measured:
+    def measure(self, load: LoadStep) -> MeasuredLoad:
         if len(self.measured) == self._killed_before:
             raise Killed
         self.measured.append((load.rate_pps, load.begin_s))
         seconds = range(load.begin_s, load.begin_s + load.duration_s)
-        return Measured(tuple(second(load.rate_pps, each) for each in seconds), load.rate_pps, "as asked")
+        return MeasuredLoad(tuple(second(load.rate_pps, each) for each in seconds), load.rate_pps, "as asked")
 
 
 def second(rate_pps: float, number: int) -> SweepSample:
@@ -47,7 +47,7 @@ def run(path: Path, service: Service, spec: SweepSpec = SPEC, digest: str = "a")
     with SweepJournal(path, digest) as journal:
         memory = SweepMemory(journal)
 
-        def measure(load: Load) -> Measured:
+        def measure(load: LoadStep) -> MeasuredLoad:
             found = service.measure(load)
             memory.keep(load, found)
             return found

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.studies.sweep.analysis.flavors import (
-    Flavor,
+    ProfiledFlavor,
     answers,
     best_flavor,
     does_not_scale_past,
     steps,
 )
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, highest_rate, value_at
+from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     highest_in_words,
     profile_in_words,
@@ -46,23 +46,23 @@ def test_between_the_last_load_below_and_the_first_above_lies_a_straight_line() 
 
 
 def test_the_highest_rate_is_where_the_bound_is_met() -> None:
-    found = highest_rate(known_profile("v", 2.0), Bounds(loss_percent=20.0))
+    found = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0))
     assert found.rate == pytest.approx(2.5, rel=1e-5)
     assert found.limited_by is Metric.LOSS
-    both = highest_rate(known_profile("v", 2.0), Bounds(loss_percent=20.0, delay_ms=1.0))
+    both = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0, delay_ms=1.0))
     assert both.rate == pytest.approx(2.0, rel=1e-5)
     assert both.limited_by is Metric.DELAY
     assert highest_in_words(both) == "2 Gbit/s"
 
 
 def test_bounds_that_always_hold_give_the_last_measured_rate_as_the_least() -> None:
-    found = highest_rate(known_profile("v", None), Bounds(loss_percent=1.0))
+    found = highest_rate(known_profile("v", None), QualityBounds(loss_percent=1.0))
     assert (found.rate, found.limited_by) == (LAST, None)
     assert highest_in_words(found) == "at least 4 Gbit/s"
 
 
 def test_bounds_that_never_hold_give_none() -> None:
-    found = highest_rate(known_profile("v", 2.0), Bounds(delay_ms=0.1))
+    found = highest_rate(known_profile("v", 2.0), QualityBounds(delay_ms=0.1))
     assert (found.rate, found.limited_by, found.known) == (None, Metric.DELAY, True)
     assert highest_in_words(found) == "none"
 
@@ -72,18 +72,18 @@ def test_a_metric_without_a_function_limits_as_unknown() -> None:
     loss = profile.of(Metric.LOSS)
     assert loss is not None
     halved = (*profile.metrics[:2], loss.model_copy(update={"sat": None}))
-    found = highest_rate(profile.model_copy(update={"metrics": halved}), Bounds(loss_percent=1.0))
+    found = highest_rate(profile.model_copy(update={"metrics": halved}), QualityBounds(loss_percent=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
     assert (found.limited_by, found.known) == (Metric.LOSS, False)
-    nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds(delay_ms=1.0))
+    nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), QualityBounds(delay_ms=1.0))
     assert (nothing.rate, nothing.limited_by, nothing.known) == (None, Metric.DELAY, False)
-    unbounded = highest_rate(Profile(name="v", break_point=None, metrics=()), Bounds())
+    unbounded = highest_rate(Profile(name="v", break_point=None, metrics=()), QualityBounds())
     assert (unbounded.rate, unbounded.limited_by) == (None, Metric.THROUGHPUT)
 
 
 def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
     metrics = (MetricProfile(metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", a=0.0, b=1.0), sat=None),)
-    found = highest_rate(Profile(name="v", break_point=None, metrics=metrics), Bounds(delay_ms=1.0))
+    found = highest_rate(Profile(name="v", break_point=None, metrics=metrics), QualityBounds(delay_ms=1.0))
     assert found.rate == LAST
     assert found.from_rate == pytest.approx(1.0, abs=0.03)
 
@@ -92,13 +92,13 @@ def test_rates_within_a_bound_begin_and_end_where_a_delay_is_long_at_both_ends()
     delay = MetricProfile(
         metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", last=2.0, a=0.0, b=1.0), sat=line(1, 10)
     )
-    found = highest_rate(known_profile("v", 2.0).model_copy(update={"metrics": (delay,)}), Bounds(delay_ms=1.0))
+    found = highest_rate(known_profile("v", 2.0).model_copy(update={"metrics": (delay,)}), QualityBounds(delay_ms=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
     assert found.from_rate == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_delay_that_is_just_the_bound_is_within_it() -> None:
-    assert highest_rate(known_profile("v", 2.0, delay_ms=0.5), Bounds(delay_ms=0.5)).rate == pytest.approx(2.0)
+    assert highest_rate(known_profile("v", 2.0, delay_ms=0.5), QualityBounds(delay_ms=0.5)).rate == pytest.approx(2.0)
 
 
 def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
@@ -112,29 +112,31 @@ def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
 def test_a_wider_bound_never_lowers_the_rate(capacity: float, one: float, other: float) -> None:
     profile = known_profile("v", capacity)
     narrow, wide = sorted((one, other))
-    assert (highest_rate(profile, Bounds(narrow)).rate or 0) <= (highest_rate(profile, Bounds(wide)).rate or 0)
+    assert (highest_rate(profile, QualityBounds(narrow)).rate or 0) <= (
+        highest_rate(profile, QualityBounds(wide)).rate or 0
+    )
 
 
 SMALL, MIDDLE, LARGE = (
-    Flavor("small", 1, known_profile("small", 1.0, used=1.0)),
-    Flavor("middle", 2, known_profile("middle", 1.9, used=1.98, vcpus=2)),
-    Flavor("large", 3, known_profile("large", 1.95, used=2.0, vcpus=3)),
+    ProfiledFlavor("small", 1, known_profile("small", 1.0, used=1.0)),
+    ProfiledFlavor("middle", 2, known_profile("middle", 1.9, used=1.98, vcpus=2)),
+    ProfiledFlavor("large", 3, known_profile("large", 1.95, used=2.0, vcpus=3)),
 )
 
 
 def test_the_best_flavor_is_the_smallest_that_carries_the_rate() -> None:
-    found = answers([LARGE, SMALL, MIDDLE], Bounds(loss_percent=0.5), 1.5)
+    found = answers([LARGE, SMALL, MIDDLE], QualityBounds(loss_percent=0.5), 1.5)
     assert [(each.flavor.name, each.carries) for each in found] == [("small", False), ("middle", True), ("large", True)]
     best = best_flavor(found)
     assert best is not None
     assert best.flavor is MIDDLE
-    assert best_flavor(answers([SMALL], Bounds(loss_percent=0.5), 1.5)) is None
+    assert best_flavor(answers([SMALL], QualityBounds(loss_percent=0.5), 1.5)) is None
 
 
 def test_a_rate_beyond_what_was_measured_is_not_known_to_be_carried() -> None:
-    (found,) = answers([Flavor("v", 1, known_profile("v", None))], Bounds(loss_percent=1), LAST + 1)
+    (found,) = answers([ProfiledFlavor("v", 1, known_profile("v", None))], QualityBounds(loss_percent=1), LAST + 1)
     assert found.carries is None
-    (unasked,) = answers([SMALL], Bounds(loss_percent=1))
+    (unasked,) = answers([SMALL], QualityBounds(loss_percent=1))
     assert unasked.carries is None
 
 
@@ -154,29 +156,29 @@ def test_three_vcpus_of_which_two_are_used_do_not_scale_past_two() -> None:
 
 
 def test_a_small_gain_with_all_vcpus_used_is_no_verdict_against_the_software() -> None:
-    full = Flavor("full", 3, known_profile("full", 1.95, used=2.99, vcpus=3))
+    full = ProfiledFlavor("full", 3, known_profile("full", 1.95, used=2.99, vcpus=3))
     assert [step.scales for step in steps([MIDDLE, full])] == [True]
 
 
 def test_a_small_gain_with_more_vcpus_used_than_the_smaller_flavor_has_is_no_verdict_either() -> None:
-    more = Flavor("more", 3, known_profile("more", 1.95, used=2.6, vcpus=3))
+    more = ProfiledFlavor("more", 3, known_profile("more", 1.95, used=2.6, vcpus=3))
     assert [step.scales for step in steps([MIDDLE, more])] == [True]
 
 
 def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
-    (step,) = steps([SMALL, Flavor("endless", 2, known_profile("endless", None))])
+    (step,) = steps([SMALL, ProfiledFlavor("endless", 2, known_profile("endless", None))])
     assert (step.gain, step.used, step.scales) == (None, None, None)
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
 
 
 def test_the_vcpus_in_use_are_known_though_the_smaller_flavor_never_saturates() -> None:
-    (step,) = steps([Flavor("endless", 1, known_profile("endless", None)), MIDDLE])
+    (step,) = steps([ProfiledFlavor("endless", 1, known_profile("endless", None)), MIDDLE])
     assert MIDDLE.profile.break_point is not None
     assert (step.gain, step.used, step.scales) == (None, MIDDLE.profile.break_point.cpus_used, None)
 
 
 def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> None:
-    grown = Flavor("grown", 3, known_profile("grown", 2.28, used=2.0, vcpus=3))
+    grown = ProfiledFlavor("grown", 3, known_profile("grown", 2.28, used=2.0, vcpus=3))
     (step,) = steps([MIDDLE, grown])
     assert step.gain == pytest.approx(0.2)
     assert step.scales is True
@@ -190,7 +192,7 @@ def test_a_step_that_brings_a_fifth_more_scales_though_vcpus_stay_unused() -> No
 def test_a_step_brings_nothing_below_a_tenth_more_and_five_percent_more_vcpus_in_use(
     gain: float, used: float, *, scales: bool
 ) -> None:
-    larger = Flavor("larger", 3, known_profile("larger", 1.9 * gain, used=used, vcpus=3))
+    larger = ProfiledFlavor("larger", 3, known_profile("larger", 1.9 * gain, used=used, vcpus=3))
     assert [step.scales for step in steps([MIDDLE, larger])] == [scales]
 
 

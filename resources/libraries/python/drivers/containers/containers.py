@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import Contained, call, remove, remove_layers
 from resources.libraries.python.drivers.containers.engine import Engine, Wanted
 from resources.libraries.python.drivers.containers.engine_choice import (
-    Choice,
+    EngineChoice,
     choose,
     folders_of_the_machine,
     own_limits,
@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.containers.engine_choice import (
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.kinds import NfKind
@@ -65,7 +65,7 @@ class NfContainers:
         self._names = [each.name for each in functions if not each.kind.is_vm and each.kind is not NfKind.SIM]
         self._cores = cores
         self._machine = machine
-        self._choice: Choice | None = None
+        self._choice: EngineChoice | None = None
         self._claimed: dict[str, Contained] = {}
         self._running: dict[str, _Running] = {}
         self._favoured = False
@@ -132,12 +132,12 @@ class NfContainers:
         """Whether an NF runs in a container."""
         return name in self._running
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ExecContext:
         """What a program of an NF enters."""
         running = self._running.get(name)
         if running is None:
             return NO_ENTRY
-        return Entry(tuple(folder / "cgroup.procs" for folder in running.groups.values()), running.pid)
+        return ExecContext(tuple(folder / "cgroup.procs" for folder in running.groups.values()), running.pid)
 
     def folders(self, name: str) -> tuple[Path, ...]:
         """Of the control groups of an NF's container."""

@@ -30,8 +30,8 @@ _DISKS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcac
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What NFs run in here, and why."""
+class EngineChoice:
+    """Container engine that NFs run in, and the reason."""
 
     engine: Engine | None
     """None for network namespaces without containers."""
@@ -43,27 +43,27 @@ class Choice:
         return f"{self.why}, {self.engine.image or 'the file system of the machine'}"
 
 
-def choose(settings: Container) -> Choice:
+def choose(settings: Container) -> EngineChoice:
     """Choose what NFs run in. Whether an engine works is found once for all that this process does.
 
     Raises:
         CsitError: The engine that is asked for by name does not start a container.
     """
     if settings.engine == "none":
-        return Choice(None, "as the topology says")
+        return EngineChoice(None, "as the topology says")
     wanted = ("podman", "docker") if settings.engine == "auto" else (settings.engine,)
     refused: list[str] = []
     for name in wanted:
         tried = _try(name, settings.image)
-        if isinstance(tried, Choice):
+        if isinstance(tried, EngineChoice):
             if settings.engine != "auto":
                 return tried
             others = "".join(f"; {reason}" for reason in refused)
-            return Choice(tried.engine, f"{tried.why} (auto: the first that starts a container{others})")
+            return EngineChoice(tried.engine, f"{tried.why} (auto: the first that starts a container{others})")
         refused.append(tried.what)
         if settings.engine != "auto":
             raise CsitError(str(tried))
-    return Choice(None, f"auto: no engine starts a container: {'; '.join(refused)}")
+    return EngineChoice(None, f"auto: no engine starts a container: {'; '.join(refused)}")
 
 
 def missing(settings: Container) -> tuple[Problem, ...]:
@@ -75,13 +75,13 @@ def missing(settings: Container) -> tuple[Problem, ...]:
 
 
 @cache
-def _try(name: str, image: str | None) -> Choice | Problem:
+def _try(name: str, image: str | None) -> EngineChoice | Problem:
     if os.geteuid() != 0:
         return Problem(f"{name} needs root to join network namespaces", "run as root")
     return _podman(image) if name == "podman" else _docker(image)
 
 
-def _podman(image: str | None) -> Choice | Problem:
+def _podman(image: str | None) -> EngineChoice | Problem:
     if path_of("podman") is None:
         return Problem("podman is not installed", "apt-get install --no-install-recommends podman runc")
     runtime = next((each for each in _RUNTIMES if path_of(each)), None)
@@ -102,7 +102,7 @@ def _podman(image: str | None) -> Choice | Problem:
     return _tried(engine, start, version)
 
 
-def _docker(image: str | None) -> Choice | Problem:
+def _docker(image: str | None) -> EngineChoice | Problem:
     if path_of("docker") is None:
         return Problem("docker is not installed", "apt-get install docker.io, or set container.engine to podman")
     engine = Engine(name="docker", image=image)
@@ -120,10 +120,10 @@ def _docker(image: str | None) -> Choice | Problem:
     return _tried(engine, start, version)
 
 
-def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]) -> Choice | Problem:
+def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]) -> EngineChoice | Problem:
     try:
         start()
-        return Choice(engine, version())
+        return EngineChoice(engine, version())
     except NotReady as error:
         return Problem(
             f"{engine.name} does not answer within {_ANSWER_S:.0f} s", f"look at `{engine.name} info` ({error})"

@@ -4,16 +4,16 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group, Limits
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
 
 
-class Instance:
+class ServiceInstance:
     """A control group and a folder, inside a namespace that is there already."""
 
-    def __init__(self, name: str, controllers: Controllers, machine: MachineLock, limits: Limits) -> None:
+    def __init__(self, name: str, controllers: Controllers, machine: MachineLock, limits: GroupLimits) -> None:
         """Prepare.
 
         Args:
@@ -23,7 +23,7 @@ class Instance:
             limits: What it may use.
         """
         self.name = name
-        self.group = Group(controllers, name_of(name))
+        self.group = ControlGroup(controllers, name_of(name))
         self._machine = machine
         self._limits = limits
         self._claimed = False

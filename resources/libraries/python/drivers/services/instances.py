@@ -6,17 +6,17 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
-from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Limits
+from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, GroupLimits
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.instance import Instance
+from resources.libraries.python.drivers.services.instance import ServiceInstance
 from resources.libraries.python.drivers.services.network import ServiceNetwork, addresses
 from resources.libraries.python.drivers.services.service_environment import of_all
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.instance_cpus import Placement
+from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement
 from resources.libraries.python.testbed.roles.service import InstanceUse
 
 INSTALLED_WITHIN_S = 120.0
@@ -32,7 +32,7 @@ class Instances:
         self,
         asked: Specifications,
         size: Size,
-        placement: Placement,
+        placement: InstancePlacement,
         machine: MachineLock,
         controllers: Controllers,
         *,
@@ -56,18 +56,18 @@ class Instances:
         self._addresses = {name: str(address) for name, address in where.items()}
         self._network = ServiceNetwork(where, machine, cable)
         self.rows = {
-            name: Instance(
+            name: ServiceInstance(
                 name,
                 controllers,
                 machine,
-                Limits(flavor.vcpus, flavor.memory_mb << 20, placement.cpus.get(name)),
+                GroupLimits(flavor.vcpus, flavor.memory_mb << 20, placement.cpus.get(name)),
             )
             for name, flavor in placement.flavors.items()
         }
-        self._made: list[Instance] = []
+        self._made: list[ServiceInstance] = []
         self._found: dict[str, str] = {}
         """What the install scripts had to tell."""
-        self._installed: list[Instance] = []
+        self._installed: list[ServiceInstance] = []
 
     def start(self) -> None:
         """Make network and instances, then run the install scripts, in the order of the components."""
@@ -131,7 +131,7 @@ class Instances:
         if failures:
             raise failures[0]
 
-    def _clean(self, instance: Instance, script: Path) -> None:
+    def _clean(self, instance: ServiceInstance, script: Path) -> None:
         instance.run(f"remove script of {instance.name}", script, self._told(instance.name), _REMOVED_WITHIN_S)
 
     def _told(self, name: str) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
-from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Limits
+from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, GroupLimits
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.instance import Instance
+from resources.libraries.python.drivers.services.instance import ServiceInstance
 from resources.libraries.python.drivers.services.load_network import LoadNetwork
 from resources.libraries.python.drivers.services.network import LOADER_ADDRESS, addresses
 from resources.libraries.python.drivers.services.service_environment import of_all
@@ -38,7 +38,7 @@ class Load:
         """
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
-        self._runner = Instance(LOADER, controllers, machine, Limits(pinned=pinned))
+        self._runner = ServiceInstance(LOADER, controllers, machine, GroupLimits(pinned=pinned))
 
     def start(self) -> None:
         """Make group and folder.

@@ -12,7 +12,7 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size
-from resources.libraries.python.studies.sizing.planning.instance_cpus import Placement, place
+from resources.libraries.python.studies.sizing.planning.instance_cpus import InstancePlacement, place
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 
 
@@ -71,7 +71,7 @@ class LocalOrchestrator:
         """
         return Instances(self._asked, size, self._place(size), self._machine, self._controllers, cable=cable)
 
-    def _place(self, size: Size) -> Placement:
+    def _place(self, size: Size) -> InstancePlacement:
         return place(self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe)
 
 

@@ -14,8 +14,8 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent and what came back of a trial, or of the part of it before the abort."""
+class TrialPart:
+    """Packets sent and received in a trial, or in the part of it before the abort."""
 
     sent: int
     received: int
@@ -25,7 +25,7 @@ class Sent:
 
 def forward(
     model: Model, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
-) -> Sent:
+) -> TrialPart:
     """Run one trial on a model.
 
     Args:
@@ -39,7 +39,7 @@ def forward(
     sent, received = model.forward(load_pps, duration_s, rng)
     lost = sent - received
     if abort_loss_ratio is None or lost <= abort_loss_ratio * sent:
-        return Sent(sent, received, duration_s, aborted=False)
+        return TrialPart(sent, received, duration_s, aborted=False)
     stalls = model.stalls(load_pps, duration_s, lost) if isinstance(model, Stall) else 0
     steady = lost - stalls * model.stall_packets if isinstance(model, Stall) else lost
     instants = [rng.random() * duration_s for _ in range(stalls)]
@@ -50,6 +50,6 @@ def forward(
         lost_by_now = int(steady * share) + (lost - steady) * stalled // max(1, stalls)
         if lost_by_now > abort_loss_ratio * sent:
             sent_by_now = round(sent * share)
-            return Sent(sent_by_now, sent_by_now - min(lost_by_now, sent_by_now), now_s, aborted=True)
+            return TrialPart(sent_by_now, sent_by_now - min(lost_by_now, sent_by_now), now_s, aborted=True)
         poll += 1
-    return Sent(sent, received, duration_s, aborted=False)
+    return TrialPart(sent, received, duration_s, aborted=False)

@@ -53,7 +53,7 @@ class Did:
         return self.held_back > 0 or self.cpus >= _FULL * self.given > 0
 
 
-class Interval:
+class ActivityInterval:
     """From its making on.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from resources.libraries.python.drivers.sim.abort import Sent, forward
+from resources.libraries.python.drivers.sim.abort import TrialPart, forward
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import FlowState, crosses, first_of, shape, split
 from resources.libraries.python.drivers.sim.impairment import impaired
@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.sim.latency import flow_latency, simulat
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.taps import Copies
-from resources.libraries.python.drivers.sim.truth import Part, Truth
-from resources.libraries.python.drivers.sim.work import Work
+from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth
+from resources.libraries.python.drivers.sim.work import WorkAccounts
 from resources.libraries.python.model.cell import Frame, TestType
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Path, Plan
@@ -48,9 +48,9 @@ class SimulatedSystem:
         again = f"/{repetition}" if repetition else ""
         self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
         self._rngs: dict[str, Random] = {}
-        self._truth = Truth(plan, simulation)
+        self._truth = SimulatedTruth(plan, simulation)
         self._faults = impaired(plan, simulation.impaired)
-        self._work = Work(plan, self._truth.idle(), self._faults)
+        self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
         self._loaded = False
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
@@ -134,7 +134,7 @@ class SimulatedSystem:
     def _delay_s(self, path: Path) -> float:
         return sum(fault.delay_s for name, fault in self._faults.items() if crosses(path, frozenset({name})))
 
-    def _pass(self, part: Part, done: Sent, frame: Frame, load_pps: float) -> Iterator[FlowCount]:
+    def _pass(self, part: Part, done: TrialPart, frame: Frame, load_pps: float) -> Iterator[FlowCount]:
         """Let the packets of a part's flows go as far as they get."""
         states, owners = self._of(part), self._truth.limit_owners(frame, part)
         sent_each = split(done.sent, [1.0] * len(states))
@@ -243,7 +243,7 @@ class SimulatedSystem:
                 return index + 1
         return len(state.path.hops)
 
-    def _latency(self, state: FlowState, trial: Trial, done: Sent, load_pps: float, part: Part) -> FlowLatency:
+    def _latency(self, state: FlowState, trial: Trial, done: TrialPart, load_pps: float, part: Part) -> FlowLatency:
         sent = round(trial.probe_pps * done.duration_s)
         arriving = done.received / done.sent if done.sent else 1.0
         received = round(sent * arriving)

@@ -21,7 +21,7 @@ Part = tuple[int, ...]
 """Service instances that have one capacity together."""
 
 
-class Truth:
+class SimulatedTruth:
     """Capacities of a plan's owners.
 
     Where instances are different services, each has a capacity of its own, and an equal share of the vSwitch. Else all

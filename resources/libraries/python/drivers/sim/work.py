@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 
-class Work:
+class WorkAccounts:
     """Accounts of all data threads of a plan, each of which serves its ports for equal times.
 
     Args:

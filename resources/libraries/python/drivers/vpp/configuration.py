@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.drivers.vpp.interfaces import Interface, ring
-from resources.libraries.python.drivers.vpp.placement import Placement
+from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
+from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.drivers.vpp.startup import RxMode
 from resources.libraries.python.drivers.vpp.templates import commands
 
 
-def making(interfaces: Sequence[Interface], largest_frame_bytes: int) -> tuple[str, ...]:
+def making(interfaces: Sequence[VppInterface], largest_frame_bytes: int) -> tuple[str, ...]:
     """Make interfaces with the plan's names; they are down yet."""
     return commands("vpp-interfaces.j2", {"interfaces": interfaces, "ring": ring(largest_frame_bytes)})
 
@@ -19,7 +19,9 @@ def default_mode(rx_mode: RxMode) -> str:
     return f"set interface default rx-mode {rx_mode}"
 
 
-def moves(interfaces: Sequence[Interface], placement: Placement, rx_mode: RxMode, shown: RxPlacement) -> Iterator[str]:
+def moves(
+    interfaces: Sequence[VppInterface], placement: WorkerPlacement, rx_mode: RxMode, shown: RxPlacement
+) -> Iterator[str]:
     """Move receive queues to the workers that are planned for them, and let these wait as they should.
 
     Args:

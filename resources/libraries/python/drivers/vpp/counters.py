@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.drivers.vpp import show_output
-from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.model.counters import InterfaceCounters
 
 
 def counted(
-    interfaces: Sequence[Interface],
-    of_vpp: Mapping[str, show_output.Interface],
+    interfaces: Sequence[VppInterface],
+    of_vpp: Mapping[str, show_output.InterfaceRow],
     full_rings: Mapping[str, int],
     of_kernel: Mapping[str, InterfaceCounters],
 ) -> Iterator[tuple[str, InterfaceCounters]]:
@@ -33,11 +33,11 @@ def counted(
             received, sent = seen.count("rx packets"), seen.count("tx packets")
             missed = seen.count("rx-miss") + seen.count("rx-no-buf")
             dropped = seen.count("tx-error")
-            if each.kind is Kind.HOST and vlan is None and port in of_kernel:
+            if each.kind is InterfaceKind.HOST and vlan is None and port in of_kernel:
                 kernel = of_kernel[port]
                 missed = kernel.rx_dropped + max(0, kernel.rx_packets - received)
                 sent, dropped = kernel.tx_packets, kernel.tx_dropped
-            elif each.kind is Kind.MEMIF:
+            elif each.kind is InterfaceKind.MEMIF:
                 dropped = full_rings.get(each.name, 0)
                 sent -= dropped
             yield port, InterfaceCounters(received, sent, missed, dropped)

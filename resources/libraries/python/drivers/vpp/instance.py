@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, Entry
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, ExecContext
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import crash, show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
@@ -21,7 +21,7 @@ _ENDING_S = 5.0
 """Within which a VPP has ended that does not answer any more because it ends: its core file is written first."""
 
 
-class Instance:
+class VppInstance:
     """A VPP with its startup.conf, its process and its command line."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Instance:
         startup: Startup,
         machine: MachineLock,
         argv: Callable[[Path], Sequence[str]],
-        entry: Entry = NO_ENTRY,
+        entry: ExecContext = NO_ENTRY,
     ) -> None:
         """Prepare.
 
@@ -50,7 +50,7 @@ class Instance:
         self._cli = CommandLine(startup.cli_socket)
         self._started = 0.0
         self._version = ""
-        self._last_work: tuple[show_output.Work, ...] = ()
+        self._last_work: tuple[show_output.ThreadWork, ...] = ()
 
     def start(self, inside: Callable[[Callable[[], None]], None]) -> None:
         """Start it; it is not ready yet.
@@ -147,7 +147,7 @@ class Instance:
         self.do(["clear runtime"])
 
     @property
-    def work(self) -> tuple[show_output.Work, ...]:
+    def work(self) -> tuple[show_output.ThreadWork, ...]:
         """What its threads did between the last two notes."""
         return self._last_work
 

@@ -14,8 +14,8 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
 
 
-class Kind(StrEnum):
-    """How VPP has an interface."""
+class InterfaceKind(StrEnum):
+    """Kind of an interface in VPP."""
 
     HOST = "host"
     """A port of the kernel, by an AF_PACKET socket."""
@@ -37,27 +37,27 @@ class Kind(StrEnum):
     @property
     def is_of_kernel(self) -> bool:
         """Whether packets pass the kernel's counters on their way."""
-        return self in (Kind.HOST, Kind.AF_XDP)
+        return self in (InterfaceKind.HOST, InterfaceKind.AF_XDP)
 
 
 PLUGINS = {
-    Kind.HOST: "af_packet",
-    Kind.MEMIF: "memif",
-    Kind.VHOST: "vhost",
-    Kind.DPDK: "dpdk",
-    Kind.VMXNET3: "vmxnet3",
-    Kind.AVF: "avf",
-    Kind.RDMA: "rdma",
-    Kind.AF_XDP: "af_xdp",
+    InterfaceKind.HOST: "af_packet",
+    InterfaceKind.MEMIF: "memif",
+    InterfaceKind.VHOST: "vhost",
+    InterfaceKind.DPDK: "dpdk",
+    InterfaceKind.VMXNET3: "vmxnet3",
+    InterfaceKind.AVF: "avf",
+    InterfaceKind.RDMA: "rdma",
+    InterfaceKind.AF_XDP: "af_xdp",
 }
 """Which plugin an interface needs; VPP itself has the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """One interface, and what runs over it."""
+class VppInterface:
+    """An interface of VPP."""
 
-    kind: Kind
+    kind: InterfaceKind
     name: str
     """What it is called once it is renamed."""
     made_as: str
@@ -84,8 +84,8 @@ class Interface:
 
 
 def interfaces_of(
-    plan: Plan, owner: str, folder: Path, kind_of_nic: Callable[[Nic], Kind] = lambda _: Kind.HOST
-) -> tuple[Interface, ...]:
+    plan: Plan, owner: str, folder: Path, kind_of_nic: Callable[[Nic], InterfaceKind] = lambda _: InterfaceKind.HOST
+) -> tuple[VppInterface, ...]:
     """The interfaces of an owner, in order of its ports.
 
     Args:
@@ -97,28 +97,28 @@ def interfaces_of(
     Raises:
         Unsupported: There is a port that VPP cannot have.
     """
-    made: list[Interface] = []
-    count = dict.fromkeys(Kind, 0)
+    made: list[VppInterface] = []
+    count = dict.fromkeys(InterfaceKind, 0)
     for ends in _by_device(plan, owner):
         link, port = ends[0]
         kind = _kind(link, port, kind_of_nic)
         count[kind] += 1
         made.append(
-            Interface(
+            VppInterface(
                 kind=kind,
                 name=port.interface,
                 made_as={
-                    Kind.HOST: f"host-{port.interface}",
-                    Kind.MEMIF: f"memif{count[kind]}/0",
-                    Kind.VHOST: f"VirtualEthernet0/0/{count[kind] - 1}",
-                    Kind.VIRTIO_PCI: _after_address("virtio", port),
-                    Kind.VMXNET3: _after_address("vmxnet3", port),
+                    InterfaceKind.HOST: f"host-{port.interface}",
+                    InterfaceKind.MEMIF: f"memif{count[kind]}/0",
+                    InterfaceKind.VHOST: f"VirtualEthernet0/0/{count[kind] - 1}",
+                    InterfaceKind.VIRTIO_PCI: _after_address("virtio", port),
+                    InterfaceKind.VMXNET3: _after_address("vmxnet3", port),
                 }.get(kind, port.interface),
                 mac=port.mac,
                 data_threads=port.queues,
                 ports=tuple((each.interface, each.vlan) for _, each in ends),
-                socket=socket_of(folder, link) if kind in (Kind.MEMIF, Kind.VHOST) else None,
-                socket_id=count[kind] if kind is Kind.MEMIF else 0,
+                socket=socket_of(folder, link) if kind in (InterfaceKind.MEMIF, InterfaceKind.VHOST) else None,
+                socket_id=count[kind] if kind is InterfaceKind.MEMIF else 0,
                 master=port == link.a,
                 pci_address=port.nic.pci_address if port.nic else None,
             )
@@ -143,18 +143,18 @@ def _after_address(word: str, port: Port) -> str:
     return word + "-" + "/".join(f"{int(number, 16):x}" for number in address.replace(".", ":").split(":"))
 
 
-def _kind(link: Link, port: Port, kind_of_nic: Callable[[Nic], Kind]) -> Kind:
+def _kind(link: Link, port: Port, kind_of_nic: Callable[[Nic], InterfaceKind]) -> InterfaceKind:
     match link.medium:
         case Medium.VETH:
-            return Kind.HOST
+            return InterfaceKind.HOST
         case Medium.MEMIF:
-            return Kind.MEMIF
+            return InterfaceKind.MEMIF
         case Medium.VHOST_USER:
             if port != link.a:
                 raise Unsupported(f"{port.interface}: VPP is the vSwitch's end of vhost-user, not the guest's")
-            return Kind.VHOST
+            return InterfaceKind.VHOST
         case Medium.CABLE:
-            return Kind.HOST if port.nic is None else kind_of_nic(port.nic)
+            return InterfaceKind.HOST if port.nic is None else kind_of_nic(port.nic)
 
 
 def ring(largest_frame_bytes: int) -> tuple[int, int]:

@@ -7,18 +7,18 @@ from itertools import zip_longest
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
-from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves
 from resources.libraries.python.drivers.vpp.counters import counted
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
-from resources.libraries.python.drivers.vpp.instance import Instance
-from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Interface, Kind
-from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.instance import VppInstance
+from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice
 from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.shared import Site
-from resources.libraries.python.drivers.vpp.startup import Device, Startup
+from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -26,15 +26,15 @@ from resources.libraries.python.model.counters import InterfaceCounters
 _CONNECTED_S = 20.0
 
 
-def plugins_for(interfaces: Iterable[Interface]) -> tuple[str, ...]:
+def plugins_for(interfaces: Iterable[VppInterface]) -> tuple[str, ...]:
     """The plugins that some interfaces need."""
     return tuple(sorted({PLUGINS[each.kind] for each in interfaces if each.kind in PLUGINS}))
 
 
-class Member:
-    """One VPP: started, given its interfaces, looked at."""
+class VppMember:
+    """One VPP of a cell: its process, its interfaces, its threads."""
 
-    def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[Interface]) -> None:
+    def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[VppInterface]) -> None:
         """Prepare.
 
         Args:
@@ -50,12 +50,12 @@ class Member:
         cores = site.plan.cores
         self._placement = place(cores.cpus(owner, ThreadRole.MAIN)[0], cores.cpus(owner))
         self._waiting = site.waiting()
-        self._pages: Pages | None = None
+        self._pages: HugePageChoice | None = None
         self._favoured = False
-        self._instance: Instance | None = None
+        self._instance: VppInstance | None = None
         self._host_ports = {port for each in self.interfaces if each.kind.is_of_kernel for port, _ in each.ports}
 
-    def start(self, pages: Pages, plugins: tuple[str, ...], entry: Entry = NO_ENTRY) -> None:
+    def start(self, pages: HugePageChoice, plugins: tuple[str, ...], entry: ExecContext = NO_ENTRY) -> None:
         """Start it in the owner's network namespace; it is not ready yet.
 
         Args:
@@ -78,9 +78,9 @@ class Member:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                Device(each.pci_address, each.name, each.queues)
+                VppDevice(each.pci_address, each.name, each.queues)
                 for each in self.interfaces
-                if each.kind is Kind.DPDK and each.pci_address is not None
+                if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),
             largest_frame_bytes=site.largest_frame_bytes,
         )
@@ -89,11 +89,11 @@ class Member:
             return (str(program(site.prefix)), "-c", str(conf))
 
         self._pages = pages
-        self._instance = Instance(self._what, startup, site.machine, argv, entry)
+        self._instance = VppInstance(self._what, startup, site.machine, argv, entry)
         self._instance.start(partial(site.fabric.run_inside, self.owner))
 
     @property
-    def instance(self) -> Instance:
+    def instance(self) -> VppInstance:
         """The running program; there is one once it has been started."""
         assert self._instance is not None  # noqa: S101 - a mistake of the caller
         return self._instance
@@ -128,7 +128,7 @@ class Member:
 
     def _not_fed(self) -> list[str]:
         """Memifs of which it is the slave and has given no buffers yet."""
-        slaves = {each.name for each in self.interfaces if each.kind is Kind.MEMIF and not each.master}
+        slaves = {each.name for each in self.interfaces if each.kind is InterfaceKind.MEMIF and not each.master}
         if not slaves:
             return []
         return [
@@ -140,12 +140,12 @@ class Member:
     def _not_connected(self) -> list[str]:
         found: dict[str, show_output.Shared] = {}
         for kind, command, read in (
-            (Kind.MEMIF, "show memif", show_output.memifs),
-            (Kind.VHOST, "show vhost-user", show_output.vhosts),
+            (InterfaceKind.MEMIF, "show memif", show_output.memifs),
+            (InterfaceKind.VHOST, "show vhost-user", show_output.vhosts),
         ):
             if any(each.kind is kind for each in self.interfaces):
                 found.update(read(self.instance.ask(command)))
-        wanted = [each.name for each in self.interfaces if each.kind in (Kind.MEMIF, Kind.VHOST)]
+        wanted = [each.name for each in self.interfaces if each.kind in (InterfaceKind.MEMIF, InterfaceKind.VHOST)]
         lost = [(name, found.get(name, show_output.Shared(connected=False))) for name in wanted]
         return [
             f"{name} is not connected{f' ({row.why})' if row.why else ''}" for name, row in lost if not row.connected

@@ -8,8 +8,8 @@ _HUGEPAGE_MB = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
-    """As startup.conf writes the size, and why it is that."""
+class HugePageChoice:
+    """Page size in the notation of startup.conf, and the reason."""
 
     size: str
     why: str
@@ -20,7 +20,7 @@ def pool_mb(heap_mb: int, buffers: int) -> int:
     return heap_mb - (-buffers * _BUFFER_BYTES // 2**20)
 
 
-def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free_1gb: int = 0) -> Pages:
+def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free_1gb: int = 0) -> HugePageChoice:
     """Choose for some instances on one NUMA node.
 
     Args:
@@ -33,9 +33,9 @@ def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free
     buffers_mb = pool_mb(0, buffers)
     needed = (-(-heap_mb // _HUGEPAGE_MB) - (-buffers * _BUFFER_BYTES // (_HUGEPAGE_MB * 2**20))) * instances
     if free_2mb >= needed:
-        return Pages("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
+        return HugePageChoice("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
     # Heap and buffers begin in pages of their own.
     large = (-(-heap_mb // 1024) - (-buffers_mb // 1024)) * instances
     if free_1gb >= large:
-        return Pages("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
-    return Pages("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")
+        return HugePageChoice("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
+    return HugePageChoice("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")

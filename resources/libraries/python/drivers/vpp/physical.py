@@ -6,28 +6,28 @@ without DPDK drives a virtio, vmxnet3 or iavf port by itself, and an mlx5 port b
 
 from collections.abc import Collection
 
-from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Kind
+from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.plan import Nic
 
 _NATIVE_OF_DRIVER = {
-    "virtio_net": Kind.VIRTIO_PCI,
-    "virtio-pci": Kind.VIRTIO_PCI,
-    "vmxnet3": Kind.VMXNET3,
-    "iavf": Kind.AVF,
+    "virtio_net": InterfaceKind.VIRTIO_PCI,
+    "virtio-pci": InterfaceKind.VIRTIO_PCI,
+    "vmxnet3": InterfaceKind.VMXNET3,
+    "iavf": InterfaceKind.AVF,
 }
-_NATIVE_OF_VENDOR = {"0x1af4": Kind.VIRTIO_PCI}
+_NATIVE_OF_VENDOR = {"0x1af4": InterfaceKind.VIRTIO_PCI}
 _NATIVE_OF_DEVICE = {
-    ("0x15ad", "0x07b0"): Kind.VMXNET3,
-    ("0x8086", "0x154c"): Kind.AVF,
-    ("0x8086", "0x1889"): Kind.AVF,
-    ("0x8086", "0x37cd"): Kind.AVF,
+    ("0x15ad", "0x07b0"): InterfaceKind.VMXNET3,
+    ("0x8086", "0x154c"): InterfaceKind.AVF,
+    ("0x8086", "0x1889"): InterfaceKind.AVF,
+    ("0x8086", "0x37cd"): InterfaceKind.AVF,
 }
 """By PCI ids, as sysfs writes them."""
 
 
-def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> Kind | None:
+def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> InterfaceKind | None:
     """VPP's own driver for a PCI device; None where it has none.
 
     Args:
@@ -41,7 +41,7 @@ def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> 
 
 def kind_of(
     nic: Nic, plugins: Collection[str], ids: tuple[str | None, str | None] = (None, None), *, only_dpdk: bool = False
-) -> Kind:
+) -> InterfaceKind:
     """Choose VPP's driver for a physical port.
 
     Args:
@@ -56,17 +56,17 @@ def kind_of(
     native = native_kind(nic, ids)
     match nic.attachment:
         case Attachment.KERNEL:
-            kinds: tuple[Kind | None, ...] = (Kind.HOST,)
+            kinds: tuple[InterfaceKind | None, ...] = (InterfaceKind.HOST,)
         case Attachment.AF_XDP:
-            kinds = (Kind.AF_XDP,)
+            kinds = (InterfaceKind.AF_XDP,)
         case Attachment.RDMA:
-            kinds = (Kind.RDMA,)
+            kinds = (InterfaceKind.RDMA,)
         case Attachment.NATIVE:
             kinds = (native,)
         case Attachment.BIFURCATED:
-            kinds = (Kind.DPDK,) if only_dpdk else (Kind.DPDK, Kind.RDMA)
+            kinds = (InterfaceKind.DPDK,) if only_dpdk else (InterfaceKind.DPDK, InterfaceKind.RDMA)
         case Attachment.DPDK:
-            kinds = (Kind.DPDK,) if only_dpdk else (Kind.DPDK, native)
+            kinds = (InterfaceKind.DPDK,) if only_dpdk else (InterfaceKind.DPDK, native)
     there = [kind for kind in kinds if kind is not None and PLUGINS.get(kind, "") in {"", *plugins}]
     if there:
         return there[0]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the threads of one VPP run. It takes a CPU for one of its threads only."""
+class WorkerPlacement:
+    """CPUs of the threads of one VPP. It uses a CPU for one of its threads only."""
 
     main: int
     """Logical CPU of the main thread."""
@@ -32,7 +32,7 @@ class Placement:
         return f"main thread on CPU {self.main}, workers on CPU {numbers}"
 
 
-def place(main: int, data: Sequence[int]) -> Placement:
+def place(main: int, data: Sequence[int]) -> WorkerPlacement:
     """Give planned CPUs to VPP's threads.
 
     Args:
@@ -40,4 +40,4 @@ def place(main: int, data: Sequence[int]) -> Placement:
         data: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
     """
     workers = tuple(sorted({cpu for cpu in data if cpu != main}))
-    return Placement(main, workers, tuple(data))
+    return WorkerPlacement(main, workers, tuple(data))

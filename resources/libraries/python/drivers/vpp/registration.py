@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from resources.libraries.python.model.driver import Program
+from resources.libraries.python.model.driver import RequiredProgram
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Vpp
@@ -14,7 +14,7 @@ OVERHEAD_MB = 128
 _RINGS_2MB = 8
 """Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
 
-PROGRAM = Program(
+PROGRAM = RequiredProgram(
     "vpp",
     "vpp",
     label="VPP",

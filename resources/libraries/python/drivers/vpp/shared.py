@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of
-from resources.libraries.python.drivers.vpp.pages import Pages, choose_pages
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
 from resources.libraries.python.drivers.vpp.startup import Waiting, waiting
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Vpp
@@ -35,7 +35,7 @@ class Site:
         """Where VPP is installed."""
         return Path(self.settings.prefix)
 
-    def pages(self, instances: int) -> Pages:
+    def pages(self, instances: int) -> HugePageChoice:
         """Which pages some VPPs get, by what is free now."""
         node = self.plan.cores.numa_node
         here = [each for each in discover_memory() if each.node == node]

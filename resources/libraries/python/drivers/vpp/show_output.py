@@ -33,7 +33,7 @@ def version(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class InterfaceRow:
     """A row of `show interface`."""
 
     up: bool
@@ -45,7 +45,7 @@ class Interface:
         return self.counters.get(name, 0)
 
 
-def interfaces(text: str) -> dict[str, Interface]:
+def interfaces(text: str) -> dict[str, InterfaceRow]:
     """Read `show interface`."""
     states: dict[str, bool] = {}
     counters: dict[str, dict[str, int]] = {}
@@ -57,7 +57,7 @@ def interfaces(text: str) -> dict[str, Interface]:
             counters[name] = {match[5]: int(match[6])} if match[5] else {}
         elif name and (match := _COUNTER.match(line)):
             counters[name][match[1]] = int(match[2])
-    return {name: Interface(up, counters[name]) for name, up in states.items()}
+    return {name: InterfaceRow(up, counters[name]) for name, up in states.items()}
 
 
 def full_rings(text: str) -> dict[str, int]:
@@ -149,8 +149,8 @@ def threads(text: str) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What one thread did, of `show runtime`."""
+class ThreadWork:
+    """Work of one thread, from `show runtime`."""
 
     thread: str
     packets: int
@@ -163,7 +163,7 @@ class Work:
         return f"{self.thread} {self.vectors_per_call:.1f} packets per call, {self.clocks_per_packet:.0f} clocks each"
 
 
-def runtime(text: str) -> tuple[Work, ...]:
+def runtime(text: str) -> tuple[ThreadWork, ...]:
     """Read `show runtime`: threads that have had packets."""
     rows: dict[str, list[tuple[bool, int, int, float]]] = {}
     thread = ""
@@ -178,12 +178,12 @@ def runtime(text: str) -> tuple[Work, ...]:
     return tuple(work for name, nodes in rows.items() if (work := _work(name, nodes)))
 
 
-def _work(thread: str, nodes: list[tuple[bool, int, int, float]]) -> Work | None:
+def _work(thread: str, nodes: list[tuple[bool, int, int, float]]) -> ThreadWork | None:
     packets = sum(vectors for is_input, _, vectors, _ in nodes if is_input)
     inner = [(calls, vectors) for is_input, calls, vectors, _ in nodes if not is_input]
     if not packets or not inner:
         return None
-    return Work(
+    return ThreadWork(
         thread=thread,
         packets=packets,
         vectors_per_call=sum(vectors for _, vectors in inner) / sum(calls for calls, _ in inner),
@@ -192,7 +192,7 @@ def _work(thread: str, nodes: list[tuple[bool, int, int, float]]) -> Work | None
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ErrorRow:
     """A row of `show errors`."""
 
     count: int
@@ -212,8 +212,8 @@ def losses(text: str) -> str:
     return "; ".join(f"{row.count} {row.reason} ({row.node})" for row in rows[:_MOST_LOSSES])
 
 
-def errors(text: str) -> tuple[Counted, ...]:
+def errors(text: str) -> tuple[ErrorRow, ...]:
     """Read `show errors`, most first."""
     matches = (_ERROR.match(line) for line in text.splitlines())
-    found = [Counted(int(match[1]), match[2], match[3], match[4]) for match in matches if match]
+    found = [ErrorRow(int(match[1]), match[2], match[3], match[4]) for match in matches if match]
     return tuple(sorted(found, key=lambda row: -row.count))

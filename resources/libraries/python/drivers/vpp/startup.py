@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resources.libraries.python.drivers.vpp.pages import Pages
-from resources.libraries.python.drivers.vpp.placement import Placement
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice
+from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
 from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.rendering import render
 
@@ -15,7 +15,7 @@ _SLEEP_US = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class VppDevice:
     """A physical port that VPP drives by itself."""
 
     pci_address: str
@@ -63,16 +63,16 @@ class Startup:
     """Unique on the machine; of its shared memory."""
     folder: Path
     """Private: sockets, pid file, log of commands."""
-    placement: Placement
+    placement: WorkerPlacement
     heap_mb: int
     buffers: int
-    pages: Pages
+    pages: HugePageChoice
     waiting: Waiting
     plugins: tuple[str, ...]
     """Names without `_plugin.so`; no other one is loaded."""
     plugin_folder: Path | None = None
     """None for where VPP looks by itself."""
-    devices: tuple[Device, ...] = ()
+    devices: tuple[VppDevice, ...] = ()
     largest_frame_bytes: int = 1518
     core_mb: int = 2048
     """Most of its memory that a core file holds; more is cut off."""

@@ -15,8 +15,8 @@ _OTHERS = frozenset({HOST, VSWITCH})
 
 
 @dataclass
-class Watched:
-    """What was seen; filled when the watching ends."""
+class WatchedChain:
+    """Measurements of a watched chain; filled when watching ends."""
 
     series: tuple[Series, ...] = ()
     graphs: tuple[StateGraph, ...] = ()
@@ -27,7 +27,7 @@ class Watched:
 
 
 @contextmanager
-def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterator[Watched]:
+def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterator[WatchedChain]:
     """Watch until the context ends. What cannot be watched is noted, and the rest is watched.
 
     Args:
@@ -35,7 +35,7 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
         names: VNF by its name in the plan; other owners but the machine and the vSwitch are left out.
         duration_s: Whole seconds that are kept after the first `LEAD_S`.
     """
-    watched = Watched()
+    watched = WatchedChain()
     features, tracer = parts.features, parts.tracer
     began_s = time.monotonic()
     tracing = tracer is not None and _begun(tracer, watched)  # first: it takes a while, and seconds count from the next
@@ -65,7 +65,7 @@ def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterato
         )
 
 
-def _begun(tracer: Tracer, watched: Watched) -> bool:
+def _begun(tracer: Tracer, watched: WatchedChain) -> bool:
     try:
         tracer.start()
     except CsitError as error:
@@ -74,7 +74,7 @@ def _begun(tracer: Tracer, watched: Watched) -> bool:
     return True
 
 
-def _ended(tracer: Tracer, watched: Watched) -> tuple[StateGraph, ...] | None:
+def _ended(tracer: Tracer, watched: WatchedChain) -> tuple[StateGraph, ...] | None:
     try:
         return tracer.stop()
     except CsitError as error:

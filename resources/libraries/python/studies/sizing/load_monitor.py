@@ -16,8 +16,8 @@ _Sample = tuple[float, Mapping[str, InstanceUse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """One offering of a load."""
+class WatchedLoad:
+    """Report of one offered load, and resources used meanwhile."""
 
     answer: LoadReport
     use: dict[str, Use]
@@ -41,7 +41,7 @@ class LoadMonitor:
         self._time = time
         self._begin = time.now()
 
-    def watch(self, load: float, repetition: int, duration_s: float) -> Watched:
+    def watch(self, load: float, repetition: int, duration_s: float) -> WatchedLoad:
         """Offer a load once.
 
         Args:
@@ -60,7 +60,7 @@ class LoadMonitor:
         until = samples[0][0] + duration_s
         inside = [row for row in samples if row[0] < until]
         inside += samples[len(inside) : len(inside) + 1]
-        return Watched(
+        return WatchedLoad(
             answer,
             {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
             {name: self._rows(name, samples, load, repetition) for name in self._flavors},

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import Part, predict, sharing
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict, sharing
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep
@@ -24,7 +24,7 @@ def predictions(
     way = None if path is None else MeasuredPath.of(path.name, path.points)
     words = sharing(measured.vnfs)
     parts = [
-        Part(profiles[function.node - 1], _share(measured.cell, function.node), words[function.name])
+        MeasuredVnf(profiles[function.node - 1], _share(measured.cell, function.node), words[function.name])
         for function in plan.nfs
     ]
     found = [predict(measured.name, parts, measured.points, "hungriest", way)]

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.sweep.load_steps import Load, Measured
+from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad
 from resources.libraries.python.studies.sweep.model.record import SweepSample, SweepSpec
 
 
@@ -90,12 +90,12 @@ class SweepMemory:
             self._journal.keep(SweepBegun(at=utc_now(), spec=spec))
         return spec
 
-    def before(self, load: Load) -> Measured | None:
+    def before(self, load: LoadStep) -> MeasuredLoad | None:
         """Result of a load of an earlier run; None where it is to be measured."""
         kept = self._known.get((load.rate_pps, load.begin_s))
-        return None if kept is None else Measured(kept.samples, kept.sender_pps, kept.note)
+        return None if kept is None else MeasuredLoad(kept.samples, kept.sender_pps, kept.note)
 
-    def keep(self, load: Load, found: Measured) -> None:
+    def keep(self, load: LoadStep, found: MeasuredLoad) -> None:
         """A load is complete.
 
         Raises:

@@ -26,8 +26,8 @@ STOP_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """A load for some seconds."""
+class LoadStep:
+    """A load of the sweep, its begin and duration."""
 
     rate_pps: float
     """Of each flow, one way; 0 between bursts."""
@@ -38,8 +38,8 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Result of a load."""
+class MeasuredLoad:
+    """Samples at a load."""
 
     samples: tuple[SweepSample, ...]
     sender_pps: float | None = None
@@ -52,7 +52,7 @@ class Measured:
 class LoadEnded:
     """A load of the sweep has ended."""
 
-    load: Load
+    load: LoadStep
     samples: tuple[SweepSample, ...]
     point: SweepPoint | None
     """None of bursts."""
@@ -66,10 +66,10 @@ class LoadEnded:
 
 
 def sweep(
-    measure: Callable[[Load], Measured],
+    measure: Callable[[LoadStep], MeasuredLoad],
     spec: SweepSpec,
     *,
-    before: Callable[[Load], Measured | None] = lambda _: None,
+    before: Callable[[LoadStep], MeasuredLoad | None] = lambda _: None,
     stop_loss_ratio: float | None = None,
     whole_bursts: bool = False,
 ) -> Iterator[LoadEnded]:
@@ -98,21 +98,21 @@ def sweep(
             return
 
 
-def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[Load, ...]:
+def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[LoadStep, ...]:
     """What is offered, in order; bursts begin with one and may end in the middle of one."""
     if spec.rates is not None:
-        return tuple(Load(rate_pps, 0, spec.duration_s) for rate_pps in spec.rates.each())
+        return tuple(LoadStep(rate_pps, 0, spec.duration_s) for rate_pps in spec.rates.each())
     assert spec.bursts is not None  # noqa: S101 - the spec has one or the other
     if whole_bursts:
-        return (Load(spec.bursts.rate_pps, 0, spec.duration_s),)
+        return (LoadStep(spec.bursts.rate_pps, 0, spec.duration_s),)
     return tuple(_bursts(spec.bursts, spec.duration_s))
 
 
-def _bursts(bursts: Bursts, duration_s: int) -> Iterator[Load]:
+def _bursts(bursts: Bursts, duration_s: int) -> Iterator[LoadStep]:
     begin_s, on = 0, True
     while begin_s < duration_s:
         length_s = min(bursts.on_s if on else bursts.off_s, duration_s - begin_s)
-        yield Load(bursts.rate_pps if on else 0.0, begin_s, length_s)
+        yield LoadStep(bursts.rate_pps if on else 0.0, begin_s, length_s)
         begin_s, on = begin_s + length_s, not on
 
 
@@ -126,7 +126,7 @@ def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
     return sum(load.duration_s for load in loads(spec)) * (1 + each_second_s)
 
 
-def point(load: Load, measured: Measured, spec: SweepSpec) -> SweepPoint:
+def point(load: LoadStep, measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint:
     """The means of a load's samples.
 
     Loss is of all packets of the load, so a second with few of them counts little.
@@ -160,7 +160,7 @@ def mean_use(rows: Sequence[CpuUse]) -> dict[str, tuple[float, ...]]:
     return {vnf: tuple(fmean(each) for each in zip(*shares, strict=True)) for vnf, shares in known.items()}
 
 
-def _flag(asked_pps: float, counted_pps: float, measured: Measured, tolerance: float) -> str | None:
+def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, tolerance: float) -> str | None:
     """Why a load was not the one that was asked for."""
     sender_pps = measured.sender_pps
     reasons = []

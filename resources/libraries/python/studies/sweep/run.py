@@ -14,7 +14,14 @@ from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.deployed_chain import predictions
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
-from resources.libraries.python.studies.sweep.load_steps import BEYOND, Load, LoadEnded, Measured, rates_around, sweep
+from resources.libraries.python.studies.sweep.load_steps import (
+    BEYOND,
+    LoadEnded,
+    LoadStep,
+    MeasuredLoad,
+    rates_around,
+    sweep,
+)
 from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepSample, SweepSpec
@@ -212,7 +219,7 @@ class ServiceSweep:
         """
         return self._cell.remove(self.draft.plan)
 
-    def _measured(self, spec: SweepSpec, load: Load) -> Measured:
+    def _measured(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         found = self._sampling.measure(spec, load)
         self._memory.keep(load, found)
         return found

@@ -4,7 +4,7 @@ from resources.libraries.python.errors import CsitError, NoTraffic
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.sweep.analysis.seconds import (
-    Reading,
+    SamplerReading,
     busiest,
     probes_pps,
     second_of,
@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     sender_pps,
     work,
 )
-from resources.libraries.python.studies.sweep.load_steps import Load, Measured, capacity
+from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad, capacity
 from resources.libraries.python.studies.sweep.model.record import Protocol, SweepSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.worlds.real_time import RealTime
@@ -40,7 +40,7 @@ class Sampling:
         self._protocol = protocol
         self.by_log = by_log
 
-    def measure(self, spec: SweepSpec, load: Load) -> Measured:
+    def measure(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """Offer a load and sample it.
 
         Raises:
@@ -65,7 +65,7 @@ class Sampling:
             raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps on came back: choose rates, or look at the service")
         return found_pps / _WAYS / flows
 
-    def _many_short(self, spec: SweepSpec, load: Load) -> Measured:
+    def _many_short(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """A trial for each second. Between two of them queues run empty and counters are read."""
         deployment, plan = self._cell.deployment, self._cell.deployment.plan
         one_way_pps = load.rate_pps * spec.flows
@@ -81,9 +81,9 @@ class Sampling:
             before = after
         notes = dict.fromkeys(result.note for result in results if result.note)
         left_pps = sender_pps(plan, results, ports, deployment.parts.generator_counters()) if one_way_pps else None
-        return Measured(tuple(samples), left_pps, "; ".join(notes) or None)
+        return MeasuredLoad(tuple(samples), left_pps, "; ".join(notes) or None)
 
-    def _one_long(self, spec: SweepSpec, load: Load) -> Measured:
+    def _one_long(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """A single trial, whose generator reports every second; the CPUs are sampled meanwhile.
 
         Raises:
@@ -94,15 +94,15 @@ class Sampling:
         trial = self._trial(load.rate_pps * spec.flows, float(load.duration_s), 0.0)
         if spec.bursts is not None:
             trial = trial.model_copy(update={"on_off_s": (float(spec.bursts.on_s), float(spec.bursts.off_s))})
-        time, readings = RealTime(), list[Reading]()
-        with time.every(_LOOK_S, lambda: readings.append(Reading(time.now(), deployment.sample()))):
+        time, readings = RealTime(), list[SamplerReading]()
+        with time.every(_LOOK_S, lambda: readings.append(SamplerReading(time.now(), deployment.sample()))):
             result = self._cell.measure(trial)
         costs = busiest(plan, readings, load.duration_s)
         samples = seconds_of(result, load.rate_pps, costs)
         if not samples:
             raise CsitError(f"the generator reported no second of {load.duration_s} s at {load.rate_pps:.0f} pps")
         left_pps = sender_pps(plan, [result], ports, deployment.parts.generator_counters())
-        return Measured(samples, left_pps, result.note)
+        return MeasuredLoad(samples, left_pps, result.note)
 
     def _trial(self, one_way_pps: float, duration_s: float, probe_pps: float) -> Trial:
         return Trial(

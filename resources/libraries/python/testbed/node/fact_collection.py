@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.driver import Driver, Program
+from resources.libraries.python.model.driver import Driver, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
@@ -42,7 +42,7 @@ def drivers_of(node: TgNode | DutNode) -> list[Driver]:
     return [driver_registry.vswitches()[node.vswitch], *(driver_registry.functions()[kind] for kind in kinds)]
 
 
-def programs_of(node: TgNode | DutNode) -> list[Program]:
+def programs_of(node: TgNode | DutNode) -> list[RequiredProgram]:
     """Their programs whose versions nodes are asked for, each once."""
     every = (each for driver in drivers_of(node) for each in driver.programs if each.version is not None)
     return list({each.name: each for each in every}.values())

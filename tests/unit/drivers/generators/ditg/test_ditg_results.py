@@ -12,9 +12,9 @@ from resources.libraries.python.drivers.generators.ditg.logs import (
     one_way_ns,
     packets,
 )
-from resources.libraries.python.drivers.generators.ditg.programs import Run
+from resources.libraries.python.drivers.generators.ditg.programs import SenderRun
 from resources.libraries.python.drivers.generators.ditg.results import trial_result
-from resources.libraries.python.drivers.generators.ditg.watch import Reading
+from resources.libraries.python.drivers.generators.ditg.watch import PortReading
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.trial import Trial, TrialResult
@@ -99,13 +99,13 @@ def result(
         trial,
         flows,
         [
-            Reading(start - 1, counters(0)),
-            Reading(start, counters(0)),
-            Reading(start + 1, counters(0.5)),
-            Reading(start + 2, counters(1)),
-            Reading(start + 4, counters(1)),
+            PortReading(start - 1, counters(0)),
+            PortReading(start, counters(0)),
+            PortReading(start + 1, counters(0.5)),
+            PortReading(start + 2, counters(1)),
+            PortReading(start + 4, counters(1)),
         ],
-        run=Run(log, log, () if sar_says is None else (sar_says,)),
+        run=SenderRun(log, log, () if sar_says is None else (sar_says,)),
         instances=(1,),
         started_at="2026-11-21T00:00:00+00:00",
         total_duration_s=4.0,

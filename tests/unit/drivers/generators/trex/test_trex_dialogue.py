@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.packets import checksum_of
 from resources.libraries.python.drivers.generators.trex.profile import streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.wire import Open, Opened, Order, Report
+from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.traffic import traffic_profile
@@ -44,8 +44,8 @@ def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> Or
     )
 
 
-def opened(client: Client, folder: Path) -> Opened:
-    return client.ask(open_order(folder), Opened, "the server's answer", 20.0)
+def opened(client: Client, folder: Path) -> OpenedPorts:
+    return client.ask(open_order(folder), OpenedPorts, "the server's answer", 20.0)
 
 
 def run(
@@ -278,7 +278,7 @@ def test_silence_ends_with_what_was_seen(tmp_path: Path) -> None:
 def test_no_server_is_said_after_the_deadline(tmp_path: Path) -> None:
     StandIn(tmp_path, refusals=1000)
     with running(tmp_path) as client, pytest.raises(CsitError, match="failed to get response"):
-        client.ask(open_order(tmp_path, within_s=0.3), Opened, "the server", 20.0)
+        client.ask(open_order(tmp_path, within_s=0.3), OpenedPorts, "the server", 20.0)
 
 
 def test_another_number_of_ports_is_refused(tmp_path: Path) -> None:
@@ -297,10 +297,10 @@ def test_a_folder_without_the_library_is_said(tmp_path: Path) -> None:
     [
         ("Segmentation fault", "no JSON: Segmentation fault"),
         ("[1, 2]", "no JSON object"),
-        ('{"version": "v3.08"}', "TRex's client gave no Opened: python: Field required"),
+        ('{"version": "v3.08"}', "TRex's client sent an invalid answer: python: Field required"),
         (
             '{"version": "v3.08", "python": "3", "drivers": [], "counters": -1}',
-            "TRex's client gave no Opened: counters: Input should be greater than or equal to 0",
+            "TRex's client sent an invalid answer: counters: Input should be greater than or equal to 0",
         ),
     ],
 )

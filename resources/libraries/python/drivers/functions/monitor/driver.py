@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import control
-from resources.libraries.python.drivers.functions.monitor.programs import Program, programs
+from resources.libraries.python.drivers.functions.monitor.programs import MonitorProgram, programs
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -42,7 +42,7 @@ class Monitors:
     """
 
     def __init__(
-        self, functions: Sequence[NfPlan | TapPlan], fabric: Fabric, program: Program, companions: Companions
+        self, functions: Sequence[NfPlan | TapPlan], fabric: Fabric, program: MonitorProgram, companions: Companions
     ) -> None:
         """Prepare.
 
@@ -157,7 +157,7 @@ class Monitors:
         self._companions.stop()
 
 
-def missing(kind: NfKind, program: Program) -> Iterator[Problem]:
+def missing(kind: NfKind, program: MonitorProgram) -> Iterator[Problem]:
     """What this machine lacks for a monitor."""
     if path_of(program.name) is None:
         mend = f"install it: apt-get install {program.package}"

@@ -14,8 +14,8 @@ _BUFFER_KIB = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """A monitor."""
+class MonitorProgram:
+    """Program of a monitor, and how it is run."""
 
     name: str
     """What is run."""
@@ -36,7 +36,7 @@ class Program:
     """Seconds after its packet socket is open during which it ignores packets."""
 
 
-def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
+def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, MonitorProgram]:
     """All of them.
 
     Args:
@@ -44,14 +44,14 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
         rule_count: By which Suricata searches it.
     """
     return {
-        NfKind.TCPDUMP: Program(
+        NfKind.TCPDUMP: MonitorProgram(
             "tcpdump",
             "tcpdump",
             "decodes headers and writes a line for each packet",
             lambda interface, _: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
             "--version",
         ),
-        NfKind.NETSNIFF: Program(
+        NfKind.NETSNIFF: MonitorProgram(
             "netsniff-ng",
             "netsniff-ng",
             "keeps each packet as in a file of captures, which is thrown away",
@@ -61,7 +61,7 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
             ],
             "--version",
         ),
-        NfKind.PKTSTAT: Program(
+        NfKind.PKTSTAT: MonitorProgram(
             "pktstat",
             "pktstat",
             "adds each packet to its flow",
@@ -69,14 +69,14 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, Program]:
             lambda interface, _: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
             "-?",
         ),
-        NfKind.NGREP: Program(
+        NfKind.NGREP: MonitorProgram(
             "ngrep",
             "ngrep",
             f"searches each payload for {pattern_count} patterns; a stand-in for an intrusion detection system",
             lambda interface, _: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
             "-V",
         ),
-        NfKind.SURICATA: Program(
+        NfKind.SURICATA: MonitorProgram(
             "suricata",
             "suricata (on Debian 12: from bookworm-backports)",
             f"detects intrusions by {rule_count} rules that search each payload, and alerts",

@@ -1,6 +1,6 @@
 """Declarations of programs that look at packets as NFs, and memory of Suricata in a virtual machine."""
 
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 
@@ -13,11 +13,11 @@ some to spare."""
 _SURICATA_RULE_KB = 8
 """For each rule. Measured: 37 MB of its own with 1000 rules, 71 with 10,000, 297 with 50,000 (Suricata 7.0.10)."""
 _WORDS = {
-    NfKind.TCPDUMP: ("tcpdump", Program("tcpdump", "tcpdump")),
-    NfKind.NETSNIFF: ("netsniff", Program("netsniff-ng", "netsniff-ng")),
-    NfKind.PKTSTAT: ("pktstat", Program("pktstat", "pktstat")),
-    NfKind.NGREP: ("ngrep", Program("ngrep", "ngrep")),
-    NfKind.SURICATA: ("suricata", Program("suricata", "suricata")),
+    NfKind.TCPDUMP: ("tcpdump", RequiredProgram("tcpdump", "tcpdump")),
+    NfKind.NETSNIFF: ("netsniff", RequiredProgram("netsniff-ng", "netsniff-ng")),
+    NfKind.PKTSTAT: ("pktstat", RequiredProgram("pktstat", "pktstat")),
+    NfKind.NGREP: ("ngrep", RequiredProgram("ngrep", "ngrep")),
+    NfKind.SURICATA: ("suricata", RequiredProgram("suricata", "suricata")),
 }
 
 

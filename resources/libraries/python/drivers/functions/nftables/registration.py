@@ -1,6 +1,6 @@
 """Declarations of Linux routers with rules of nftables as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 
 _WORDS = {NfKind.LINUX_FIREWALL: "lnxfw", NfKind.LINUX_NAT: "lnxnat", NfKind.LINUX_GATEWAY: "lnxgw"}
@@ -13,7 +13,7 @@ DRIVERS = tuple(
         word=word,
         factory="resources.libraries.python.drivers.functions.nftables.driver:make",
         missing="resources.libraries.python.drivers.functions.nftables.program:missing_on",
-        programs=(Program("nft", "nftables", label="nftables", version=r"nftables v(\S+)"),),
+        programs=(RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)"),),
         words=("nft", "nftables"),
         on_request=True,
     )

@@ -1,6 +1,6 @@
 """Declarations of nginx as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 
 DRIVERS = tuple(
@@ -11,7 +11,7 @@ DRIVERS = tuple(
         word=word,
         factory="resources.libraries.python.drivers.functions.nginx.driver:make",
         missing="resources.libraries.python.drivers.functions.nginx.program:missing_on",
-        programs=(Program("nginx", "nginx"),),
+        programs=(RequiredProgram("nginx", "nginx"),),
         words=("nginx",),
         on_request=True,
     )

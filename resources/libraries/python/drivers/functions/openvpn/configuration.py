@@ -31,8 +31,8 @@ ENDS = (LEFT, RIGHT)
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """Of one end, by their paths; none of them is in its configuration."""
+class TunnelFiles:
+    """Keys and certificates of one end by path; its configuration has the paths only."""
 
     certificate: str
     key: str
@@ -54,7 +54,7 @@ class Passed:
         return Passed(self.came - earlier.came, self.left - earlier.left)
 
 
-def configuration(end: End, files: Files, mtu: int) -> str:
+def configuration(end: End, files: TunnelFiles, mtu: int) -> str:
     """The configuration file of an end.
 
     Args:

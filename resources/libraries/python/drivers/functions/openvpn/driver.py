@@ -14,8 +14,8 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     LEFT,
     RIGHT,
     End,
-    Files,
     Passed,
+    TunnelFiles,
     configuration,
     passed,
 )
@@ -85,7 +85,7 @@ class OpenVpns:
             self._fabric.change(name, [loopback_up()])
         for end, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
             own = known[end]
-            files = Files(str(own.certificate), str(own.key), known[other].fingerprint)
+            files = TunnelFiles(str(own.certificate), str(own.key), known[other].fingerprint)
             self._start(end, [program, "--config", str(self._configured(end, files))])
         for name in self._owners:
             self._companions[RIGHT].wait_for(name, "a tunnel that carries", partial(self._not_carrying, name), _READY_S)
@@ -93,7 +93,7 @@ class OpenVpns:
             own.forget()  # both ends have read it, and never do it again
         configure_routers(self._functions, self._fabric)
 
-    def _configured(self, end: End, files: Files) -> Path:
+    def _configured(self, end: End, files: TunnelFiles) -> Path:
         file = self._companions[end].folder / "openvpn.conf"
         file.write_text(configuration(end, files, self._fabric.mtu), encoding="ascii")
         return file

@@ -1,6 +1,6 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 
 DRIVERS = (
@@ -11,7 +11,7 @@ DRIVERS = (
         word="openvpn",
         factory="resources.libraries.python.drivers.functions.openvpn.driver:make",
         missing="resources.libraries.python.drivers.functions.openvpn.requirements:missing_on",
-        programs=(Program("openvpn", "openvpn"), Program("openssl", "openssl")),
+        programs=(RequiredProgram("openvpn", "openvpn"), RequiredProgram("openssl", "openssl")),
         on_request=True,
     ),
 )

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -97,7 +97,7 @@ class UserPrograms:
 
     def _asked_to_stop(self) -> Iterator[CsitError]:
         for name in self._companions.pids():
-            program: Program = self._programs[name]
+            program: UserProgram = self._programs[name]
             if program.stop:
                 try:
                     self._run(name, program.stop)

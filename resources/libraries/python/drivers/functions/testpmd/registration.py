@@ -1,7 +1,7 @@
 """Declaration of DPDK's testpmd as an NF."""
 
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -29,7 +29,7 @@ DRIVERS = (
         word="testpmd",
         factory="resources.libraries.python.drivers.functions.testpmd.driver:make",
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
-        programs=(Program("dpdk-testpmd", "dpdk-dev"),),
+        programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),
         memory=_memory,
     ),
 )

@@ -28,8 +28,8 @@ _WITHIN_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Choice(Frozen):
-    """What guests run with."""
+class AcceleratorChoice(Frozen):
+    """Accelerator of guests, and the reason."""
 
     accelerator: Literal["kvm", "tcg"]
     why: str
@@ -40,12 +40,12 @@ class _Remembered(Frozen):
 
     boot_id: str
     kernel: str
-    choice: Choice
+    choice: AcceleratorChoice
 
 
 def choose(
     wanted: Literal["auto", "kvm", "tcg"], kernel: str, memory: Path, try_kvm: Callable[[], str], boot_id: str = ""
-) -> Choice:
+) -> AcceleratorChoice:
     """Choose the accelerator.
 
     Args:
@@ -59,15 +59,15 @@ def choose(
         Unsupported: The testbed insists on KVM, and an ordinary guest does not boot on it.
     """
     if wanted == "tcg":
-        return Choice(accelerator="tcg", why="the testbed asks for software emulation")
+        return AcceleratorChoice(accelerator="tcg", why="the testbed asks for software emulation")
     boot_id = boot_id or _BOOT_ID.read_text(encoding="ascii").strip()
     choice = _recall(memory, boot_id, kernel)
     if choice is None:
         failure = try_kvm()
         choice = (
-            Choice(accelerator="tcg", why=f"no guest boots with KVM here: {failure}")
+            AcceleratorChoice(accelerator="tcg", why=f"no guest boots with KVM here: {failure}")
             if failure
-            else Choice(accelerator="kvm", why="a guest booted with KVM")
+            else AcceleratorChoice(accelerator="kvm", why="a guest booted with KVM")
         )
         _log.info("%s: %s", choice.accelerator, choice.why)
         remembered = _Remembered(boot_id=boot_id, kernel=kernel, choice=choice)
@@ -77,7 +77,7 @@ def choose(
     return choice
 
 
-def _recall(memory: Path, boot_id: str, kernel: str) -> Choice | None:
+def _recall(memory: Path, boot_id: str, kernel: str) -> AcceleratorChoice | None:
     try:
         remembered = _Remembered.model_validate_json(memory.read_text(encoding="utf-8"))
     except (OSError, ValidationError):

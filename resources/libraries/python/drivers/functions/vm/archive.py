@@ -12,7 +12,7 @@ _TRAILER = "TRAILER!!!"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """A file or folder of an archive."""
 
     path: str
@@ -22,28 +22,28 @@ class Entry:
     content: bytes = b""
 
 
-def folder(path: str) -> Entry:
+def folder(path: str) -> ArchiveEntry:
     """A folder that everybody may read."""
-    return Entry(path, stat.S_IFDIR | 0o755)
+    return ArchiveEntry(path, stat.S_IFDIR | 0o755)
 
 
-def file(path: str, content: bytes, *, executable: bool = False) -> Entry:
+def file(path: str, content: bytes, *, executable: bool = False) -> ArchiveEntry:
     """A file that everybody may read."""
-    return Entry(path, stat.S_IFREG | (0o755 if executable else 0o644), content)
+    return ArchiveEntry(path, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
 
-def secret(path: str, content: bytes) -> Entry:
+def secret(path: str, content: bytes) -> ArchiveEntry:
     """A file that only root may read."""
-    return Entry(path, stat.S_IFREG | 0o600, content)
+    return ArchiveEntry(path, stat.S_IFREG | 0o600, content)
 
 
-def cpio(entries: Iterable[Entry]) -> bytes:
+def cpio(entries: Iterable[ArchiveEntry]) -> bytes:
     """Pack entries, all of them owned by root and without a time, so that equal contents give equal bytes."""
     packed = [_packed(number, entry) for number, entry in enumerate(entries, 1)]
-    return b"".join([*packed, _packed(0, Entry(_TRAILER, 0))])
+    return b"".join([*packed, _packed(0, ArchiveEntry(_TRAILER, 0))])
 
 
-def _packed(inode: int, entry: Entry) -> bytes:
+def _packed(inode: int, entry: ArchiveEntry) -> bytes:
     name = entry.path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(entry.mode) else 1
     fields = (inode, entry.mode, 0, 0, links, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)

@@ -17,7 +17,7 @@ _FIRST_SLOT = 0x10
 
 
 @dataclass(frozen=True, slots=True)
-class Nic:
+class GuestNic:
     """A network card of a guest."""
 
     mac: str
@@ -45,7 +45,7 @@ class Hardware:
     """`kvm` or `tcg`."""
     memory_mb: int
     vcpus: int
-    nics: tuple[Nic, ...] = ()
+    nics: tuple[GuestNic, ...] = ()
     model: str = CPU_MODEL
     """Of the CPU in emulation."""
     more: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def _shared(hardware: Hardware) -> str:
     return ",memory-backend=memory" if shares or hardware.huge_page_mb else ""
 
 
-def _nic(number: int, nic: Nic, *, kvm: bool) -> Sequence[str]:
+def _nic(number: int, nic: GuestNic, *, kvm: bool) -> Sequence[str]:
     vhost = "" if nic.vhost is None else f",vhost=on,vhostfd={nic.vhost}"
     offloads = ",".join(f"{name}=off" for name in _NO_OFFLOADS)
     if nic.socket is not None:

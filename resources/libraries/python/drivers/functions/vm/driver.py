@@ -9,8 +9,8 @@ from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
-from resources.libraries.python.drivers.functions.vm.accelerator import Choice, choose, try_kvm
-from resources.libraries.python.drivers.functions.vm.arguments import Hardware, Nic, arguments
+from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, try_kvm
+from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import Inside, Router, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
@@ -133,14 +133,20 @@ class VirtualMachines:
     def _memory_mb(self, function: NfPlan | TapPlan) -> int:
         return function.limits.memory_mib or self._inside.memory_mb(function.name)
 
-    def _copied_by(self, choice: Choice, *, vhost: bool) -> str:
+    def _copied_by(self, choice: AcceleratorChoice, *, vhost: bool) -> str:
         """Who copies packets between guest and host."""
         if self._sockets:
             return "user: the vSwitch maps the guests' memory"
         return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
 
     def _start(
-        self, function: NfPlan | TapPlan, boot: tuple[Path, Path], choice: Choice, *, vhost: bool, emulator: bool
+        self,
+        function: NfPlan | TapPlan,
+        boot: tuple[Path, Path],
+        choice: AcceleratorChoice,
+        *,
+        vhost: bool,
+        emulator: bool,
     ) -> None:
         name, mtu = function.name, self._fabric.mtu
         vcpus = self._inside.cpus(name)
@@ -158,7 +164,7 @@ class VirtualMachines:
             helpers += open_vhost(len(taps)) if vhost and taps else []
             copiers = dict(zip(behind, helpers, strict=False))
             nics = tuple(
-                Nic(
+                GuestNic(
                     mac,
                     behind[port].descriptors[0] if port in behind else None,
                     mtu,

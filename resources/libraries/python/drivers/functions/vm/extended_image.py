@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from resources.libraries.python.drivers.functions.vm.archive import Entry, cpio, file, folder
+from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
 
 _log = logging.getLogger(__name__)
 
 
-def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[Entry], cache: Path) -> Path:
+def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[ArchiveEntry], cache: Path) -> Path:
     """An archive with the guests' image and more, made once for each content; the last one of a word only is kept.
 
     Args:
@@ -38,7 +38,7 @@ def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[En
     return place
 
 
-def carried(files: Iterable[Path]) -> list[Entry]:
+def carried(files: Iterable[Path]) -> list[ArchiveEntry]:
     """Programs and libraries with the folders that they are in, where this machine has them."""
     rows = list(files)
     parents = sorted({parent for path in rows for parent in path.relative_to("/").parents} - {Path()})
@@ -48,7 +48,7 @@ def carried(files: Iterable[Path]) -> list[Entry]:
     ]
 
 
-def _digest(base: Image, files: Iterable[Path], entries: Sequence[Entry]) -> str:
+def _digest(base: Image, files: Iterable[Path], entries: Sequence[ArchiveEntry]) -> str:
     """Changes with whatever goes into the archive; of large files, with size and time."""
     stats = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in files]
     return hashlib.sha256(repr((base.description.digests, stats, entries)).encode()).hexdigest()[:12]

@@ -6,13 +6,13 @@ from resources.libraries.python.drivers.functions.monitor.registration import (
     suricata_mb,
 )
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, Program
+from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 
-PROGRAM = Program("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
+PROGRAM = RequiredProgram("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
 """Sizes of pages by what `vm.huge_pages` says."""
 _OVERHEAD_MB = 64

@@ -30,8 +30,8 @@ _TC_U32_TERMINAL = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Tap:
-    """A tap device, held open. It is there for as long as somebody holds it."""
+class TapDevice:
+    """A tap device. It exists for as long as one of its descriptors is open."""
 
     name: str
     index: int
@@ -39,7 +39,7 @@ class Tap:
     """One for each of its queues."""
 
 
-def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -> list[Tap]:
+def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -> list[TapDevice]:
     """Make tap devices in the network namespace of the calling thread.
 
     Args:
@@ -52,14 +52,14 @@ def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -
     """
     flags = _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR * offloads | _IFF_MULTI_QUEUE * (queues > 1)
     opened: list[int] = []
-    taps: list[Tap] = []
+    taps: list[TapDevice] = []
     try:
         for name in names:
             first = len(opened)
             for _ in range(queues):
                 opened.append(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
                 fcntl.ioctl(opened[-1], _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
-            taps.append(Tap(name, socket.if_nametoindex(name), tuple(opened[first:])))
+            taps.append(TapDevice(name, socket.if_nametoindex(name), tuple(opened[first:])))
     except OSError as error:
         for descriptor in opened:
             os.close(descriptor)
@@ -67,13 +67,13 @@ def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -
     return taps
 
 
-def close_taps(taps: Iterable[Tap]) -> None:
+def close_taps(taps: Iterable[TapDevice]) -> None:
     """Let go of tap devices; those that no guest holds are gone."""
     for descriptor in chain.from_iterable(tap.descriptors for tap in taps):
         os.close(descriptor)
 
 
-def join(tap: Tap, port: tuple[str, int], mtu: int) -> list[Request]:
+def join(tap: TapDevice, port: tuple[str, int], mtu: int) -> list[Request]:
     """Requests that make a tap device and a port one: what either receives leaves through the other.
 
     Args:
@@ -85,7 +85,7 @@ def join(tap: Tap, port: tuple[str, int], mtu: int) -> list[Request]:
     return [bring_up(tap, mtu), *_redirect(device, port), *_redirect(port, device)]
 
 
-def bring_up(tap: Tap, mtu: int) -> Request:
+def bring_up(tap: TapDevice, mtu: int) -> Request:
     """A request that sets a tap device up."""
     flags = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
     return Request(RTM_NEWLINK, 0, _encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")

@@ -1,8 +1,8 @@
 """VPP's threads and interfaces in a guest, from the plan. Pure."""
 
 from resources.libraries.python.drivers.functions.vm.arguments import pci_address
-from resources.libraries.python.drivers.vpp.interfaces import Interface, Kind
-from resources.libraries.python.drivers.vpp.placement import Placement, place
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
+from resources.libraries.python.drivers.vpp.placement import WorkerPlacement, place
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import NfPlan, Plan
 
@@ -16,18 +16,18 @@ def vcpu_cpus(plan: Plan, name: str) -> tuple[int, ...]:
     return (on_host.main, *on_host.workers)
 
 
-def placement(plan: Plan, name: str) -> Placement:
+def placement(plan: Plan, name: str) -> WorkerPlacement:
     """Threads of VPP by vCPU."""
     cpus = vcpu_cpus(plan, name)
-    return Placement(0, tuple(range(1, len(cpus))), tuple(cpus.index(cpu) for cpu in plan.cores.cpus(name)))
+    return WorkerPlacement(0, tuple(range(1, len(cpus))), tuple(cpus.index(cpu) for cpu in plan.cores.cpus(name)))
 
 
-def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[Interface, ...]:
+def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[VppInterface, ...]:
     """The guest's two network cards, left and right."""
     ports = {port.interface: port for port in plan.ports(function.name)}
     return tuple(
-        Interface(
-            kind=Kind.VIRTIO,
+        VppInterface(
+            kind=InterfaceKind.VIRTIO,
             name=side.name,
             made_as=_made_as(pci_address(number)),
             mac=side.mac,

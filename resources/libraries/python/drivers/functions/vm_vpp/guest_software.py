@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces
 from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, PORT, STARTUP, TCP, initramfs
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.installation import plugin_folder
-from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice
 from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -113,7 +113,7 @@ class VppInside:
             placement=placement(self._plan, name),
             heap_mb=self._settings.main_heap_mb,
             buffers=self._settings.buffers_per_numa,
-            pages=Pages("2m", "huge pages of the guest"),
+            pages=HugePageChoice("2m", "huge pages of the guest"),
             waiting=self._waiting,
             plugins=(),
             plugin_folder=plugin_folder(Path(self._settings.prefix)),

@@ -9,8 +9,8 @@ from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves
 from resources.libraries.python.drivers.vpp.counters import counted
-from resources.libraries.python.drivers.vpp.interfaces import Interface
-from resources.libraries.python.drivers.vpp.placement import Placement
+from resources.libraries.python.drivers.vpp.interfaces import VppInterface
+from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
 from resources.libraries.python.drivers.vpp.startup import Waiting
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -27,8 +27,8 @@ class GuestVpp:
     def __init__(
         self,
         function: NfPlan,
-        interfaces: tuple[Interface, ...],
-        placement: Placement,
+        interfaces: tuple[VppInterface, ...],
+        placement: WorkerPlacement,
         waiting: Waiting,
         socket: Path,
     ) -> None:
@@ -47,7 +47,7 @@ class GuestVpp:
         self._waiting = waiting
         self._what = f"VPP in the virtual machine of {function.name}"
         self._cli = CommandLine(socket, _WITHIN_S, b"\n")
-        self._work: tuple[show_output.Work, ...] = ()
+        self._work: tuple[show_output.ThreadWork, ...] = ()
         self.version = ""
 
     def configure(self, largest_frame_bytes: int) -> None:

@@ -9,9 +9,9 @@ from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
-from resources.libraries.python.drivers.vpp.member import Member, plugins_for
-from resources.libraries.python.drivers.vpp.pages import Pages
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
+from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
+from resources.libraries.python.drivers.vpp.pages import HugePageChoice
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -51,9 +51,9 @@ class VppRouters:
         """
         self._functions = {function.name: function for function in functions}
         self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, VppMember] = {}
         self._groups = groups
-        self._pages: Pages | None = None
+        self._pages: HugePageChoice | None = None
 
     def start(self) -> None:
         """Start all of them together, configure them, wait until their shared memory is connected.
@@ -82,7 +82,7 @@ class VppRouters:
 
     def _begin(self, name: str) -> None:
         interfaces = interfaces_of(self._site.plan, name, self._site.folder)
-        member = self._members[name] = Member(self._site, name, f"VPP of {name}", interfaces)
+        member = self._members[name] = VppMember(self._site, name, f"VPP of {name}", interfaces)
         assert self._pages is not None  # noqa: S101 - chosen in start
         member.start(self._pages, plugins_for(interfaces), self._groups.container(name))
 
@@ -100,7 +100,7 @@ class VppRouters:
             member.wait_connected()
             member.place_queues()
 
-    def _hide_from_kernel(self, member: Member) -> None:
+    def _hide_from_kernel(self, member: VppMember) -> None:
         """Give the kernel's ports MACs that no frame is sent to; VPP has the planned ones.
 
         The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
@@ -112,7 +112,7 @@ class VppRouters:
             [
                 set_mac(each.name, fabric.index(each.name), f"{int(each.mac[:2], 16) | 0x06:02x}{each.mac[2:]}")
                 for each in member.interfaces
-                if each.kind is Kind.HOST
+                if each.kind is InterfaceKind.HOST
             ],
         )
 
@@ -148,7 +148,7 @@ class VppRouters:
         """NFs that have ended, interfaces that are down, shared memory without its other end, threads that are gone."""
         return tuple(problem for member in self._members.values() for problem in self._problems_of(member))
 
-    def _problems_of(self, member: Member) -> tuple[str, ...]:
+    def _problems_of(self, member: VppMember) -> tuple[str, ...]:
         try:
             return member.problems()
         except CsitError as error:
@@ -159,7 +159,7 @@ class VppRouters:
         members, self._members = self._members, {}
         self._end(list(members.values()))
 
-    def _end(self, members: Sequence[Member]) -> None:
+    def _end(self, members: Sequence[VppMember]) -> None:
         for member in members:
             member.instance.tell_to_end()
         for member in members:

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.generators.builtin.counters import Count
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.receiver import ProbeReceiver
 from resources.libraries.python.drivers.generators.builtin.schedule import schedules
-from resources.libraries.python.drivers.generators.builtin.sender import Sender, Sent
+from resources.libraries.python.drivers.generators.builtin.sender import Sender, SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     LatencyReport,
@@ -36,8 +36,8 @@ class _Probed:
     unstamped: int = 0
 
 
-class Ports:
-    """The worker's flows, and the ways of sending them."""
+class FlowPorts:
+    """Ports of the worker's flows, and the senders on them."""
 
     def __init__(self, spec: WorkerSpec, stop_asked: Callable[[], bool] = lambda: False) -> None:
         """Wait until every port has a carrier, and find out how to send.
@@ -171,7 +171,7 @@ def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     return tuple(late - early for late, early in zip(after, before, strict=True))
 
 
-def _probed(sent: Sent, receivers: Sequence[ProbeReceiver]) -> list[_Probed]:
+def _probed(sent: SentTraffic, receivers: Sequence[ProbeReceiver]) -> list[_Probed]:
     probed = []
     for flow, receiver in enumerate(receivers):
         arrivals = receiver.collect()

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.generators.builtin.wire import TrialSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent in a trial."""
+class SentTraffic:
+    """Packets that were sent in a trial, and when."""
 
     packets: tuple[int, ...]
     """Per flow, probes not counted."""
@@ -43,7 +43,7 @@ class Sender(Protocol):
             CsitError: a port is gone or refuses the frames.
         """
 
-    def send(self, watch: LossWatch) -> Sent:
+    def send(self, watch: LossWatch) -> SentTraffic:
         """Send what was prepared.
 
         Raises:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from resources.libraries.python.drivers.generators.builtin import kernel, wire
-from resources.libraries.python.drivers.generators.builtin.ports import Ports
+from resources.libraries.python.drivers.generators.builtin.ports import FlowPorts
 from resources.libraries.python.drivers.generators.xdp import live_frames
 from resources.libraries.python.errors import CsitError, NotReady
 
@@ -61,7 +61,7 @@ class Exchange:
             raise SystemExit("no word to go: the driver is gone")
 
 
-def _open(exchange: Exchange) -> Ports | None:
+def _open(exchange: Exchange) -> FlowPorts | None:
     request = exchange.hear()
     if request is None:
         return None
@@ -74,7 +74,7 @@ def _open(exchange: Exchange) -> Ports | None:
             _go_first()
         if spec.namespace:
             kernel.enter_namespace(spec.namespace)
-        ports = Ports(spec, exchange.stop_asked)
+        ports = FlowPorts(spec, exchange.stop_asked)
     except CsitError as error:
         exchange.fail(error)
         return None

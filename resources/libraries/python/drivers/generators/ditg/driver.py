@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.ditg import flows
-from resources.libraries.python.drivers.generators.ditg.programs import Programs
+from resources.libraries.python.drivers.generators.ditg.programs import DitgPrograms
 from resources.libraries.python.drivers.generators.ditg.requirements import SENDER
 from resources.libraries.python.drivers.generators.ditg.results import trial_result
-from resources.libraries.python.drivers.generators.ditg.watch import Counters, Reading, Watch, seconds_of_day
+from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading, Watch, seconds_of_day
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -62,7 +62,7 @@ class DitgGenerator:
             )
         self._plan = plan
         self._fabric = fabric
-        self._programs = Programs(fabric, machine, plan.cores.cpus(GENERATOR)[0])
+        self._programs = DitgPrograms(fabric, machine, plan.cores.cpus(GENERATOR)[0])
         self._senders = [flow.tx_interface for flow in plan.flows if flow.direction is Direction.FORWARD]
         self._version = ""
 
@@ -93,7 +93,7 @@ class DitgGenerator:
         script = flows.script(self._plan, longer, _SIZES)
         sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)
         (self._programs.folder / _SIZES).write_text("".join(f"{size}\n" for size in sizes), encoding="ascii")
-        before = Reading(seconds_of_day(), self._counters())
+        before = PortReading(seconds_of_day(), self._counters())
         watch = Watch(self._counters, lambda now: self._sent(now) > self._sent(before.counters))
         watch.start()
         try:
@@ -101,7 +101,7 @@ class DitgGenerator:
             settle(lambda: (self._received(self._counters()),), None)
         finally:
             readings = watch.stop()
-        after = Reading(seconds_of_day(), self._counters())
+        after = PortReading(seconds_of_day(), self._counters())
         result = trial_result(
             longer,
             self._plan.flows,

@@ -35,8 +35,8 @@ _SCRIPT, _SENT, _ARRIVED = "script", "sent.log", "arrived.log"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What a run left."""
+class SenderRun:
+    """Result of a run of the sender."""
 
     returned: Packets
     """Packets that came back to the sender."""
@@ -46,7 +46,7 @@ class Run:
     """What left the sending interfaces in each second, beginning before the first packet."""
 
 
-class Programs:
+class DitgPrograms:
     """Logger and receiver, from `start` to `stop`, and runs of the sender."""
 
     def __init__(self, fabric: Fabric, machine: MachineLock, cpu: int) -> None:
@@ -88,7 +88,7 @@ class Programs:
             self._start(daemon)
             daemon.wait_for(f"listening on port {port}", partial(self._not_listening, port), _READY_S)
 
-    def run(self, script: Script, seconds: float, interfaces: Sequence[str]) -> Run:
+    def run(self, script: Script, seconds: float, interfaces: Sequence[str]) -> SenderRun:
         """Run the sender to its end.
 
         Args:
@@ -126,7 +126,7 @@ class Programs:
         if "rror" in said or "ERROR" in said or said.count("Finished sending") < len(script.lines):
             raise CommandFailed([SENDER], None, sender.said_last())
         self._wait_written()
-        return Run(
+        return SenderRun(
             returned=self._decoded(_SENT),
             arrived=self._decoded(_ARRIVED),
             sender_pps=sar.sent_by_second(reporter.said(), frozenset(interfaces)),

@@ -1,6 +1,6 @@
 """Declaration of D-ITG as the generator."""
 
-from resources.libraries.python.model.driver import GeneratorDriver, Program
+from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
 from resources.libraries.python.studies.sweep.model.record import Protocol
 
 DRIVERS = (
@@ -9,7 +9,7 @@ DRIVERS = (
         label="D-ITG",
         factory="resources.libraries.python.drivers.generators.ditg.driver:make",
         missing="resources.libraries.python.drivers.generators.ditg.requirements:missing_on",
-        programs=(Program("ITGSend", "d-itg"), Program("sar", "sysstat")),
+        programs=(RequiredProgram("ITGSend", "d-itg"), RequiredProgram("sar", "sysstat")),
         words=("ITGSend", "ITGRecv", "ITGLog", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
         keeps_log=True,

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.generators.ditg.logs import (
     of_flows,
     one_way_ns,
 )
-from resources.libraries.python.drivers.generators.ditg.programs import Run
-from resources.libraries.python.drivers.generators.ditg.watch import Counters, Reading
+from resources.libraries.python.drivers.generators.ditg.programs import SenderRun
+from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Interval, Trial, TrialResult
 from resources.libraries.python.studies.sweep.model.record import Protocol
@@ -28,9 +28,9 @@ _LEAST_INTERVAL_S = 0.5
 def trial_result(
     trial: Trial,
     flows: Sequence[Flow],
-    readings: Sequence[Reading],
+    readings: Sequence[PortReading],
     *,
-    run: Run,
+    run: SenderRun,
     instances: Sequence[int],
     started_at: str,
     total_duration_s: float,
@@ -106,7 +106,7 @@ def _unlogged(flows: Sequence[Flow], counts: Sequence[FlowCount], arrived: Packe
     return [f"the log has {logged} of the {received} packets that arrived: delays are of those"]
 
 
-def _sar_differs(flows: Sequence[Flow], readings: Sequence[Reading], sender_pps: Sequence[float]) -> list[str]:
+def _sar_differs(flows: Sequence[Flow], readings: Sequence[PortReading], sender_pps: Sequence[float]) -> list[str]:
     """Two sources for one figure: the packets that left the sender, by counters and by the activity reporter."""
     first, last = readings[0].counters, readings[-1].counters
     ports = {flow.tx_interface for flow in flows if flow.direction == "forward"}
@@ -118,7 +118,7 @@ def _sar_differs(flows: Sequence[Flow], readings: Sequence[Reading], sender_pps:
 
 
 def _intervals(
-    trial: Trial, flows: Sequence[Flow], readings: Sequence[Reading], returned: Packets
+    trial: Trial, flows: Sequence[Flow], readings: Sequence[PortReading], returned: Packets
 ) -> tuple[Interval, ...]:
     """Second by second, from the first packet on, as long as the trial was to send."""
     within = [each for each in readings if _since(readings, each) <= trial.duration_s + _LEAST_INTERVAL_S]
@@ -137,11 +137,11 @@ def _intervals(
     )
 
 
-def _since(readings: Sequence[Reading], later: Reading) -> float:
+def _since(readings: Sequence[PortReading], later: PortReading) -> float:
     return (later.clock_s - readings[0].clock_s) % 86400.0
 
 
-def _moved(flows: Sequence[Flow], begin: Reading, end: Reading, way: str) -> int:
+def _moved(flows: Sequence[Flow], begin: PortReading, end: PortReading, way: str) -> int:
     """Packets of all flows of both ways that left (`tx`) or came (`rx`) between two readings."""
     if way == "tx":
         return sum(

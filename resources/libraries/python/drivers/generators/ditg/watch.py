@@ -14,8 +14,8 @@ Counters = Mapping[str, InterfaceCounters]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Counters of all ports at a moment."""
+class PortReading:
+    """Counters of all ports at one time."""
 
     clock_s: float
     """Seconds of the day, local time: as D-ITG's logs have it."""
@@ -36,14 +36,14 @@ class Watch:
         self._moving = moving
         self._ended = Event()
         self._thread = Thread(target=self._watch, name="counters of the generator", daemon=True)
-        self._readings: list[Reading] = []
+        self._readings: list[PortReading] = []
         self._error: CsitError | None = None
 
     def start(self) -> None:
         """Begin to look for the first packet."""
         self._thread.start()
 
-    def stop(self) -> list[Reading]:
+    def stop(self) -> list[PortReading]:
         """Readings from the first packet on, each a second after the one before; none where no packet was sent.
 
         Raises:
@@ -62,7 +62,7 @@ class Watch:
                     return
             due = time.monotonic()
             while True:
-                self._readings.append(Reading(seconds_of_day(), self._read()))
+                self._readings.append(PortReading(seconds_of_day(), self._read()))
                 due += _SECOND_S
                 if self._ended.wait(max(0.0, due - time.monotonic())):
                     return

@@ -1,6 +1,6 @@
 """Declaration of iperf3 as the generator."""
 
-from resources.libraries.python.model.driver import GeneratorDriver, Program
+from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
 from resources.libraries.python.studies.sweep.model.record import Protocol
 
 DRIVERS = (
@@ -9,7 +9,7 @@ DRIVERS = (
         label="iperf3",
         factory="resources.libraries.python.drivers.generators.iperf3.driver:make",
         missing="resources.libraries.python.drivers.generators.iperf3.driver:missing_on",
-        programs=(Program("iperf3", "iperf3"),),
+        programs=(RequiredProgram("iperf3", "iperf3"),),
         protocols=(Protocol.UDP, Protocol.TCP),
         keeps_log=True,
     ),

@@ -11,7 +11,7 @@ _LEAST_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DirectionReport:
     """One direction of a run, all sessions together."""
 
     sent: int | None
@@ -52,14 +52,14 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
     return dict(found)
 
 
-def udp(client: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[Way, Way]:
+def udp(client: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[DirectionReport, DirectionReport]:
     """Both ways of a run by UDP: each end knows what it sent and what it received."""
     return _udp_way(client["end"], server["end"], ""), _udp_way(server["end"], client["end"], _REVERSE)
 
 
-def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -> Way:
+def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -> DirectionReport:
     came = receiver[f"sum_received{way}"]
-    return Way(
+    return DirectionReport(
         sent=sender[f"sum_sent{way}"]["packets"],
         # Numbered packets: those that are missing in between are lost, and those at the end never counted.
         received=max(0, came["packets"] - came["lost_packets"]),
@@ -69,10 +69,10 @@ def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -
     )
 
 
-def tcp(client: Mapping[str, Any]) -> Way:
+def tcp(client: Mapping[str, Any]) -> DirectionReport:
     """The way forward of a run by TCP: the client is told at the end what the server received."""
     end = client["end"]
-    return Way(
+    return DirectionReport(
         sent=None,
         received=None,
         goodput_bps=float(end["sum_received"]["bits_per_second"]),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.drivers.generators.iperf3 import command, reports
-from resources.libraries.python.drivers.generators.iperf3.reports import Second, Way
+from resources.libraries.python.drivers.generators.iperf3.reports import DirectionReport, Second
 from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow
@@ -74,7 +74,7 @@ def _data_ways(trial: Trial) -> tuple[Direction, ...]:
     return tuple(Direction)[: command.ways(trial)]
 
 
-def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, Way]:
+def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, DirectionReport]:
     """Directions in which data went."""
     if not by_udp:
         return {Direction.FORWARD: reports.tcp(each.client)}
@@ -82,7 +82,7 @@ def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, Way]:
     return {Direction.FORWARD: forward, Direction.REVERSE: reverse}
 
 
-def _count(flow: Flow, way: Way | None, before: Counters, after: Counters) -> FlowCount:
+def _count(flow: Flow, way: DirectionReport | None, before: Counters, after: Counters) -> FlowCount:
     if way is not None and way.sent is not None and way.received is not None:
         sent, received = way.sent, way.received
     else:

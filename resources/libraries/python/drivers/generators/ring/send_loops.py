@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
 from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule
-from resources.libraries.python.drivers.generators.builtin.sender import Sent
+from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.ring.pacer import Pacer
 from resources.libraries.python.drivers.generators.ring.probe import ProbeSender
 from resources.libraries.python.drivers.generators.ring.tx_ring import TxRing
@@ -24,7 +24,7 @@ def send_paced(
     probes: Sequence[ProbeSender],
     probe_schedule: Schedule,
     watch: LossWatch,
-) -> Sent:
+) -> SentTraffic:
     """Send load and probes when they are due.
 
     Args:
@@ -88,10 +88,10 @@ def send_paced(
         offered_s = clock() - start
     probed = tuple(sender.sent for sender in probes) or (0,) * flows
     stamps_ns = [sender.stamps_ns() for sender in probes]
-    return Sent(tuple(counts), probed, offered_s, pacer.worst_lag_s if total else 0.0, aborted, stamps_ns)
+    return SentTraffic(tuple(counts), probed, offered_s, pacer.worst_lag_s if total else 0.0, aborted, stamps_ns)
 
 
-def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
+def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> SentTraffic:
     """Send load frames as fast as possible.
 
     Args:
@@ -108,4 +108,4 @@ def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> Sent:
     while clock() < end:
         for flow, ring in enumerate(rings):
             counts[flow] += ring.send(_BURST)
-    return Sent(tuple(counts), (0,) * len(rings), clock() - start, 0.0)
+    return SentTraffic(tuple(counts), (0,) * len(rings), clock() - start, 0.0)

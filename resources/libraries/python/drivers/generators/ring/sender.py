@@ -6,7 +6,7 @@ from functools import partial
 from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import Sent
+from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.ring.probe import ProbeSender
 from resources.libraries.python.drivers.generators.ring.send_loops import send_paced, send_unpaced
@@ -44,7 +44,7 @@ class RingSender:
             for sender in self._probes:
                 sender.prepare(spec.frame_bytes, self._probe.per_flow)
 
-    def send(self, watch: LossWatch) -> Sent:
+    def send(self, watch: LossWatch) -> SentTraffic:
         """Send what was prepared.
 
         Raises:

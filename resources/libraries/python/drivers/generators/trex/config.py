@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.trex.cores import Placement
-from resources.libraries.python.drivers.generators.trex.ports import PortTable, TrexPort
+from resources.libraries.python.drivers.generators.trex.cores import CoreAssignment
+from resources.libraries.python.drivers.generators.trex.ports import TrexPort, TrexPorts
 
 PROGRAM = "_t-rex-64"
 """What the installed script starts in the end. The script would look after drivers and kill routing daemons of other
@@ -24,7 +24,7 @@ _FEWER = 4
 
 
 def yaml_of(
-    table: PortTable, placement: Placement, numa_node: int, *, largest_frame_bytes: int, memory_mb: int | None
+    table: TrexPorts, placement: CoreAssignment, numa_node: int, *, largest_frame_bytes: int, memory_mb: int | None
 ) -> str:
     """The configuration file.
 
@@ -61,7 +61,7 @@ def _software(number: int, port: TrexPort, ports: int, largest_frame_bytes: int)
     return f"--vdev=net_af_packet{number},iface={port.device},{ring},qdisc_bypass=1"
 
 
-def _threads(placement: Placement, numa_node: int) -> Mapping[str, object]:
+def _threads(placement: CoreAssignment, numa_node: int) -> Mapping[str, object]:
     if placement.shared:
         return {"low_end": True, "low_end_core": placement.control}
     pairs = [{"socket": max(0, numa_node), "threads": list(cpus)} for cpus in placement.sending]

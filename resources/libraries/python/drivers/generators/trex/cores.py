@@ -9,8 +9,8 @@ from resources.libraries.python.planning.sender_threads import OTHER_THREADS, ge
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the threads are."""
+class CoreAssignment:
+    """CPUs of the threads."""
 
     control: int
     """CPU of the thread that answers requests."""
@@ -31,7 +31,7 @@ class Placement:
         return f"sending on CPUs {sending}, receiving on {self.receiving}, control on {self.control}"
 
 
-def place(plan: Plan, pairs: int, *, dpdk: bool, queues: int = 1) -> Placement:
+def place(plan: Plan, pairs: int, *, dpdk: bool, queues: int = 1) -> CoreAssignment:
     """Place the threads on the generator's planned CPUs: as many for each pair of ports as CPUs and queues allow.
 
     Args:
@@ -47,11 +47,11 @@ def place(plan: Plan, pairs: int, *, dpdk: bool, queues: int = 1) -> Placement:
     if len(cpus) >= needed:
         count = senders_per_pair(len(cpus), pairs, queues)
         firsts = range(OTHER_THREADS, OTHER_THREADS + count * pairs, count)
-        return Placement(cpus[0], cpus[1], tuple(cpus[first : first + count] for first in firsts))
+        return CoreAssignment(cpus[0], cpus[1], tuple(cpus[first : first + count] for first in firsts))
     if dpdk or not cpus:
         raise Unsupported(
             f"TRex needs {needed} CPUs for {pairs} pair{'s'[pairs == 1 :]} of ports (control, receiving, one for each "
             f"pair), the plan has {len(cpus)} for the generator; raise nodes.TG.generator.cores"
         )
     cpu = plan.cores.cpus(GENERATOR)[0] if plan.cores.cpus(GENERATOR) else cpus[0]
-    return Placement(cpu, cpu, ((cpu,),) * pairs)
+    return CoreAssignment(cpu, cpu, ((cpu,),) * pairs)

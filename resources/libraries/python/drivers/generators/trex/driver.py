@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.trex.interpreters import inte
 from resources.libraries.python.drivers.generators.trex.ports import table_of
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.server import Server
-from resources.libraries.python.drivers.generators.trex.wire import Open, Opened, Order, Report
+from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
 from resources.libraries.python.drivers.host.cpu import huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -79,7 +79,7 @@ class TrexGenerator:
         ]
         self._turned_away_before = 0
         self._client: Client | None = None
-        self._opened: Opened | None = None
+        self._opened: OpenedPorts | None = None
 
     def start(self) -> None:
         """Start server and client; take the ports.
@@ -117,7 +117,7 @@ class TrexGenerator:
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
         order = Open(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
-        opened = self._opened = client.ask(order, Opened, "the server's answer", _READY_S + _ANSWER_S)
+        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", _READY_S + _ANSWER_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")

@@ -23,8 +23,8 @@ class TrexPort:
 
 
 @dataclass(frozen=True, slots=True)
-class PortTable:
-    """All ports."""
+class TrexPorts:
+    """All ports of the generator."""
 
     ports: tuple[TrexPort, ...]
     number: dict[str, int]
@@ -35,7 +35,7 @@ class PortTable:
     """That each of them can have, to send and to receive."""
 
 
-def table_of(plan: Plan, settings: Trex) -> PortTable:
+def table_of(plan: Plan, settings: Trex) -> TrexPorts:
     """The ports of a plan.
 
     Raises:
@@ -60,7 +60,7 @@ def table_of(plan: Plan, settings: Trex) -> PortTable:
         )
     ports = tuple(_port(plan, port, number) for port in rows.values())
     queues = min((port.nic.rx_queues if port.nic else None) or 1 for port in rows.values())
-    return PortTable(ports, number, dpdk=bool(by_dpdk), queues=queues)
+    return TrexPorts(ports, number, dpdk=bool(by_dpdk), queues=queues)
 
 
 def _port(plan: Plan, port: Port, number: dict[str, int]) -> TrexPort:

@@ -55,8 +55,8 @@ class Open(Frozen):
     """For a server that does not answer yet."""
 
 
-class Opened(Frozen):
-    """The ports are ours."""
+class OpenedPorts(Frozen):
+    """Answer to opening the ports: versions and counters."""
 
     version: str
     """Of the server."""
@@ -149,4 +149,4 @@ def read(record: type[Record], plain: object) -> Record:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "all of it"
         said = str(plain)[:200]
-        raise CsitError(f"TRex's client gave no {record.__name__}: {place}: {first['msg']}; it said {said}") from error
+        raise CsitError(f"TRex's client sent an invalid answer: {place}: {first['msg']}; it said {said}") from error

@@ -60,7 +60,7 @@ class SharedMemory:
         os.close(self.descriptor)
 
 
-class Program:
+class XdpProgram:
     """A loaded XDP program."""
 
     def __init__(self, code: bytes) -> None:

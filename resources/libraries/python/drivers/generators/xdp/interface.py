@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.generators.xdp.assembler import R0, Assembler
-from resources.libraries.python.drivers.generators.xdp.bpf import Program
+from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.errors import Unsupported
 
 _GENERIC, _CONTROL, _REQUEST, _ERROR = 16, 16, 1, 2
@@ -38,7 +38,7 @@ class Opened:
         if not Path(f"/sys/class/net/{interface}/device").exists():
             raise Unsupported(f"{interface} takes no XDP frames: its peer does not receive by NAPI (GRO is off)")
         try:
-            program = Program(_pass_program())
+            program = XdpProgram(_pass_program())
             self._descriptors = [program.attach(socket.if_nametoindex(interface)), program.descriptor]
         except OSError as error:
             self.close()

@@ -4,7 +4,7 @@ import signal
 from contextlib import suppress
 from threading import Thread
 
-from resources.libraries.python.drivers.generators.xdp.bpf import Program
+from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.errors import CsitError
 
 _SIGNAL = signal.SIGUSR1
@@ -19,7 +19,7 @@ def listen() -> None:
 class Running:
     """One call of the kernel, from the making of this object to `wait`."""
 
-    def __init__(self, program: Program, frame: bytes, batch: int) -> None:
+    def __init__(self, program: XdpProgram, frame: bytes, batch: int) -> None:
         """Start it.
 
         Args:
@@ -31,7 +31,7 @@ class Running:
         self._thread = Thread(target=self._work, args=(program, frame, batch), daemon=True)
         self._thread.start()
 
-    def _work(self, program: Program, frame: bytes, batch: int) -> None:
+    def _work(self, program: XdpProgram, frame: bytes, batch: int) -> None:
         try:
             program.run_live(frame, batch)
         except CsitError as error:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
 from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import Sent
+from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.xdp import live_frames, memory
-from resources.libraries.python.drivers.generators.xdp.bpf import Program, SharedMemory
+from resources.libraries.python.drivers.generators.xdp.bpf import SharedMemory, XdpProgram
 from resources.libraries.python.drivers.generators.xdp.interface import Opened
 from resources.libraries.python.drivers.generators.xdp.program import live_program
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -58,7 +58,7 @@ class XdpSender:
                 stack.callback(Opened(interface).close)
             shared = SharedMemory(memory.SHARED.itemsize)
             stack.callback(shared.close)
-            self._program = Program(live_program(shared.descriptor))
+            self._program = XdpProgram(live_program(shared.descriptor))
             stack.callback(self._program.close)
             self._shared: NDArray[np.void] | None = np.frombuffer(shared.memory, memory.SHARED, count=1)
             stack.callback(self._forget)
@@ -125,7 +125,7 @@ class XdpSender:
         self._set(left=packets)
         self._program.run_live(bytes(self._largest), 1, times=packets)
 
-    def send(self, watch: LossWatch) -> Sent:
+    def send(self, watch: LossWatch) -> SentTraffic:
         """Send what was prepared.
 
         Raises:
@@ -149,7 +149,7 @@ class XdpSender:
         else:
             offered_s = time.monotonic() - begun
         lag_s = self._get("worst_lag_ns") / 1e9 if self._load.total else 0.0
-        return Sent(counts, probes, offered_s, lag_s, aborted)
+        return SentTraffic(counts, probes, offered_s, lag_s, aborted)
 
     def _start(self) -> None:
         self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)

@@ -26,8 +26,8 @@ _LONGEST_PERIOD_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a group may use; None for no limit."""
+class GroupLimits:
+    """Limits of a control group; None for no limit."""
 
     cpus: float | None = None
     """Time on CPUs per time; 0.5 is half of one."""
@@ -49,7 +49,7 @@ def quota_us(cpus: float) -> tuple[int, int]:
     return round(cpus * period), period
 
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = GroupLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _unified(root: Path) -> dict[str, Path]:
     return {}
 
 
-class Group:
+class ControlGroup:
     """One control group."""
 
     def __init__(self, controllers: Controllers, name: str) -> None:
@@ -111,7 +111,7 @@ class Group:
         self._name = name
         self.folders = controllers.folders(name)
 
-    def make(self, limits: Limits = _NO_LIMITS) -> None:
+    def make(self, limits: GroupLimits = _NO_LIMITS) -> None:
         """Make it and set its limits.
 
         Raises:
@@ -138,7 +138,7 @@ class Group:
         except OSError as error:
             raise Unsupported(f"control group {self._name} cannot be made: {error}") from error
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: GroupLimits) -> None:
         """Set limits of a group that is there already, as that of a container.
 
         Raises:
@@ -158,7 +158,7 @@ class Group:
             if name in self._controllers.roots and name not in handed:
                 write(control, f"+{name}")
 
-    def _settings(self, limits: Limits) -> Iterator[tuple[Path, str]]:
+    def _settings(self, limits: GroupLimits) -> Iterator[tuple[Path, str]]:
         unified = self._controllers.version == 2
         if limits.cpus is not None:
             quota, period = quota_us(limits.cpus)

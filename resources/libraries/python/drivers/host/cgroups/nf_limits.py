@@ -8,9 +8,9 @@ from resources.libraries.python.drivers.containers.containers import NfContainer
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import let_threads_go
 from resources.libraries.python.drivers.host.cgroups.cgroups import (
     PINNING,
+    ControlGroup,
     Controllers,
-    Group,
-    Limits,
+    GroupLimits,
     discover,
 )
 from resources.libraries.python.drivers.host.cpu.data_threads import make_ordinary
@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_b
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Entry
+from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import Throttling
@@ -58,7 +58,7 @@ class NfGroups:
         self._plan = plan
         self._fabric = fabric
         self._machine = machine
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ControlGroup] = {}
 
     def __bool__(self) -> bool:
         """Whether there is anything to make."""
@@ -82,12 +82,14 @@ class NfGroups:
         for name, limits in self._limits.items():
             controllers = of_machine if self.is_contained(name) else _needed(of_machine, limits)
             memory_bytes = None if limits.memory_mib is None else limits.memory_mib * _MIB
-            wanted = Limits(limits.cpu, memory_bytes, self._cpus(name, controllers))
+            wanted = GroupLimits(limits.cpu, memory_bytes, self._cpus(name, controllers))
             if self._containers is not None and self.is_contained(name):
-                group = self._groups[name] = Group(controllers, _inside(controllers, self._containers.folders(name)))
+                group = self._groups[name] = ControlGroup(
+                    controllers, _inside(controllers, self._containers.folders(name))
+                )
                 group.limit(wanted)
             else:
-                group = Group(controllers, name_of(name))
+                group = ControlGroup(controllers, name_of(name))
                 self._machine.claim_groups(group.folders)
                 self._groups[name] = group
                 group.make(wanted)
@@ -121,12 +123,12 @@ class NfGroups:
             not contained or (self._containers is not None and self._containers.allows_real_time(name))
         )
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ExecContext:
         """What a program of an NF enters before it runs: its container, or the group of its limits, or nothing."""
         group = self._groups.get(name)
-        return self.container(name) if self.is_contained(name) or group is None else Entry(group.doors)
+        return self.container(name) if self.is_contained(name) or group is None else ExecContext(group.doors)
 
-    def container(self, name: str) -> Entry:
+    def container(self, name: str) -> ExecContext:
         """The container of an NF for a program to enter; nothing where there is none."""
         return self._containers.entry(name) if self._containers is not None else NO_ENTRY
 

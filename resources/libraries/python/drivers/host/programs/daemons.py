@@ -18,8 +18,8 @@ _TAIL_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What a program enters before it runs."""
+class ExecContext:
+    """Control groups and container that a program joins before exec."""
 
     doors: tuple[Path, ...] = ()
     """Of control groups: files into which a process writes its id."""
@@ -31,7 +31,7 @@ class Entry:
         return entering(self.doors, argv, self.container)
 
 
-NO_ENTRY = Entry()
+NO_ENTRY = ExecContext()
 
 
 class Daemon:
@@ -46,7 +46,7 @@ class Daemon:
         *,
         folder: Path | None = None,
         prints_to: Path | None = None,
-        entry: Entry = NO_ENTRY,
+        entry: ExecContext = NO_ENTRY,
     ) -> None:
         """Prepare.
 

@@ -76,7 +76,7 @@ class Kept:
         os.close(self._descriptor)
 
 
-class Files:
+class OpenFiles:
     """Files by a key; what cannot be opened is not there."""
 
     def __init__(self, paths: Iterable[tuple[str, Path]]) -> None:
@@ -116,7 +116,7 @@ class TaskAccount:
             times = "helping" if thread in tasks.helpers else "waiting"
             times = "held" if thread in self._held else times
             rows += [("status", root / str(thread) / "status"), (times, root / str(thread) / "schedstat")]
-        self._files = Files(rows)
+        self._files = OpenFiles(rows)
 
     def read(self) -> Amounts:
         """See Account. Nothing of an owner that has no task: what it does is unknown."""

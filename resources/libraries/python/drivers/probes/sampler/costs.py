@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.probes.sampler.accounts import Amounts, TaskAccount
-from resources.libraries.python.drivers.probes.sampler.perf import CACHE_MISSES, Event, ThreadCounters
+from resources.libraries.python.drivers.probes.sampler.perf import CACHE_MISSES, PerfCounters, PerfEvent
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.counters import Cost
@@ -24,13 +24,13 @@ class LinuxCostMeter:
         event: What stands for misses of the cache.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, event: Event = CACHE_MISSES) -> None:
+    def __init__(self, plan: Plan, fabric: Fabric, event: PerfEvent = CACHE_MISSES) -> None:
         self._plan = plan
         self._fabric = fabric
         self._event = event
         self._accounts: dict[str, TaskAccount] = {}
         self._before: dict[str, Amounts] = {}
-        self._misses: ThreadCounters | None = None
+        self._misses: PerfCounters | None = None
         self._missing = ""
         self._open = ExitStack()
 
@@ -39,7 +39,7 @@ class LinuxCostMeter:
         self.stop()
         tasks = {name: row for name, row in tasks_on(self._plan, self._fabric).items() if not is_vswitch(name)}
         try:
-            self._misses = ThreadCounters({name: row.threads() for name, row in tasks.items()}, self._event)
+            self._misses = PerfCounters({name: row.threads() for name, row in tasks.items()}, self._event)
             self._open.callback(self._misses.close)
         except Unsupported as error:
             self._missing = str(error)

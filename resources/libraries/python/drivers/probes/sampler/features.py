@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
-from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, Group
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Netlink
@@ -190,14 +190,14 @@ class LinuxFeatureSampler:
             return None
 
 
-def group_of(tasks: Tasks, controllers: Controllers, root: Path = PROC, mine: int | None = None) -> Group | None:
+def group_of(tasks: Tasks, controllers: Controllers, root: Path = PROC, mine: int | None = None) -> ControlGroup | None:
     """The control group that was made for an owner: of one of its threads, and neither ours nor the root."""
     own = _groups_of(root / str(os.getpid() if mine is None else mine))
     for task in (*tasks.processes, *tasks.helpers):
         for key, name in _groups_of(root / str(task)).items():
             wanted = key == "" if controllers.version == 2 else "cpu" in key.split(",")
             if wanted and name not in ("/", own.get(key)):
-                return Group(controllers, name.strip("/"))
+                return ControlGroup(controllers, name.strip("/"))
     return None
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pyroute2.netlink.rtnl import RTM_GETSTATS
 
-from resources.libraries.python.drivers.host.cgroups.cgroups import Group
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.probes.sampler.accounts import PERCENT_OF_NS, Amounts, Files
+from resources.libraries.python.drivers.probes.sampler.accounts import PERCENT_OF_NS, Amounts, OpenFiles
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC
 from resources.libraries.python.errors import CsitError
 
@@ -17,7 +17,7 @@ class VcpuAccount:
     """The vCPUs of a virtual machine: what the guest has had of its CPUs."""
 
     def __init__(self, threads: Iterable[int], root: Path = PROC) -> None:
-        self._files = Files(("vcpu", root / str(thread) / "schedstat") for thread in threads)
+        self._files = OpenFiles(("vcpu", root / str(thread) / "schedstat") for thread in threads)
 
     def read(self) -> Amounts:
         """See Account."""
@@ -31,7 +31,7 @@ class VcpuAccount:
 class GroupAccount:
     """The control group of an owner."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: ControlGroup) -> None:
         self._group = group
 
     def read(self) -> Amounts:

@@ -19,20 +19,20 @@ _NO_GROUP = -1
 _CLOSE_ON_EXEC = 8
 
 
-class Event(NamedTuple):
-    """What is counted; type and number are those of perf_event_open(2)."""
+class PerfEvent(NamedTuple):
+    """A counted event; type and number are those of perf_event_open(2)."""
 
     name: str
     type: int
     number: int
 
 
-CACHE_MISSES = Event("misses of the last level of cache", 0, 3)
-TASK_CLOCK = Event("nanoseconds on a CPU", 1, 1)
+CACHE_MISSES = PerfEvent("misses of the last level of cache", 0, 3)
+TASK_CLOCK = PerfEvent("nanoseconds on a CPU", 1, 1)
 """A software event, which every machine can count."""
 
 
-class ThreadCounters:
+class PerfCounters:
     """One event, counted for the threads of several owners from now on.
 
     Args:
@@ -43,7 +43,7 @@ class ThreadCounters:
         Unsupported: The machine cannot count it, or this process may not.
     """
 
-    def __init__(self, threads: Mapping[str, Iterable[int]], event: Event = CACHE_MISSES) -> None:
+    def __init__(self, threads: Mapping[str, Iterable[int]], event: PerfEvent = CACHE_MISSES) -> None:
         self._files: dict[str, list[int]] = {}
         try:
             for owner, ids in threads.items():
@@ -66,7 +66,7 @@ class ThreadCounters:
                 os.close(files.pop())
 
 
-def _open(event: Event, thread: int) -> int:
+def _open(event: PerfEvent, thread: int) -> int:
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(0, f"no perf events on {platform.machine()}")

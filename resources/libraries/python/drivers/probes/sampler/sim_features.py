@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
 
-from resources.libraries.python.drivers.sim.activity import BATCH, HZ, Did, Interval
+from resources.libraries.python.drivers.sim.activity import BATCH, HZ, ActivityInterval, Did
 from resources.libraries.python.drivers.sim.impairment import memory_bytes, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.studies.chains.model.record import HOST, Series
@@ -17,12 +17,12 @@ class SimFeatureSampler:
 
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
-        self._interval: Interval | None = None
+        self._interval: ActivityInterval | None = None
         self._times = 0
 
     def start(self) -> None:
         """See FeatureSampler."""
-        self._interval = Interval(self._system)
+        self._interval = ActivityInterval(self._system)
         self._times += 1
 
     def stop(self) -> tuple[Series, ...]:
@@ -41,7 +41,7 @@ class SimFeatureSampler:
         """See FeatureSampler."""
         return {"features": "simulated: from the load and the capacity of each network function"}
 
-    def _memory(self, interval: Interval) -> Iterator[tuple[tuple[str, str], float]]:
+    def _memory(self, interval: ActivityInterval) -> Iterator[tuple[tuple[str, str], float]]:
         there, missing = memory_bytes(self._system.plan), missing_memory(self._system.plan)
         for did in interval.did():
             if did.owner in there:

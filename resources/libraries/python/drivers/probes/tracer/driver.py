@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.cpu.observer_affinity import took, 
 from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.probes.tracer.events import Choice, Source, choose, frequent
+from resources.libraries.python.drivers.probes.tracer.events import EventChoice, Source, choose, frequent
 from resources.libraries.python.drivers.probes.tracer.reader import Specification
 from resources.libraries.python.drivers.probes.tracer.stream import Followed
 from resources.libraries.python.errors import Unsupported
@@ -66,7 +66,7 @@ class KernelTracer:
         self._name = f"csit-density-{os.getpid()}"
         self._held = ExitStack()
         self._worker: WorkerProcess | None = None
-        self._instance: tracefs.Instance | None = None
+        self._instance: tracefs.TraceInstance | None = None
         self._events: tuple[str, ...] = ()
         self._began_s = 0.0
         self._followed: tuple[Followed, ...] = ()
@@ -91,7 +91,7 @@ class KernelTracer:
         self._events = self._choose(tracefs.events(root))
         self._machine.claim_trace(self._name)
         held.callback(self._machine.release_trace, self._name)
-        instance = self._instance = tracefs.Instance(root, self._name)
+        instance = self._instance = tracefs.TraceInstance(root, self._name)
         held.callback(instance.remove)
         instance.make(_buffer_kib(os.cpu_count() or 1), [thread for each in self._followed for thread in each.threads])
         worker = WorkerProcess(_READER)
@@ -136,7 +136,7 @@ class KernelTracer:
         sources = {owner: _source(owner in self._guests) for owner in owners}
         if not sources:
             raise Unsupported("no NF has a thread on this machine that could be followed")
-        choices: dict[Source, Choice] = {source: choose(source, there) for source in sorted(set(sources.values()))}
+        choices: dict[Source, EventChoice] = {source: choose(source, there) for source in sorted(set(sources.values()))}
         sentence = "; ".join(choice.sentence for choice in choices.values())
         self._followed = tuple(
             Followed(owner, source, owners[owner]) for owner, source in sources.items() if choices[source].events

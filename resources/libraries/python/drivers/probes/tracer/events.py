@@ -49,8 +49,8 @@ _WHAT: Mapping[Source, str] = {"kvm": "virtual machines", "kernel": "containers 
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What is followed of one kind of NF."""
+class EventChoice:
+    """Events that are traced for one kind of NF."""
 
     events: tuple[str, ...]
     """`system/event`, as folders below `events`; empty: nothing can be followed."""
@@ -63,7 +63,7 @@ def frequent(events: Collection[str]) -> tuple[str, ...]:
     return tuple(event for event in events if event not in SELDOM)
 
 
-def choose(source: Source, there: Collection[str]) -> Choice:
+def choose(source: Source, there: Collection[str]) -> EventChoice:
     """Choose events for one kind of NF.
 
     Args:
@@ -77,10 +77,12 @@ def choose(source: Source, there: Collection[str]) -> Choice:
         kept = tuple(event for event in found if event in SCHEDULING)
         lost = ", ".join(event for event in KVM_PAIR if event in missing)
         if not kept:
-            return Choice((), f"{what} cannot be traced: this kernel has neither {lost} nor events of the scheduler")
-        return Choice(kept, f"{what} by the scheduler's events only, because this kernel has no {lost}")
+            return EventChoice(
+                (), f"{what} cannot be traced: this kernel has neither {lost} nor events of the scheduler"
+            )
+        return EventChoice(kept, f"{what} by the scheduler's events only, because this kernel has no {lost}")
     if not found:
-        return Choice((), f"{what} cannot be traced: this kernel has none of their events")
+        return EventChoice((), f"{what} cannot be traced: this kernel has none of their events")
     groups = ", ".join(sorted({event.partition("/")[0] for event in found}))
     lack = f"; this kernel has no {', '.join(missing)}" if missing else ""
-    return Choice(found, f"{what} by {len(found)} events of {groups}{lack}")
+    return EventChoice(found, f"{what} by {len(found)} events of {groups}{lack}")

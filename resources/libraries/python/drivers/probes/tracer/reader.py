@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_o
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.probes.tracer.pages import Words
-from resources.libraries.python.drivers.probes.tracer.stream import Followed, Stream
+from resources.libraries.python.drivers.probes.tracer.stream import EventStream, Followed
 from resources.libraries.python.drivers.probes.tracer.windows import Windows
 from resources.libraries.python.errors import CsitError
 
@@ -53,15 +53,15 @@ def specification(plain: dict[str, Any]) -> Specification:
     return Specification(**{**plain, "events": tuple(plain["events"]), "followed": followed})
 
 
-class Pages(Protocol):
-    """Where pages come from."""
+class PageSource(Protocol):
+    """Source of pages."""
 
     def read(self) -> tuple[list[tuple[int, Words]], list[int]]:
         """Pages that are there, at most a batch, valid until the next call; and CPUs of which there may be more."""
 
 
 class Buffers:
-    """The raw buffers of all CPUs; fulfils `Pages`."""
+    """The raw buffers of all CPUs; fulfils `PageSource`."""
 
     def __init__(self, paths: Sequence[Path], page_bytes: int) -> None:
         self._descriptors = [os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths]
@@ -69,7 +69,7 @@ class Buffers:
         self._first = 0
 
     def read(self) -> tuple[list[tuple[int, Words]], list[int]]:
-        """As `Pages` says. Each call begins with another CPU, so that none has to wait for a busy one."""
+        """As `PageSource` says. Each call begins with another CPU, so that none has to wait for a busy one."""
         cpus = len(self._descriptors)
         order = [(self._first + number) % cpus for number in range(cpus)]
         self._first = (self._first + 1) % cpus
@@ -93,10 +93,10 @@ class Buffers:
             os.close(descriptor)
 
 
-class Reading:
-    """Pages and windows in, graphs out."""
+class TraceReading:
+    """Turns pages and windows into graphs."""
 
-    def __init__(self, stream: Stream, pages: Pages) -> None:
+    def __init__(self, stream: EventStream, pages: PageSource) -> None:
         self._stream = stream
         self._pages = pages
         self._until_ns = 0
@@ -132,10 +132,10 @@ def main() -> None:
 
 
 def _serve(spec: Specification, root: Path) -> None:
-    instance = tracefs.Instance(root, spec.instance)
-    stream = Stream(tracefs.formats(root, spec.events), spec.followed)
+    instance = tracefs.TraceInstance(root, spec.instance)
+    stream = EventStream(tracefs.formats(root, spec.events), spec.followed)
     buffers = Buffers(instance.buffers(), instance.page_bytes())
-    reading = Reading(stream, buffers)
+    reading = TraceReading(stream, buffers)
     _say({"ready": True})
     if not sys.stdin.readline():
         return

@@ -7,7 +7,7 @@ known: asleep, at work with packets, at work in a program, kept from the CPU.
 
 from collections.abc import Iterator, Mapping
 
-from resources.libraries.python.drivers.sim.activity import BATCH, HZ, Did, Interval
+from resources.libraries.python.drivers.sim.activity import BATCH, HZ, ActivityInterval, Did
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.studies.chains.model.record import Edge, StateGraph
@@ -29,11 +29,11 @@ class SimTracer:
         self._system = system
         nfs = system.plan.all_nfs
         self._programs = {each.name for each in nfs if each.kind.is_routed and not each.kind.is_namespace}
-        self._interval: Interval | None = None
+        self._interval: ActivityInterval | None = None
 
     def start(self) -> None:
         """See Tracer."""
-        self._interval = Interval(self._system)
+        self._interval = ActivityInterval(self._system)
 
     def stop(self) -> tuple[StateGraph, ...]:
         """See Tracer."""

@@ -25,8 +25,8 @@ Edge = tuple[str, str, int, float]
 """Vertex before, vertex after, how often, seconds between the two in all."""
 
 
-class Stream:
-    """Takes pages as they come. Memory is that of the tables and of one batch, however long the trace is."""
+class EventStream:
+    """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is."""
 
     def __init__(self, formats: Iterable[EventFormat], followed: Sequence[Followed]) -> None:
         """Nothing was read.

@@ -74,13 +74,13 @@ def remove(name: str) -> bool:
         with opened() as root:
             if not present(root, name):
                 return False
-            Instance(root, name).remove()
+            TraceInstance(root, name).remove()
             return True
     except Unsupported:  # no tracefs, so no instances either
         return False
 
 
-class Instance:
+class TraceInstance:
     """One tracing instance: a ring buffer for each CPU, with its own choice of events."""
 
     def __init__(self, root: Path, name: str) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.drivers.probes.tracer.events import frequent
-from resources.libraries.python.drivers.probes.tracer.tracefs import Instance
+from resources.libraries.python.drivers.probes.tracer.tracefs import TraceInstance
 from resources.libraries.python.errors import CsitError
 
 SPAN = struct.Struct("=qq")
@@ -32,7 +32,7 @@ _PRIORITY = 2
 class Windows:
     """A process of its own that opens and closes windows, because its moments must not wait for a reader's."""
 
-    def __init__(self, instance: Instance, events: Sequence[str], window_s: float, period_s: float) -> None:
+    def __init__(self, instance: TraceInstance, events: Sequence[str], window_s: float, period_s: float) -> None:
         """Start, and wait until it would end with us; the first window opens within the first period.
 
         Args:
@@ -75,7 +75,7 @@ class Windows:
 class _Pacer:
     """What that process does."""
 
-    def __init__(self, instance: Instance, events: Sequence[str], spans: int, stop: int) -> None:
+    def __init__(self, instance: TraceInstance, events: Sequence[str], spans: int, stop: int) -> None:
         self._instance = instance
         self._events = frequent(events)
         self._seldom = [event for event in events if event not in self._events]

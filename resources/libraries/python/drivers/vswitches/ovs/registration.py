@@ -1,7 +1,7 @@
 """Declaration of Open vSwitch as the vSwitch."""
 
 from resources.libraries.python.model.attachment import attachment_of
-from resources.libraries.python.model.driver import PortOption, Program, VSwitchDriver
+from resources.libraries.python.model.driver import PortOption, RequiredProgram, VSwitchDriver
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
@@ -39,7 +39,9 @@ DRIVERS = (
         label="Open vSwitch",
         factory="resources.libraries.python.drivers.vswitches.ovs.driver:make",
         missing="resources.libraries.python.drivers.vswitches.ovs.programs:missing_on",
-        programs=(Program("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),),
+        programs=(
+            RequiredProgram("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),
+        ),
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
         memory=_memory,
         variant=variant,

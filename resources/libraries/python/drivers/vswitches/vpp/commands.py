@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from resources.libraries.python.drivers.vpp.interfaces import Interface
+from resources.libraries.python.drivers.vpp.interfaces import VppInterface
 from resources.libraries.python.drivers.vpp.templates import commands
 from resources.libraries.python.model.plan import Segment
 
@@ -14,7 +14,7 @@ class _Member:
     tagged: bool
 
 
-def bridging(segments: Sequence[Segment], interfaces: Sequence[Interface]) -> tuple[str, ...]:
+def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) -> tuple[str, ...]:
     """Join ports to segments and bring them up.
 
     Args:

@@ -9,8 +9,8 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vpp.installation import plugins
-from resources.libraries.python.drivers.vpp.interfaces import Kind, interfaces_of
-from resources.libraries.python.drivers.vpp.member import Member, plugins_for
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
+from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.pages import pool_mb
 from resources.libraries.python.drivers.vpp.physical import kind_of
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
@@ -50,7 +50,7 @@ class VppSwitch:
         """
         self._site = Site(plan, fabric, machine, settings, largest_frame_bytes)
         self._owner = owner
-        self._member: Member | None = None
+        self._member: VppMember | None = None
 
     def start(self) -> None:
         """Start VPP, make its interfaces, connect all segments.
@@ -64,9 +64,9 @@ class VppSwitch:
         """
         plan = self._site.plan
         interfaces = interfaces_of(plan, self._owner, self._site.folder, self._kind_of)
-        self._member = member = Member(self._site, self._owner, "VPP of the vSwitch", interfaces)
+        self._member = member = VppMember(self._site, self._owner, "VPP of the vSwitch", interfaces)
         pages, settings = self._site.pages(1), self._site.settings
-        if pages.size == "4k" and any(each.kind is Kind.DPDK for each in interfaces):
+        if pages.size == "4k" and any(each.kind is InterfaceKind.DPDK for each in interfaces):
             needs_mb = pool_mb(settings.main_heap_mb, settings.buffers_per_numa)
             raise too_few("VPP on DPDK", needs_mb, plan.cores.numa_node)
         member.start(pages, plugins_for(interfaces))
@@ -111,7 +111,7 @@ class VppSwitch:
             member.instance.wait_end()
             remove_folder(self._site.folder, self._owner)
 
-    def _kind_of(self, nic: Nic) -> Kind:
+    def _kind_of(self, nic: Nic) -> InterfaceKind:
         """VPP's driver for a physical port, by what it is and what this installation has."""
         facts = facts_of_pci(nic.pci_address) if nic.pci_address is not None else None
         ids = (facts.vendor, facts.model) if facts is not None else (None, None)
@@ -119,7 +119,7 @@ class VppSwitch:
         return kind_of(nic, plugins(self._site.prefix), ids, only_dpdk=settings.ports == "dpdk")
 
     @property
-    def _running(self) -> Member:
+    def _running(self) -> VppMember:
         if self._member is None:
             raise CsitError("the vSwitch is not started")
         return self._member

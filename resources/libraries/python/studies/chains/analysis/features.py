@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Side(StrEnum):
+class FeatureSource(StrEnum):
     """Source of the feature."""
 
     GUEST = "guest"
@@ -28,21 +28,21 @@ class Feature:
 
     name: str
     unit: str
-    side: Side
+    side: FeatureSource
     meaning: str
     """After the name in a sentence: `cpu_percent (CPU time of ...)`."""
 
 
 def _guest(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, Side.GUEST, meaning)
+    return Feature(name, unit, FeatureSource.GUEST, meaning)
 
 
 def _process(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, Side.PROCESS, meaning)
+    return Feature(name, unit, FeatureSource.PROCESS, meaning)
 
 
 def _machine(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, Side.MACHINE, meaning)
+    return Feature(name, unit, FeatureSource.MACHINE, meaning)
 
 
 FEATURES: tuple[Feature, ...] = (
@@ -87,17 +87,17 @@ FEATURES: tuple[Feature, ...] = (
 """Owners that are network functions, and the vSwitch, have those of guest and process; the host has the others."""
 
 OF_CHAINS = (
-    Feature("throughput_bps", "bit/s", Side.CHAIN, "what arrived, one way"),
-    Feature("loss_ratio", "", Side.CHAIN, "share of what was sent that did not arrive"),
-    Feature("latency_s", "s", Side.CHAIN, "mean latency under the load, one way"),
-    Feature("idle_latency_s", "s", Side.CHAIN, "mean latency without load, one way"),
+    Feature("throughput_bps", "bit/s", FeatureSource.CHAIN, "what arrived, one way"),
+    Feature("loss_ratio", "", FeatureSource.CHAIN, "share of what was sent that did not arrive"),
+    Feature("latency_s", "s", FeatureSource.CHAIN, "mean latency under the load, one way"),
+    Feature("idle_latency_s", "s", FeatureSource.CHAIN, "mean latency without load, one way"),
 )
 _BY_NAME = {feature.name: feature for feature in (*FEATURES, *OF_CHAINS)}
 
 
 def feature(name: str) -> Feature:
     """The feature of that name; one of an unknown name has no unit, and its name as its meaning."""
-    return _BY_NAME.get(name) or Feature(name, "", Side.PROCESS, name.replace("_", " "))
+    return _BY_NAME.get(name) or Feature(name, "", FeatureSource.PROCESS, name.replace("_", " "))
 
 
 TROUBLE = frozenset(

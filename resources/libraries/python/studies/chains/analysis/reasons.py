@@ -26,7 +26,7 @@ LEAST_PER_S = 50.0
 """Counts below cost nothing."""
 
 
-class Reason(NamedTuple):
+class WeightedReason(NamedTuple):
     """A sentence, and how much it explains."""
 
     strength: float
@@ -76,7 +76,7 @@ class Dropped:
 
 def reasons(
     evidence: Sequence[Evidence], deviations: Sequence[Deviation] = (), dropped: Sequence[Dropped] = ()
-) -> tuple[Reason, ...]:
+) -> tuple[WeightedReason, ...]:
     """What explains a chain, strongest first.
 
     Args:
@@ -91,24 +91,24 @@ def reasons(
     return tuple(sorted(found, key=lambda each: -each.strength))
 
 
-def _throttled(each: Evidence) -> Iterator[Reason]:
+def _throttled(each: Evidence) -> Iterator[WeightedReason]:
     share = each.gain("throttled_percent") / 100
     if share >= NOTABLE:
-        yield Reason(
+        yield WeightedReason(
             1 + share,  # before all others: they follow from it
             f"{each.name} is throttled: its CPU quota is used up {each.here['throttled_percent']:.0f} % of the time, "
             f"{each.alone['throttled_percent']:.0f} % alone",
         )
 
 
-def _bound_by_computation(each: Evidence) -> Iterator[Reason]:
+def _bound_by_computation(each: Evidence) -> Iterator[WeightedReason]:
     ratio = {portion.workflow: portion.time_ratio for portion in each.portions}
     alone = {portion.workflow: portion.alone_time_ratio for portion in each.portions}
     given = 1 - ratio.get(Workflow.NOT_ASSIGNED, 0.0)
     if ratio and given > NOTABLE and ratio[Workflow.COMPUTATION] / given >= CLOSE:
         before = alone[Workflow.COMPUTATION]
         if before is not None and before < CLOSE * ratio[Workflow.COMPUTATION]:
-            yield Reason(
+            yield WeightedReason(
                 ratio[Workflow.COMPUTATION],
                 f"{each.name} is compute-bound: it computes {100 * ratio[Workflow.COMPUTATION] / given:.0f} % of the "
                 f"time that it is given, {100 * before:.0f} % of all time alone",
@@ -118,42 +118,42 @@ def _bound_by_computation(each: Evidence) -> Iterator[Reason]:
         return
     used, before = (row["cpu_percent"] / 100 for row in (each.here, each.alone))
     if used >= CLOSE * each.cpus > before:
-        yield Reason(
+        yield WeightedReason(
             min(1.0, used / each.cpus),
             f"{each.name} is compute-bound: it uses {used:.2f} of {each.cpus:g} CPUs, {before:.2f} alone",
         )
 
 
-def _waits(each: Evidence) -> Iterator[Reason]:
+def _waits(each: Evidence) -> Iterator[WeightedReason]:
     share = each.gain("waiting_percent") / 100
     if share >= NOTABLE:
-        yield Reason(
+        yield WeightedReason(
             share,
             f"{each.name} waits for a CPU that others have: {each.here['waiting_percent']:.0f} % of the time, "
             f"{each.alone['waiting_percent']:.0f} % alone",
         )
 
 
-def _reads(each: Evidence) -> Iterator[Reason]:
+def _reads(each: Evidence) -> Iterator[WeightedReason]:
     if each.gain("read_bytes_per_s") > notable("read_bytes_per_s"):
         here, alone = (amount(row["read_bytes_per_s"], "B/s") for row in (each.here, each.alone))
-        yield Reason(
+        yield WeightedReason(
             NOTABLE, f"{each.name} reads {here} from storage, {alone} alone: memory does not hold what it works with"
         )
 
 
-def _locks(each: Evidence) -> Iterator[Reason]:
+def _locks(each: Evidence) -> Iterator[WeightedReason]:
     if each.graph is None or each.graph_alone is None:
         return
     here, alone = pauses_per_s(each.graph), pauses_per_s(each.graph_alone)
     if here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
-        yield Reason(
+        yield WeightedReason(
             1 - alone / here,
             f"{each.name} has lock contention: {here:.0f} VM exits a second by PAUSE instructions, {alone:.0f} alone",
         )
 
 
-def _drops(each: Evidence) -> Iterator[Reason]:
+def _drops(each: Evidence) -> Iterator[WeightedReason]:
     for name, where, packets in (
         ("rx_dropped_pps", "the queue into", "rx_pps"),
         ("tx_dropped_pps", "the queue behind", "tx_pps"),
@@ -161,14 +161,14 @@ def _drops(each: Evidence) -> Iterator[Reason]:
         more = each.gain(name)
         share = more / (more + each.here.get(packets, 0.0)) if more > 0 else 0.0
         if more >= LEAST_PER_S and share >= NOTABLE / 10:
-            yield Reason(
+            yield WeightedReason(
                 share,
                 f"{where} {each.name} overflows: {each.here[name]:.0f} packets a second are dropped, "
                 f"{100 * share:.1f} % more than alone",
             )
 
 
-def _dropped_between(each: Dropped) -> Iterator[Reason]:
+def _dropped_between(each: Dropped) -> Iterator[WeightedReason]:
     share = each.here / (each.here + each.passed_pps) if each.here > 0 else 0.0
     if (
         each.alone is not None
@@ -176,13 +176,13 @@ def _dropped_between(each: Dropped) -> Iterator[Reason]:
         and each.here >= MORE_OFTEN * each.alone
         and share >= NOTABLE / 10
     ):
-        yield Reason(
+        yield WeightedReason(
             share,
             f"{each.where} drops {each.here:.0f} packets a second, {each.alone:.0f} at most with its VNFs alone",
         )
 
 
-def _switches(each: Evidence) -> Iterator[Reason]:
+def _switches(each: Evidence) -> Iterator[WeightedReason]:
     """Context switches of the process, and hard switches of Table 2; a count explains less than a share of time."""
     counts: dict[str, tuple[float, float | None]] = {
         f"{how} context switches": (each.here[name], each.alone[name])
@@ -194,13 +194,13 @@ def _switches(each: Evidence) -> Iterator[Reason]:
             counts[f"{portion.workflow}es"] = portion.count_per_s, portion.alone_count_per_s
     for what, (here, alone) in counts.items():
         if alone is not None and here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
-            yield Reason(
+            yield WeightedReason(
                 NOTABLE * (1 - alone / here),
                 f"{what} of {each.name} went up to {here:.1f} a second, {alone:.1f} alone",
             )
 
 
-def _portions_changed(each: Evidence) -> Iterator[Reason]:
+def _portions_changed(each: Evidence) -> Iterator[WeightedReason]:
     for portion in each.portions:
         alone = portion.alone_time_ratio
         if alone is None or abs(portion.time_ratio - alone) < NOTABLE:
@@ -208,7 +208,7 @@ def _portions_changed(each: Evidence) -> Iterator[Reason]:
         verb = _MEANING.get(portion.workflow)
         if verb is not None and (portion.time_ratio > alone) == verb.more:
             grown = "" if not alone else f" ({100 * (portion.time_ratio / alone - 1):+.0f} %)"
-            yield Reason(
+            yield WeightedReason(
                 abs(portion.time_ratio - alone),
                 f"{each.name} {verb.said}: {100 * portion.time_ratio:.0f} % of the time, "
                 f"{100 * alone:.0f} % alone{grown}",
@@ -230,7 +230,7 @@ _MEANING: Mapping[str, _Said] = {
     Workflow.NOT_ASSIGNED: _Said(True, "is not given a CPU"),
 }
 
-_RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
+_RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (
     _throttled,
     _bound_by_computation,
     _waits,
@@ -242,9 +242,9 @@ _RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
 )
 
 
-def _changed(deviation: Deviation) -> Reason:
+def _changed(deviation: Deviation) -> WeightedReason:
     known = feature(deviation.feature)
-    return Reason(
+    return WeightedReason(
         0.0,
         f"{deviation.feature} of {deviation.owner} ({known.meaning}) is {amount(deviation.here, known.unit)}, "
         f"{amount(deviation.alone, known.unit)} alone",

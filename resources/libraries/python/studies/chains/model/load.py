@@ -20,7 +20,7 @@ from resources.libraries.python.model.bounds import (
 )
 from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
@@ -44,7 +44,7 @@ class _Vnf(Frozen):
     mode: Mode = Mode.INLINE
     sizes: Sizes | None = None
     memory_mib: Memory | None = None
-    program: Program | None = None
+    program: UserProgram | None = None
 
 
 class _Workloads(Frozen):

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.coverage import LeastMeasured
-from resources.libraries.python.model.function import Limits, Program
+from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.sweep.model.record import Protocol
@@ -39,7 +39,7 @@ class VnfSpec(Frozen):
     """CPU range: each is tried."""
     memory_mib: tuple[Annotated[int, Field(ge=16)], ...] = ()
     """Memory range: each is tried; empty leaves it to the kind."""
-    program: Program | None = None
+    program: UserProgram | None = None
     """Of kind `process` only."""
 
     @model_validator(mode="after")

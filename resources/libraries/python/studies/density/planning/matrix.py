@@ -20,7 +20,7 @@ from resources.libraries.python.planning.queue_balance import Balance, balance
 from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.rss_spread import EdgePort, edge_ports
-from resources.libraries.python.planning.service import Service
+from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW, too_many
 from resources.libraries.python.studies.density.model.selection import Selection
 
@@ -85,7 +85,7 @@ def candidates(
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         cores = maps[key]
-        service = Service(cell, kinds(topology, cell), edges)
+        service = ServiceLayout(cell, kinds(topology, cell), edges)
         queues = RxQueues(service, cores, vswitch_of(topology.dut))
         ports = edge_ports(service, queues, cores, list(topology.duts), SOURCES_PER_FLOW)
         even = balance(cell, cores, one_cable=edges.one_cable, queues=queues)

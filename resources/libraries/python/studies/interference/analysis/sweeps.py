@@ -12,7 +12,7 @@ from resources.libraries.python.studies.interference.model.record import Interfe
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PairsPoint:
     """All pairs at one frame size and load, without a guarantee."""
 
     frame: str
@@ -50,7 +50,7 @@ def spots(found: Interference, *, guaranteed: bool = False) -> tuple[Spot, ...]:
     )
 
 
-def by_frame_and_load(studies: Sequence[Interference]) -> tuple[Point, ...]:
+def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]:
     """A point for each frame size and load of studies of the same network functions, lowest load first.
 
     Frame sizes are in the order of the studies.
@@ -68,10 +68,10 @@ def by_frame_and_load(studies: Sequence[Interference]) -> tuple[Point, ...]:
     )
 
 
-def _point(frame: str, load_pps: float, meetings: Sequence[Meeting]) -> Point | None:
+def _point(frame: str, load_pps: float, meetings: Sequence[Meeting]) -> PairsPoint | None:
     matrix = pairs(normalized(meetings))
     most = lowest(sensitivity(matrix))
     if most is None:
         return None
     means = [row.mean for row in matrix]
-    return Point(frame, load_pps, degradation(fmean(means)), most, min(means))
+    return PairsPoint(frame, load_pps, degradation(fmean(means)), most, min(means))

@@ -19,7 +19,7 @@ from resources.libraries.python.model.bounds import (
 )
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.coverage import Coverage, LeastMeasured
-from resources.libraries.python.model.function import Program
+from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import VnfName
@@ -52,7 +52,7 @@ class Contender(Frozen):
     """What takes its place on a testbed where its kind, or its program, is not installed."""
     stand_in_for: str | None = None
     """What it takes the place of, where that is not installed."""
-    program: Program | None = Field(default=None, exclude_if=lambda program: program is None)
+    program: UserProgram | None = Field(default=None, exclude_if=lambda program: program is None)
     """Of kind `process` only: the user's own."""
 
     @model_validator(mode="after")

@@ -26,8 +26,8 @@ class Flavor(Frozen):
     memory_mb: Annotated[int, Field(ge=8)]
 
 
-class Mode(StrEnum):
-    """Which sizes are measured."""
+class SizingMode(StrEnum):
+    """Selection of the sizes to measure."""
 
     CUSTOM = "custom"
     """Those of `sizes`."""
@@ -48,8 +48,8 @@ class Scaling(StrEnum):
     """The next flavor, and where there is none, one instance more."""
 
 
-class Watched(StrEnum):
-    """Which utilization tells the busiest component."""
+class WatchedResource(StrEnum):
+    """Resource whose utilization decides which component is busiest."""
 
     CPU = "cpu"
     MEMORY = "memory"
@@ -120,9 +120,9 @@ class DeploymentSpec(Frozen):
     """What these scripts start."""
     options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that these scripts understand."""
-    mode: Mode
+    mode: SizingMode
     scaling: Scaling = Scaling.UP
-    watch: Watched = Watched.CPU
+    watch: WatchedResource = WatchedResource.CPU
     sizes: tuple[Size, ...] = ()
     fixed_vcpus: Annotated[float, Field(ge=0)] = 0.0
     """Of the resources, taken by what is not sized."""

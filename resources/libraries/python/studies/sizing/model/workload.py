@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sizing.model.spec_checks import check_lo
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Range(Frozen):
+class LoadRange(Frozen):
     """Offered loads, lowest and highest, in the workload's own unit."""
 
     min: Positive
@@ -37,7 +37,7 @@ class Stop(Frozen):
 class WorkloadSpec(Frozen):
     """What is offered to a size."""
 
-    range: Range
+    range: LoadRange
     increase: Positive
     repeat: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 1
     stop: Stop | None = None

@@ -11,8 +11,8 @@ from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec,
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where instances run."""
+class InstancePlacement:
+    """CPUs of instances."""
 
     flavors: Mapping[str, Flavor]
     """By instance, `<component>-<number>`, in the order of the components."""
@@ -33,7 +33,7 @@ def usable_mb(memory: MemoryLayout | None) -> int | None:
 
 def place(
     spec: DeploymentSpec, size: Size, layout: CpuLayout, memory_mb: int | None, *, oversubscribe: bool
-) -> Placement:
+) -> InstancePlacement:
     """Give all instances of a size their share of a machine.
 
     Args:
@@ -66,13 +66,13 @@ def place(
     if short and not oversubscribe:
         raise PlanError(short)
     if not spec.servers.core_pinning:
-        return Placement(flavors, {}, frozenset(cpus), short)
+        return InstancePlacement(flavors, {}, frozenset(cpus), short)
     pinned: dict[str, frozenset[int]] = {}
     turn = 0
     for name, count in wanted.items():
         pinned[name] = frozenset(cpus[(turn + step) % len(cpus)] for step in range(int(count)))
         turn += int(count)
-    return Placement(flavors, pinned, frozenset(cpus).difference(*pinned.values()), short)
+    return InstancePlacement(flavors, pinned, frozenset(cpus).difference(*pinned.values()), short)
 
 
 def _check(flavors: Mapping[str, Flavor], cpus: int, memory_mb: int | None) -> None:

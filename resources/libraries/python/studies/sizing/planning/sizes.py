@@ -5,7 +5,14 @@ from itertools import islice
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
-from resources.libraries.python.studies.sizing.model.spec import Component, DeploymentSpec, Mode, Scaling, Share, Size
+from resources.libraries.python.studies.sizing.model.spec import (
+    Component,
+    DeploymentSpec,
+    Scaling,
+    Share,
+    Size,
+    SizingMode,
+)
 
 
 def name_of(spec: DeploymentSpec, size: Size) -> str:
@@ -62,11 +69,11 @@ def planned(spec: DeploymentSpec) -> tuple[Size, ...] | None:
         PlanError: There are more than `model.bounds` allows.
     """
     match spec.mode:
-        case Mode.CUSTOM:
+        case SizingMode.CUSTOM:
             return spec.sizes
-        case Mode.EXHAUSTIVE:
+        case SizingMode.EXHAUSTIVE:
             return exhaustive(spec)
-        case Mode.DIRECTED:
+        case SizingMode.DIRECTED:
             return None
 
 

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
-from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, Watched
+from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
 
 _ROUNDING = 1e-9
@@ -107,7 +107,7 @@ def at_capacity(offered: Sequence[Offered], capacity: float | None) -> Offered |
     return next((row for row in offered if capacity is None or row.load == capacity), None)
 
 
-def utilization(offered: Offered, watch: Watched) -> dict[str, float]:
+def utilization(offered: Offered, watch: WatchedResource) -> dict[str, float]:
     """How busy each component was, the mean of its instances; a component of which nothing is known is left out.
 
     All instances of a component are alike, so the mean is what they use together of what they have together. The
@@ -117,13 +117,13 @@ def utilization(offered: Offered, watch: Watched) -> dict[str, float]:
     return {name: mean for name, mean in means.items() if mean is not None}
 
 
-def _watched(use: Use, watch: Watched) -> float | None:
+def _watched(use: Use, watch: WatchedResource) -> float | None:
     match watch:
-        case Watched.CPU:
+        case WatchedResource.CPU:
             return use.cpu
-        case Watched.MEMORY:
+        case WatchedResource.MEMORY:
             return use.memory
-        case Watched.NETWORK:
+        case WatchedResource.NETWORK:
             return use.network_bps
 
 

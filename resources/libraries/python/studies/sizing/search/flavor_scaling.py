@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sized, Watched
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sized, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
 
@@ -69,7 +69,7 @@ def _limits(spec: DeploymentSpec, component: str, a: Sized, b: Sized) -> bool:
 
 def _is_busiest(component: str, sized: Sized) -> bool:
     point = at_capacity(sized.offered, sized.capacity)
-    return point is not None and busiest(utilization(point, Watched.CPU)) == component
+    return point is not None and busiest(utilization(point, WatchedResource.CPU)) == component
 
 
 def _vcpus(spec: DeploymentSpec, sized: Sized, component: str) -> float:

@@ -1,6 +1,6 @@
 """What was found of a deployment size, in words."""
 
-from resources.libraries.python.studies.sizing.model.spec import Sized, Watched
+from resources.libraries.python.studies.sizing.model.spec import Sized, WatchedResource
 
 
 def outcome(sized: Sized, unit: str) -> str:
@@ -14,6 +14,6 @@ def outcome(sized: Sized, unit: str) -> str:
     return f"capacity {sized.capacity:g} {unit}{more}{bottleneck}"
 
 
-def used(value: float, watch: Watched) -> str:
+def used(value: float, watch: WatchedResource) -> str:
     """How much of what is watched an instance used."""
-    return f"{value / 1e6:.1f} Mbit/s" if watch is Watched.NETWORK else f"{100 * value:.0f} %"
+    return f"{value / 1e6:.1f} Mbit/s" if watch is WatchedResource.NETWORK else f"{100 * value:.0f} %"

@@ -33,8 +33,8 @@ Model = Literal["hungriest", "shared_cpus"]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A VNF of a chain, measured alone."""
+class MeasuredVnf:
+    """Baseline profile of a VNF of a chain."""
 
     profile: Profile
     share: float = 1.0
@@ -47,7 +47,7 @@ class Part:
 class _Member:
     """A part as it is inside of the chain."""
 
-    part: Part
+    part: MeasuredVnf
     stretch: float
     """Rate at which it behaves alone as it does in the chain, over the rate of the chain."""
     capacity: float | None
@@ -55,7 +55,7 @@ class _Member:
 
 
 def sharing(vnfs: Sequence[Vnf]) -> Mapping[str, str | None]:
-    """The word for `Part.cpus` of every VNF of a chain: one for all that share CPUs, if only by way of others."""
+    """Return `MeasuredVnf.cpus` of every VNF of a chain: one word for all that share CPUs, also indirectly."""
     names = [vnf.name for vnf in vnfs]
     word = {name: name for name in names}
     for vnf in vnfs:
@@ -69,7 +69,7 @@ def sharing(vnfs: Sequence[Vnf]) -> Mapping[str, str | None]:
 
 def predict(
     chain: str,
-    parts: Sequence[Part],
+    parts: Sequence[MeasuredVnf],
     points: Sequence[SweepPoint],
     model: Model,
     path: MeasuredPath | None = None,
@@ -80,7 +80,7 @@ def predict(
         chain: Its name.
         parts: Its VNFs in the order of the chain, branches one after the other.
         points: What was measured of it.
-        model: `hungriest` leaves `Part.cpus` alone, `shared_cpus` uses it.
+        model: `hungriest` leaves `MeasuredVnf.cpus` alone, `shared_cpus` uses it.
         path: The service without VNFs; None where it was not measured.
 
     Raises:
@@ -91,7 +91,7 @@ def predict(
 
 
 def predict_rates(
-    chain: str, parts: Sequence[Part], rates: Sequence[float], model: Model, path: MeasuredPath | None = None
+    chain: str, parts: Sequence[MeasuredVnf], rates: Sequence[float], model: Model, path: MeasuredPath | None = None
 ) -> Prediction:
     """Predict a chain at rates in Gbit/s, beside nothing that was measured.
 
@@ -103,7 +103,7 @@ def predict_rates(
 
 def _prediction(
     chain: str,
-    parts: Sequence[Part],
+    parts: Sequence[MeasuredVnf],
     observed: Sequence[Observed],
     notes: Sequence[str],
     model: Model,
@@ -158,7 +158,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _members(parts: Sequence[Part], *, shared: bool) -> tuple[list[_Member], list[str]]:
+def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Member], list[str]]:
     notes = []
     members = []
     for part in parts:
@@ -177,12 +177,12 @@ def _members(parts: Sequence[Part], *, shared: bool) -> tuple[list[_Member], lis
     return members, notes
 
 
-def _capacity(part: Part) -> float | None:
+def _capacity(part: MeasuredVnf) -> float | None:
     """Rate of the chain at which a part saturates with its CPUs as they were alone."""
     return None if part.profile.break_point is None else part.profile.break_point.rate / part.share
 
 
-def _together(group: Sequence[Part]) -> float | None:
+def _together(group: Sequence[MeasuredVnf]) -> float | None:
     """Rate of the chain at which the CPUs of a group saturate; None where that of a part is unknown."""
     own, others = 0.0, 0.0
     for part in group:

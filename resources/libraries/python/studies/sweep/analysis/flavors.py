@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Bounds, Highest, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import Profile
 
 LEAST_GAIN = 0.1
@@ -14,8 +14,8 @@ _ALL_USED = 0.95
 
 
 @dataclass(frozen=True)
-class Flavor:
-    """A profile, and how many vCPUs it was measured with."""
+class ProfiledFlavor:
+    """A profile, and the number of vCPUs that it was measured with."""
 
     name: str
     vcpus: int
@@ -23,21 +23,21 @@ class Flavor:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a flavor carries."""
+class FlavorCapacity:
+    """Highest load that a flavor carries."""
 
-    flavor: Flavor
+    flavor: ProfiledFlavor
     highest: Highest
     carries: bool | None
     """Whether the rate in question is within the bounds; None where it was not measured so far, or none was asked."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """From one flavor to the next larger one."""
+class FlavorStep:
+    """Gain from one flavor to the next larger one."""
 
-    smaller: Flavor
-    larger: Flavor
+    smaller: ProfiledFlavor
+    larger: ProfiledFlavor
     gain: float | None
     """Relative growth of the capacity; None where a capacity is unknown."""
     used: float | None
@@ -46,7 +46,9 @@ class Step:
     """False where it gains less than asked and uses no more vCPUs than the smaller one has; None where unknown."""
 
 
-def answers(flavors: Sequence[Flavor], bounds: Bounds, rate: float | None = None) -> tuple[Answer, ...]:
+def answers(
+    flavors: Sequence[ProfiledFlavor], bounds: QualityBounds, rate: float | None = None
+) -> tuple[FlavorCapacity, ...]:
     """What each flavor carries, by rising vCPUs.
 
     Args:
@@ -56,15 +58,15 @@ def answers(flavors: Sequence[Flavor], bounds: Bounds, rate: float | None = None
     """
     rows = sorted(flavors, key=lambda each: each.vcpus)
     found = [(each, highest_rate(each.profile, bounds)) for each in rows]
-    return tuple(Answer(flavor, highest, _carries(highest, rate)) for flavor, highest in found)
+    return tuple(FlavorCapacity(flavor, highest, _carries(highest, rate)) for flavor, highest in found)
 
 
-def best_flavor(found: Sequence[Answer]) -> Answer | None:
+def best_flavor(found: Sequence[FlavorCapacity]) -> FlavorCapacity | None:
     """The smallest flavor that carries the rate; None where none is known to."""
     return next((each for each in found if each.carries), None)
 
 
-def steps(flavors: Sequence[Flavor], least_gain: float = LEAST_GAIN) -> tuple[Step, ...]:
+def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = LEAST_GAIN) -> tuple[FlavorStep, ...]:
     """What each step to a larger flavor brings; the capacity is the break-point.
 
     The rule is that of NFV-VITAL's comparison of flavors (Cao et al.): a larger flavor that carries hardly more, and
@@ -75,7 +77,7 @@ def steps(flavors: Sequence[Flavor], least_gain: float = LEAST_GAIN) -> tuple[St
     return tuple(_step(one, other, least_gain) for one, other in pairwise(rows) if other.vcpus > one.vcpus)
 
 
-def does_not_scale_past(found: Sequence[Step]) -> Step | None:
+def does_not_scale_past(found: Sequence[FlavorStep]) -> FlavorStep | None:
     """The first step that brings nothing."""
     return next((step for step in found if step.scales is False), None)
 
@@ -88,11 +90,11 @@ def _carries(highest: Highest, rate: float | None) -> bool | None:
     return False if highest.limited_by is not None and highest.known else None
 
 
-def _step(smaller: Flavor, larger: Flavor, least_gain: float) -> Step:
+def _step(smaller: ProfiledFlavor, larger: ProfiledFlavor, least_gain: float) -> FlavorStep:
     before, after = smaller.profile.break_point, larger.profile.break_point
     if before is None or after is None:
         # What never saturates is not known to stop anywhere.
-        return Step(smaller, larger, None, after.cpus_used if after else None, None)
+        return FlavorStep(smaller, larger, None, after.cpus_used if after else None, None)
     gain = after.rate / before.rate - 1
     wasted = after.cpus_used < min(_ALL_USED * larger.vcpus, smaller.vcpus / _ALL_USED)
-    return Step(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))
+    return FlavorStep(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))

@@ -14,8 +14,8 @@ _EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What a service must keep; None where anything will do."""
+class QualityBounds:
+    """Highest loss and delay that a service may have; None for no bound."""
 
     loss_percent: float | None = None
     delay_ms: float | None = None
@@ -62,7 +62,7 @@ def measured_rates(profile: Profile) -> tuple[float, float] | None:
     return (min(fit.first_rate for fit in fits), max(fit.last_rate for fit in fits)) if fits else None
 
 
-def highest_rate(profile: Profile, bounds: Bounds) -> Highest:
+def highest_rate(profile: Profile, bounds: QualityBounds) -> Highest:
     """The highest measured rate within bounds, before the first one that no longer is."""
     rates = measured_rates(profile)
     if rates is None:
@@ -80,7 +80,7 @@ def highest_rate(profile: Profile, bounds: Bounds) -> Highest:
     return Highest(good, None, from_rate=first) if outside is None or good is not None else Highest(None, *outside)
 
 
-def _last(profile: Profile, bounds: Bounds, good: float, bad: float) -> float:
+def _last(profile: Profile, bounds: QualityBounds, good: float, bad: float) -> float:
     """The last good rate between two."""
     while bad - good > _EXACT * bad:
         middle = (good + bad) / 2
@@ -91,7 +91,7 @@ def _last(profile: Profile, bounds: Bounds, good: float, bad: float) -> float:
     return good
 
 
-def _broken(profile: Profile, bounds: Bounds, rate: float) -> tuple[Metric, bool] | None:
+def _broken(profile: Profile, bounds: QualityBounds, rate: float) -> tuple[Metric, bool] | None:
     """The bound that a rate breaks, and whether its metric is known there."""
     for metric, bound in bounds.each():
         value = value_at(profile, metric, rate)

@@ -21,8 +21,8 @@ _NEW = ThreadTime(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a sampler said, and when."""
+class SamplerReading:
+    """A sample, and when it was read."""
 
     at_s: float
     sample: Sample
@@ -57,14 +57,14 @@ def vnfs(plan: Plan) -> tuple[Vnf, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a second cost; see `SweepSample.cpu` and `SweepSample.busy`."""
+class CpuCost:
+    """CPU time per second; see `SweepSample.cpu` and `SweepSample.busy`."""
 
     cpu: CpuUse
     busy: CpuUse
 
 
-def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Work:
+def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> CpuCost:
     """Share of the time of sending in which each data thread of each VNF ran, and in which it had work.
 
     Of a virtual machine or a program beside the kernel it is the time of all threads that work for it: of a guest its
@@ -103,7 +103,7 @@ def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Work:
             busy[vnf.name] = tuple(map(max, cpu[vnf.name], had_work))
         elif own is not None:
             cpu[vnf.name] = own
-    return Work(cpu, busy)
+    return CpuCost(cpu, busy)
 
 
 def _of_tasks(cpus: Sequence[int], name: str, before: Sample, after: Sample) -> list[tuple[float, float]]:
@@ -139,7 +139,7 @@ def _of_cpus(plan: Plan, name: str, found: Usage) -> tuple[float, ...] | None:
     return tuple(busy[cpu] for cpu in cpus) if all(cpu in busy for cpu in cpus) else None
 
 
-def second_of(result: TrialResult, rate_pps: float, second: int, cost: Work) -> SweepSample:
+def second_of(result: TrialResult, rate_pps: float, second: int, cost: CpuCost) -> SweepSample:
     """A sample from a trial of one second.
 
     Args:
@@ -162,7 +162,7 @@ def second_of(result: TrialResult, rate_pps: float, second: int, cost: Work) -> 
     )
 
 
-def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[Work]) -> tuple[SweepSample, ...]:
+def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[CpuCost]) -> tuple[SweepSample, ...]:
     """Samples from a long trial whose generator kept a log; what arrives in a second may have been sent in the last.
 
     Args:
@@ -186,7 +186,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[Work]) -> t
     )
 
 
-def busiest(plan: Plan, readings: Sequence[Reading], seconds: int) -> tuple[Work, ...]:
+def busiest(plan: Plan, readings: Sequence[SamplerReading], seconds: int) -> tuple[CpuCost, ...]:
     """What each second of a long trial cost, when the reading at which sending began is unknown.
 
     A generator prepares before it sends and settles afterwards, while data threads have nothing to do: of all windows
@@ -216,7 +216,7 @@ def busiest(plan: Plan, readings: Sequence[Reading], seconds: int) -> tuple[Work
     )
 
 
-def _ran_ns(before: Reading, after: Reading) -> int:
+def _ran_ns(before: SamplerReading, after: SamplerReading) -> int:
     then, now = before.sample, after.sample
     if now.threads:
         return sum(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.studies.sweep.analysis.flavors import Flavor, Step
+from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
 from resources.libraries.python.studies.sweep.analysis.prediction_range import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
@@ -85,12 +85,12 @@ def highest_in_words(highest: Highest) -> str:
     return f"{at_least}{highest.rate:.4g} Gbit/s"
 
 
-def scaling_in_words(found: Sequence[Step]) -> tuple[str, ...]:
+def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
     """What each larger flavor brings, a line each."""
     return tuple(_step_in_words(step) for step in found)
 
 
-def _step_in_words(step: Step) -> str:
+def _step_in_words(step: FlavorStep) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
     if step.gain is None or step.used is None:
         return f"{from_to}: unknown, not both were saturated"
@@ -100,7 +100,7 @@ def _step_in_words(step: Step) -> str:
     return f"{from_to}: {what}{verdict}"
 
 
-def _named(flavor: Flavor) -> str:
+def _named(flavor: ProfiledFlavor) -> str:
     return f"{flavor.name} ({flavor.vcpus} vCPU{'s' if flavor.vcpus != 1 else ''})"
 
 

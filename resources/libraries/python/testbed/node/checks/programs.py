@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from resources.libraries.python.model.driver import Driver, FunctionDriver
-from resources.libraries.python.model.driver import Program as DeclaredProgram
+from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity, ok, problem, warning
@@ -49,7 +48,7 @@ def _generator(place: str, node: TgNode, facts: Facts) -> Iterator[CheckFinding]
 
 
 def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) -> Iterator[CheckFinding]:
-    needed: dict[str, tuple[DeclaredProgram, list[Driver]]] = {}
+    needed: dict[str, tuple[RequiredProgram, list[Driver]]] = {}
     for driver in drivers_of(node):
         if world is World.LAB or not isinstance(driver, FunctionDriver):
             for program in driver.programs:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from resources.libraries.python.studies.chains.planning.policies.syntax import Expression, Group, Operator, parse
+from resources.libraries.python.studies.chains.planning.policies.syntax import Expression, OperandGroup, Operator, parse
 
 Pair = tuple[str, str]
 """The first comes before the second, in a chain that has both."""
@@ -15,7 +15,7 @@ class Policy:
     """One policy, see the package for its language."""
 
     text: str
-    conditions: tuple[Group, ...]
+    conditions: tuple[OperandGroup, ...]
     """Its operators `&` and `|` with their operands: on which VNFs there are, in any order."""
     pairs: frozenset[Pair]
     """All that its operators `>` say."""
@@ -46,18 +46,18 @@ def policy(text: str, names: Sequence[str], where: str) -> Policy:
     )
 
 
-def _groups(expression: Expression) -> Iterator[Group]:
-    if isinstance(expression, Group):
+def _groups(expression: Expression) -> Iterator[OperandGroup]:
+    if isinstance(expression, OperandGroup):
         yield expression
         for operand in expression.operands:
             yield from _groups(operand)
 
 
-def _pairs(group: Group) -> Iterator[Pair]:
+def _pairs(group: OperandGroup) -> Iterator[Pair]:
     for first, second in combinations(group.operands, 2):
         yield from product(first.names, second.names)
 
 
-def _holds(group: Group, vnfs: Set[str]) -> bool:
+def _holds(group: OperandGroup, vnfs: Set[str]) -> bool:
     there = sum(not operand.names.isdisjoint(vnfs) for operand in group.operands)
     return there <= 1 if group.operator is Operator.ONE else there in {0, len(group.operands)}

@@ -39,7 +39,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OperandGroup:
     """Two or more operands of one operator."""
 
     operator: Operator
@@ -51,7 +51,7 @@ class Group:
         return frozenset().union(*(operand.names for operand in self.operands))
 
 
-Expression = Name | Group
+Expression = Name | OperandGroup
 
 
 class _Token(NamedTuple):
@@ -115,7 +115,7 @@ class _Reader:
             place = self._peek().place
             operands.append(self._group(level + 1, depth))
             self._refuse_both_sides(operator, operands, place)
-        return operands[0] if len(operands) == 1 else Group(operator, tuple(operands))
+        return operands[0] if len(operands) == 1 else OperandGroup(operator, tuple(operands))
 
     def _operand(self, depth: int) -> Expression:
         token = self._take()
