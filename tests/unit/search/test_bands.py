@@ -56,6 +56,14 @@ def test_what_makes_two_bands() -> None:
     assert not bands(*[0] * 40, 100, 100, 100), "less than a tenth of the trials"
 
 
+def test_two_bands_say_how_far_apart_they_are_and_at_how_many_loads() -> None:
+    trials = [trial_result(load, lost) for load in (1e6, 2e6) for lost in (200, 220, 360, 380)]
+    found = find_bands([*trials, trial_result(3e6, 0)])
+    assert found is not None, "shares of the 800 that the best forwarded: 0, 2.5, 20 and 22.5 % less"
+    assert (found.upper_trials, found.lower_trials, found.loads) == (4, 4, 2)
+    assert (found.gap, found.upper, found.lower) == pytest.approx((0.175, 0.9875, 0.7875))
+
+
 def test_loads_of_one_trial_and_loads_far_away_tell_nothing() -> None:
     at = [
         trial_result(1e6 * factor, 100 * (index % 2)) for index, factor in enumerate([1, 1.01, 1.02, 1.03, 1.04, 1.05])
