@@ -130,3 +130,24 @@ def test_our_reading_of_a_whole_search_is_the_librarys(name: ModelName, seed: in
     for result in outcome.goals:
         assert best_known(outcome.trials, result.goal) == result
         assert remaining_s(gather(outcome.trials, result.goal), result.goal) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("trials", "seconds"),
+    [
+        ([], 12.0),
+        ([(100, 1, 3)], 12.0),
+        ([(100, 0, 3)], 2.0),
+        ([(100, 0, 3), (100 / 0.995, 1, 4)], 2.0 + 1.0),
+        ([(100, 0, 3), (100 / 0.995**8, 1, 4)], 2.0 + 1.0 + 3 * 3.0),
+        ([(100, 0, 9), (100 / 0.995**9, 1, 9)], 4 * 3.0),
+        ([(100, 0, 9), (100 / 0.995**3, 1, 9)], 2 * 3.0),
+        ([(100, 0, 9), (100 / 0.995, 1, 9)], 0.0),
+    ],
+)
+def test_the_rest_of_a_search_is_what_two_loads_lack_and_the_halvings_between_them(
+    trials: list[tuple[float, int, int]], seconds: float
+) -> None:
+    """Of 10 s 5 decide a good load and 5 a bad one; a halving takes half of a decision of 6 s."""
+    results = [trial_result(load_pps, lost) for load_pps, lost, count in trials for _ in range(count)]
+    assert remaining_s(gather(results, NDR), NDR) == pytest.approx(seconds)

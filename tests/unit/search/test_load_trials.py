@@ -26,6 +26,15 @@ def test_one_mrr_trial_has_no_deviation() -> None:
     assert mrr.stdev_pps is None
 
 
+def test_two_mrr_trials_have_a_deviation() -> None:
+    profile = LADDER.model_copy(update={"mrr_trials": 2})
+    capacities = iter([5e6, 7e6])
+    bench = Bench(lambda _, duration_s: (round(LINE_PPS), round(next(capacities) * duration_s)))
+    mrr, _ = measure_receive_rate(bench.measure, profile, FRAME, LINE_PPS)
+    assert (mrr.receive_rates_pps, mrr.mean_pps) == (pytest.approx((5e6, 7e6)), pytest.approx(6e6))
+    assert mrr.stdev_pps == pytest.approx(2**0.5 * 1e6)
+
+
 def test_latency_is_measured_at_shares_of_pdr() -> None:
     bench = Bench(capped(6e6))
     rows, results = measure_latency(bench.measure, LADDER, FRAME, 5e6)

@@ -1,9 +1,10 @@
 """What a search says when the time was too little."""
 
 import pytest
-from search_fakes import FRAME, LINE_PPS, Bench, capped, search
+from search_fakes import FRAME, LINE_PPS, Bench, capped, found, search
 
-from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544
 from resources.libraries.python.search.throughput import search_throughput
 
 
@@ -33,3 +34,15 @@ def test_a_goal_that_was_proven_before_the_time_ran_out_is_complete() -> None:
     profile = LADDER.model_copy(update={"duration_max_s": last - 1.0})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert [result.complete for result in outcome.goals] in ([True, False], [False, True])
+
+
+@pytest.mark.parametrize("chosen", [REFERENCE, RFC2544], ids=lambda each: each.name)
+def test_searches_of_another_algorithm_keep_what_they_know_too(chosen: SearchProfile) -> None:
+    whole = search(Bench(capped(4e6)), profile=chosen)
+    short = chosen.model_copy(update={"duration_max_s": whole.elapsed_s - 1})
+    outcome = search(Bench(capped(4e6)), profile=short)
+    assert any("time limit" in line for line in outcome.evidence)
+    assert [result.goal.name for result in outcome.goals] == ["NDR", "PDR"]
+    for result in outcome.goals:
+        lower, upper = found(result)
+        assert lower <= 4e6 / (1 - result.goal.loss_ratio) <= upper

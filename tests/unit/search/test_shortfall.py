@@ -172,6 +172,7 @@ def test_a_generator_that_sends_nothing_is_given_up_at_once() -> None:
     outcome = search(bench)
     assert outcome.generator_bound
     assert len(bench.asked) == 2
+    assert not outcome.record.prior_refuted
     assert any("offered nothing" in line for line in outcome.evidence)
 
 

@@ -88,8 +88,9 @@ def test_the_same_seed_gives_the_same_trials() -> None:
     assert run() == run()
 
 
-def test_a_system_that_always_loses_is_below_range() -> None:
-    outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)))
+@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda profile: profile.name)
+def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> None:
+    outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)), profile=profile)
     for result in outcome.goals:
         assert result.lower_pps is None
         assert result.throughput_pps is None
