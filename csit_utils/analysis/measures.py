@@ -5,7 +5,7 @@ from typing import Self
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import TestRow
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.packed import digest_of, revision_of
 
 OF_WORKLOAD = "of the workload"
@@ -84,7 +84,7 @@ def measured_row(item: Characterized, measures: tuple[Measured, ...], **fields: 
     )
 
 
-def _version(record: Characterization) -> str:
+def _version(record: Record) -> str:
     """Of what forwards: as its driver says it, else the kernel's."""
     if record.simulated:
         return "simulated"

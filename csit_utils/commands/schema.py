@@ -1,27 +1,21 @@
 """`schema`: the JSON Schema of result files."""
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from resources.libraries.python.recording.schema import characterization_schema, result_schema
-
-
-class Kind(StrEnum):
-    """A kind of result file."""
-
-    RESULT = "result"
-    CHARACTERIZATION = "characterization"
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.recording.records import RECORDS, records_schema
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="Density tests, or characterization tests.")] = Kind.RESULT,
+    study: Annotated[str | None, typer.Argument(help=f"One study only: {', '.join(RECORDS)}.")] = None,
 ) -> None:
     """Print the JSON Schema of the result files in OUTPUT/results, for programs that read or validate them.
 
-    Example: ./csit schema characterization > characterization.schema.json
+    Example: ./csit schema density > density.schema.json
     """
-    made = characterization_schema() if kind is Kind.CHARACTERIZATION else result_schema()
-    typer.echo(json.dumps(made, indent=1))
+    if study is not None and study not in RECORDS:
+        raise ConfigError(f"there is no study '{study}'; there are {', '.join(RECORDS)}")
+    typer.echo(json.dumps(records_schema(study), indent=1))

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, ReadError, Status
-from csit_utils.dataset.records import parse_characterization
-from resources.libraries.python.model.characterization import Characterization
+from csit_utils.dataset.records import parse_record
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis import tables as chains
+from resources.libraries.python.studies.chains.model.record import ChainsRecord
 from resources.libraries.python.studies.interference.analysis import tables as interference
+from resources.libraries.python.studies.interference.model.record import InterferenceRecord
 
 _TABLES = {
     "runs": chains.RUNS,
@@ -74,8 +76,12 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path, compression="zstd")
 
 
-def _tables(record: Characterization) -> dict[str, list[dict[str, object]]]:
-    every = (*chains.chain_tables(record), *interference.interference_tables(record))
+def _tables(record: Record) -> dict[str, list[dict[str, object]]]:
+    every: tuple[tuple[str, list[tuple[object, ...]]], ...] = ()
+    if isinstance(record, ChainsRecord):
+        every = chains.chain_tables(record)
+    elif isinstance(record, InterferenceRecord):
+        every = interference.interference_tables(record)
     return {
         name: [dict(zip(_TABLES[name], row, strict=True)) for row in rows[1:]]
         for name, rows in every
@@ -97,7 +103,7 @@ def read(path: Path) -> Iterator[Characterized]:
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path}: damaged; import its files anew: {error}") from error
     for row in rows:
-        record = parse_characterization(row["record"], f"{path}: test '{row['name']}'")
+        record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
         yield Characterized(record, row["source"], Status(row["status"]), row["message"], row.get("label"))
 
 

@@ -3,9 +3,10 @@
 import msgspec
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import VERSIONS, other_version
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.result import Result, was_lowered
+from resources.libraries.python.model.record import SCHEMA_VERSION
+from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -142,6 +143,7 @@ class PackedHead(Head, frozen=True, gc=False, kw_only=True):
     """Nothing where it was passed over."""
 
 
+_VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
 _DECODER = msgspec.json.Decoder(PackedHead)
 _ASKED = msgspec.json.Decoder(RawAsked)
 _PACKED, _END = b'"packed":"', b'"}'
@@ -157,13 +159,13 @@ def packed_head(text: bytes | str) -> PackedHead:
         head = _DECODER.decode(_without_packed(text.encode() if isinstance(text, str) else text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
-    if head.schema_version not in VERSIONS:
-        raise ReadError(str(other_version({"schema_version": head.schema_version})))
+    if head.schema_version not in _VERSIONS:
+        raise ReadError(f"the record has schema version {head.schema_version}")
     return _by_their_name(head)
 
 
 def _by_their_name(head: PackedHead) -> PackedHead:
-    """What an older record calls MRR, under what it was; see `Result`."""
+    """What an older record calls MRR, under what it was; see `earlier_versions`."""
     found = head.mrr
     if found is None or not was_lowered(
         head.schema_version, found.offered_pps or 0.0, found.mean_pps or 0.0, simulated=head.simulated
@@ -197,6 +199,6 @@ def raw_asked(asked: bytes) -> RawAsked:
         raise ReadError(f"asked: {error}") from error
 
 
-def head_of(result: Result) -> Head:
+def head_of(result: DensityRecord) -> Head:
     """The head of a whole record."""
     return msgspec.convert(result, Head, from_attributes=True)

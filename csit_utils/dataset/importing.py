@@ -24,8 +24,7 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.layout import DETAILS, Import, Layout
 from csit_utils.dataset.load import read_json
-from csit_utils.dataset.output_xml import NO_RECORD, characterized_test, unrecorded, where
-from csit_utils.dataset.records import is_characterization, parse_record
+from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import (
@@ -40,8 +39,8 @@ from csit_utils.dataset.testrows import (
 )
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _CACHED = 4096
 """Cells, frames and profiles are the same in thousands of tests."""
@@ -82,37 +81,30 @@ def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
             yield _bare(unrecorded(test, source, test.message or NO_RECORD))
         else:
             try:
-                short = _short(test, test.record, source)
-                if short is None:
-                    yield characterized_test(test, test.record, source)
-                    continue
+                yield _test(test, test.record, source)
             except ReadError as error:
                 yield _bare(unrecorded(test, source, str(error)))
                 yield Problem(source, str(error))
-                continue
-            head, asked, text = short
-            status = test.status or (Status.PASS if head.passed else Status.FAIL)
-            yield _recorded(head, asked, text, status, test.message or head.message)
 
 
-def _short(test: ScannedTest, text: str | bytes, source: str) -> tuple[PackedHead, AskedParts, str | bytes] | None:
-    """The head of a record and its short form; a plain one is read in full and packed.
-
-    Returns:
-        None for the record of a characterization, which has no row here.
+def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characterized:
+    """A test by the short form of its record; a plain one is read in full and packed.
 
     Raises:
         ReadError: It is no record.
     """
     try:
         head = packed_head(text)
-        return head, _asked(bytes(head.asked)), text
+        asked = _asked(bytes(head.asked))
     except ReadError:
-        # It is another one, or a plain one, or the slow way says what is wrong.
-        return None if is_characterization(text) else _packed(parse_record(text, where(test, source))[0])
+        # It is of another study, or a plain one, or the slow way says what is wrong.
+        item = recorded_test(test, text, source)
+        return item if isinstance(item, Characterized) else _recorded(*_packed(item.result), item.status, item.message)
+    status = test.status or (Status.PASS if head.passed else Status.FAIL)
+    return _recorded(head, asked, text, status, test.message or head.message)
 
 
-def _packed(result: Result) -> tuple[PackedHead, AskedParts, str]:
+def _packed(result: DensityRecord) -> tuple[PackedHead, AskedParts, str]:
     short = pack(result)
     head = packed_head(short)
     return head, _asked(bytes(head.asked)), short

@@ -4,11 +4,14 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 class ReadError(CsitError):
@@ -27,7 +30,7 @@ class Status(StrEnum):
 class Recorded:
     """A test with its record. The test may have failed after it: a failed cleanup fails the test."""
 
-    result: Result
+    result: DensityRecord
     source: str
     status: Status
     message: str
@@ -48,26 +51,41 @@ class Recorded:
         return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
 
 
+RecordT = TypeVar("RecordT", bound=Record, default=Any)
+
+
 @dataclass(frozen=True)
-class Characterized:
+class Characterized(Generic[RecordT]):
     """A characterization test with its record; it has no row among the tests of the density matrix."""
 
-    record: Characterization
+    record: RecordT
     source: str
     status: Status
     message: str
     label: str | None = None
     """What a person calls its run; known in a dataset only."""
+    named_digest: str | None = None
+    """As of `Recorded`."""
 
     @cached_property
     def digest(self) -> str:
         """The same for the same record, wherever it was read."""
-        return hashlib.sha256(self.record.model_dump_json().encode()).hexdigest()
+        return self.named_digest or hashlib.sha256(self.record.model_dump_json().encode()).hexdigest()
 
     @property
     def anchor(self) -> str:
         """An id for links to this test, the same in every report made from this record."""
         return f"{self.record.kind}-{self.digest[:12]}"
+
+
+def item_of(
+    record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
+) -> Recorded | Characterized:
+    """Return a test with its record; status and message are those of the record where Robot's are not known."""
+    ended = status or (Status.PASS if record.passed else Status.FAIL)
+    if isinstance(record, DensityRecord):
+        return Recorded(record, source, ended, message or record.message, digest)
+    return Characterized(record, source, ended, message or record.message, named_digest=digest)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from csit_utils.dataset.items import (
     ReadError,
     Recorded,
     RefusedCell,
-    Status,
+    item_of,
 )
 from csit_utils.dataset.output_xml import items
-from csit_utils.dataset.records import is_characterization, parse_characterization, parse_record
+from csit_utils.dataset.records import parse_record
 
 _LARGEST_RECORD_BYTES = 256 * 1024 * 1024
 
@@ -87,9 +87,5 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
     if foreign is not None:
         yield from foreign
         return
-    if is_characterization(content):
-        record = parse_characterization(content, source)
-        yield Characterized(record, source, Status.PASS if record.passed else Status.FAIL, record.message)
-        return
-    result, digest = parse_record(content, source)
-    yield Recorded(result, source, Status.PASS if result.passed else Status.FAIL, result.message, digest)
+    record, digest = parse_record(content, source)
+    yield item_of(record, source, digest)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from csit_utils.dataset.items import Characterized, Item, Problem, ReadError, Recorded, Status, Unrecorded
-from csit_utils.dataset.records import is_characterization, parse_characterization, parse_record
+from csit_utils.dataset.items import Characterized, Item, Problem, ReadError, Recorded, Status, Unrecorded, item_of
+from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
 
 NO_RECORD = "the test left no result record"
@@ -36,27 +36,20 @@ def items(stream: BinaryIO, source: str) -> Iterator[Item]:
 
 def _recorded(test: ScannedTest, text: bytes | str, source: str) -> Iterator[Item]:
     try:
-        if is_characterization(text):
-            yield characterized_test(test, text, source)
-            return
-        result, digest = parse_record(text, where(test, source))
+        yield recorded_test(test, text, source)
     except ReadError as error:
         yield unrecorded(test, source, str(error))
         yield Problem(source, str(error))
-        return
-    status = test.status or (Status.PASS if result.passed else Status.FAIL)
-    yield Recorded(result, source, status, test.message or result.message, digest)
 
 
-def characterized_test(test: ScannedTest, text: bytes | str, source: str) -> Characterized:
-    """A test with the record of a characterization.
+def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded | Characterized:
+    """Return a test with its record.
 
     Raises:
         ReadError: The record is damaged.
     """
-    record = parse_characterization(text, where(test, source))
-    passed = Status.PASS if record.passed else Status.FAIL
-    return Characterized(record, source, test.status or passed, test.message or record.message)
+    record, digest = parse_record(text, where(test, source))
+    return item_of(record, source, digest, test.status, test.message)
 
 
 def where(test: ScannedTest, source: str) -> str:

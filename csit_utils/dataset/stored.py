@@ -1,5 +1,6 @@
 """Contents of a dataset on disk: rows are read as a whole, records one at a time, when they are asked for."""
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,13 +25,15 @@ from csit_utils.dataset.items import (
     Unrecorded,
 )
 from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout, Part, environment
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Result, Verdict
+from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.recording.earlier_versions import with_renamed_rates
 from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _Row = TypeVar("_Row")
 _TYPES: dict[str, TypeAdapter[Any]] = {
@@ -165,7 +168,7 @@ class Stored:
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
     def _recorded(self, row: TestRow, text: str) -> Recorded:
-        result, digest = parse_record(text, f"{self._layout.folder}: test '{row.test_id}'")
+        result, digest = parse_density(text, f"{self._layout.folder}: test '{row.test_id}'")
         return Recorded(result, row.source, Status(row.status), row.message, digest)
 
     def _rows(
@@ -209,11 +212,11 @@ class _Rows(msgspec.Struct):
 class _Partial:
     """A test of which only some keys were read; its anchor comes from the row, not from the whole record."""
 
-    result: Result
+    result: DensityRecord
     anchor: str
 
 
-def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> Result:
+def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
     """A result with no more than these keys, its name and its verdict.
 
     Raises:
@@ -221,18 +224,16 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> Result:
     """
     try:
         light = _KEYS.decode(text)
-        version: Any = msgspec.json.decode(light["schema_version"], type=str)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
         # Trials are the largest part, and stand for what older records do not itemize.
         left_out = {"trials"} if bytes(every.get("itemized", b"[]")) != b"[]" else set()
-        found = {
-            key: _TYPES[key].validate_json(bytes(every[key]))
-            for key in ("verdict", *keys)
-            if key in every and key not in left_out
-        }
+        wanted = ("schema_version", "simulated", "verdict", *keys)
+        read = {key: bytes(every[key]) for key in wanted if key in every and key not in left_out}
+        if bytes(light["schema_version"]).startswith(b'"1.'):
+            renamed = with_renamed_rates({key: json.loads(part) for key, part in read.items()})
+            read = {key: json.dumps(part).encode() for key, part in renamed.items()}
+        found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error}") from error
-    simulated = bool(row.simulated)
-    partial = Result.model_construct(test_name=row.test_name, schema_version=version, simulated=simulated, **found)
-    return partial.rates_by_their_name()
+    return DensityRecord.model_construct(test_name=row.test_name, **found)

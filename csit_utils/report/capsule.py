@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resources.libraries.python.model.result import Environment, Rerun, Result
+from resources.libraries.python.model.result import Environment, Rerun
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _SUITES = "tests/density"
 
@@ -30,7 +31,7 @@ class Capsule:
         return f"data:application/json;base64,{base64.b64encode(self.plan.encode()).decode()}"
 
 
-def capsule(result: Result) -> Capsule:
+def capsule(result: DensityRecord) -> Capsule:
     """The capsule of a test."""
     text = "\n".join([*_commands(result), "", *(f"# {line}" for line in _facts(result))])
     if result.plan is None:
@@ -40,7 +41,7 @@ def capsule(result: Result) -> Capsule:
     return Capsule(text, result.plan.model_dump_json(), name)
 
 
-def command(result: Result) -> list[str]:
+def command(result: DensityRecord) -> list[str]:
     """The command line that runs this test, and no other."""
     cell, rerun = result.cell, result.rerun
     variables = {
@@ -73,7 +74,7 @@ def _exactly(test_name: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", test_name)
 
 
-def _commands(result: Result) -> Iterator[str]:
+def _commands(result: DensityRecord) -> Iterator[str]:
     revision = result.environment.git_revision
     if revision is None:
         yield "# The revision of the suite is not recorded."
@@ -90,7 +91,7 @@ def _commands(result: Result) -> Iterator[str]:
         yield "# it takes other and more trials to the same goals."
 
 
-def _facts(result: Result) -> Iterator[str]:
+def _facts(result: DensityRecord) -> Iterator[str]:
     yield f"measured {result.started_at} to {result.finished_at} as {_plain(result.test_id)}"
     yield f"plan {result.plan_digest or 'none: the cell does not fit'}"
     if result.rerun is not None:

@@ -11,7 +11,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.published import Section
 from csit_utils.report.study import View
 from csit_utils.studies.registry import kind_of, record_kinds
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import write_tables
 
 
@@ -36,7 +36,7 @@ def views(items: Iterable[Characterized]) -> list[View]:
     return [View(item, kind_of(item).title(item.record), kind_of(item).headline(item), older) for item, older in newest]
 
 
-def warnings(record: Characterization) -> Sequence[str]:
+def warnings(record: Record) -> Sequence[str]:
     """Return what a reader must know of a record, each once."""
     return list(dict.fromkeys((*record.warnings, *record_kinds()[record.kind].warnings(record))))
 

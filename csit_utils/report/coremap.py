@@ -6,8 +6,9 @@ from itertools import groupby
 
 from resources.libraries.python.model.cell import ALL_INSTANCES
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
-from resources.libraries.python.model.result import Affinity, Result
+from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.planning.names import VSWITCH, is_vswitch
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _FIXED = {"system": "system", "generator": "generator", "vswitch": "vswitch"}
 _NF_COLOURS = 6
@@ -80,7 +81,7 @@ class CoreMapView:
     affinity_text: str
 
 
-def core_map(result: Result) -> CoreMapView | None:
+def core_map(result: DensityRecord) -> CoreMapView | None:
     """The picture of a test's plan; None when it could not be planned."""
     if result.plan is None:
         return None

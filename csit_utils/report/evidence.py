@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from resources.libraries.python.model.evidence import Itemized, Located, ThreadLoad, Usage
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.locate import by_owner
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _CAUSES = {
     "queue": "its receive queue was full",
@@ -74,7 +74,7 @@ class Shares:
         return where or f"{self.item.number}, at its lower bound"
 
 
-def shares_of(result: Result) -> tuple[Shares, ...]:
+def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
     """All throughput figures of a test, itemized."""
     return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in itemized(result))
 

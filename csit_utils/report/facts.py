@@ -9,9 +9,10 @@ from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import DASH, memory, percent, seconds
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
         services.setdefault(row.test_type or "one load", []).append(row.service_type or "without NFs")
     types = [f"{kind}: {', '.join(_unique(found))}" for kind, found in services.items()]
     types += _unique(item.record.kind.replace("_", " ") for item in others)
-    sweeps = (item.record.sweep for item in others)
+    sweeps = (item.record.sweep for item in others if isinstance(item.record, SweepRecord))
     frames = _unique(
         (*(row.frame for row in recorded if row.frame), *(sweep.spec.frame.name for sweep in sweeps if sweep))
     )
-    timed: list[TestRow | Characterization] = [*recorded, *(item.record for item in others)]
+    timed: list[TestRow | Record] = [*recorded, *(item.record for item in others)]
     begun = _span([row.started_at for row in timed if row.started_at])
     ended = _span([row.finished_at for row in timed if row.finished_at])
     when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
@@ -79,7 +80,7 @@ def _where(row: TestRow) -> str:
     return f"testbed {row.testbed}, world {row.world}: {row.drivers}"
 
 
-def _where_records(records: Iterable[Characterization]) -> Iterator[str]:
+def _where_records(records: Iterable[Record]) -> Iterator[str]:
     """A line for each testbed, with what any of its records used."""
     used: dict[tuple[str, str], set[str]] = {}
     for record in records:

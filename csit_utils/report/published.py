@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.study import View
 from csit_utils.report.units import digits3, percent
-from resources.libraries.python.model.characterization import Characterization, Kind
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Section:
 
 def sections(
     papers: Sequence[Paper],
-    kind: Kind,
+    kind: str,
     found: Sequence[View],
-    value: Callable[[Characterization, PublishedFigure], float | None],
+    value: Callable[[Any, PublishedFigure], float | None],
     figures: Callable[[Paper], Sequence[Figure]] = lambda _: (),
 ) -> list[Section]:
     """Return every paper that has figures for a page, with the page's own figures beside them.
@@ -79,7 +79,7 @@ def sections(
 def _own(
     figure: PublishedFigure,
     found: Sequence[View],
-    value_of: Callable[[Characterization, PublishedFigure], float | None],
+    value_of: Callable[[Any, PublishedFigure], float | None],
 ) -> Iterator[Own]:
     if figure.match:
         for view in found:
@@ -87,7 +87,7 @@ def _own(
                 yield Own(view, value, figure.unit)
 
 
-def _bars(paper: Paper, kind: Kind, rows: Sequence[Row]) -> Figure | None:
+def _bars(paper: Paper, kind: str, rows: Sequence[Row]) -> Figure | None:
     """Published figures and one's own side by side; None where nothing here is like them."""
     own = [(row, each) for row in rows for each in row.own]
     if not own:

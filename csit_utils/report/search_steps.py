@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from csit_utils.report.units import percent, rate
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0
 _LABELS, _TEXT_HEIGHT = 220.0, 15.0
@@ -44,7 +44,7 @@ class SearchPath:
     """PDR or SOAK, whose loss ratio tells little loss from much."""
 
 
-def search_path(result: Result) -> SearchPath | None:
+def search_path(result: DensityRecord) -> SearchPath | None:
     """The drawing; None for less than three search trials with a load."""
     trials = [
         trial for trial in result.trials if trial.trial.purpose in ("search", "soak") and trial.trial.load_pps > 0

@@ -9,7 +9,6 @@ from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.capsule import rerun_command
 from csit_utils.report.explanations import Explanation
-from resources.libraries.python.model.characterization import Characterization, Kind
 
 ContextT = TypeVar("ContextT")
 
@@ -46,7 +45,7 @@ class View:
         return self.item.anchor
 
     @property
-    def record(self) -> Characterization:
+    def record(self) -> Any:  # noqa: ANN401 - of any study
         """The whole record."""
         return self.item.record
 
@@ -58,7 +57,7 @@ class View:
     @property
     def simulated(self) -> bool:
         """Whether the results are simulated."""
-        return self.record.simulated
+        return bool(self.record.simulated)
 
     @property
     def oversubscribed(self) -> bool:
@@ -84,7 +83,7 @@ class View:
         return tuple(part for part in parts if part)
 
 
-def no_lines(_record: Characterization) -> Iterable[str]:
+def no_lines(_record: object) -> Iterable[str]:
     """No details beyond the headline."""
     return ()
 
@@ -94,7 +93,7 @@ def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
     return iter(())
 
 
-def no_tables(_record: Characterization) -> Mapping[str, str]:
+def no_tables(_record: object) -> Mapping[str, str]:
     """No CSV file."""
     return {}
 
@@ -103,22 +102,22 @@ def no_tables(_record: Characterization) -> Mapping[str, str]:
 class RecordKind:
     """How records of one kind are read."""
 
-    kind: Kind
+    kind: str
     name: str
     """For a heading: `Chain study`."""
-    title: Callable[[Characterization], str]
+    title: Callable[[Any], str]
     """The subject of a record: `firewall, 64B, 1c`."""
     headline: Callable[[Characterized], str]
     """The result in one sentence."""
-    identity: Callable[[Characterization], object]
+    identity: Callable[[Any], object]
     """What was measured: a later record with the same identity is a repetition. None where the record has no result."""
-    lines: Callable[[Characterization], Iterable[str]] = no_lines
+    lines: Callable[[Any], Iterable[str]] = no_lines
     """Details for `show --why`."""
-    warnings: Callable[[Characterization], Iterable[str]] = no_lines
+    warnings: Callable[[Any], Iterable[str]] = no_lines
     """Beyond those of the record itself."""
     measured: Callable[[Characterized], Iterator[MeasuredRow]] = no_measures
     """Numbers that are compared and followed over time."""
-    tables: Callable[[Characterization], Mapping[str, str]] = no_tables
+    tables: Callable[[Any], Mapping[str, str]] = no_tables
     """Texts of CSV files, by their names."""
 
 

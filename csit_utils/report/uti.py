@@ -18,10 +18,11 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Medium, Nic
-from resources.libraries.python.model.result import LatencyAtLoad, Result, l1_bps
+from resources.libraries.python.model.result import LatencyAtLoad, l1_bps
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.tags import nic_driver, short_model
 
 MODEL_VERSION = "1.5.1"
@@ -60,7 +61,7 @@ class InfoFile:
     content: dict[str, Any]
 
 
-def info_file(result: Result) -> InfoFile | None:
+def info_file(result: DensityRecord) -> InfoFile | None:
     """The file of one test; None for a latency test, since CSIT's model has no such type without NDR.
 
     Args:
@@ -134,7 +135,7 @@ class _Names:
     dut: str
 
 
-def _names(result: Result) -> _Names:
+def _names(result: DensityRecord) -> _Names:
     cell, plan = result.cell, result.plan
     nic = _nic(result)
     driver = nic_driver(nic, result.drivers.get("vswitch", "")) if nic else None
@@ -163,14 +164,14 @@ def _word(text: str) -> str:
     return re.sub(r"[^a-z0-9_+-]", "_", text.lower())[:180] or "none"
 
 
-def _nic(result: Result) -> Nic | None:
+def _nic(result: DensityRecord) -> Nic | None:
     """The port of the first DUT at the first cable; the generator is end `a` of each."""
     cables = (link for link in (result.plan.links if result.plan else ()) if link.medium is Medium.CABLE)
     first = next(cables, None)
     return first.b.nic if first else None
 
 
-def _nic_words(nic: Nic | None, result: Result) -> tuple[str, str]:
+def _nic_words(nic: Nic | None, result: DensityRecord) -> tuple[str, str]:
     """Code and short name of a NIC; without one, what is in its place."""
     if nic is None:
         word = "simulated" if result.simulated else "veth"
@@ -179,7 +180,7 @@ def _nic_words(nic: Nic | None, result: Result) -> tuple[str, str]:
     return _NIC_CODES.get(nic.model or "", model), model
 
 
-def _area(result: Result) -> tuple[str, str]:
+def _area(result: DensityRecord) -> tuple[str, str]:
     """Where CSIT's tree has such services: `dcr_memif` and `chain`."""
     if result.cell.service_type is ServiceType.VSC:
         return "vm_vhost", "chain"
@@ -188,21 +189,21 @@ def _area(result: Result) -> tuple[str, str]:
     return container, "pipeline" if result.cell.service_type.is_pipeline else "chain"
 
 
-def _hosts(result: Result) -> Sequence[str]:
+def _hosts(result: DensityRecord) -> Sequence[str]:
     if result.simulated:
         return ("simulated",)
     nodes = (node.hostname for node in result.environment.nodes.values())
     return sorted({result.environment.hostname, *nodes})
 
 
-def _generator(result: Result) -> str:
+def _generator(result: DensityRecord) -> str:
     """Kind of traffic generator; ways of sending of one product are one."""
     name = result.drivers.get("generator", "none")
     known = generators().get(name)
     return known.suite_word if known is not None and known.suite_word is not None else _word(name)
 
 
-def _version(result: Result, role: str) -> str:
+def _version(result: DensityRecord, role: str) -> str:
     """What a part says of its version; of the Linux bridge the kernel's, of our own parts our revision."""
     said = result.facts.get(role, {}).get(role)
     own = result.environment.git_revision or "unknown"
@@ -216,7 +217,7 @@ def _seconds(start: str, end: str) -> float:
 # -- figures --------------------------------------------------------------------------------------------------------
 
 
-def _figures(result: Result) -> tuple[dict[str, Any], str]:
+def _figures(result: DensityRecord) -> tuple[dict[str, Any], str]:
     """The result, and why a test that passed here has none there."""
     if result.asked.test_type is TestType.MRR:
         return _mrr(result)
@@ -240,13 +241,13 @@ def _figures(result: Result) -> tuple[dict[str, Any], str]:
     return {"type": "ndrpdr", **found, **_latencies(result.latency)}, ""
 
 
-def _is_soak(result: Result) -> bool:
+def _is_soak(result: DensityRecord) -> bool:
     """Whether one load over a long time was asked for: by a series of trials, or estimated by PLRsearch."""
     asked = {goal.name for goal in result.asked.profile.goals}
     return result.soak is not None or result.plr is not None or not asked.isdisjoint({SOAK_GOAL, PLR_GOAL})
 
 
-def _mrr(result: Result) -> tuple[dict[str, Any], str]:
+def _mrr(result: DensityRecord) -> tuple[dict[str, Any], str]:
     if result.mrr is None or not result.mrr.receive_rates_pps:
         return dict(_UNKNOWN), "no rate was received"
     rates = result.mrr.receive_rates_pps
@@ -259,13 +260,13 @@ def _listed(values: Sequence[float], unit: str) -> dict[str, Any]:
     return {"values": list(values), "avg": fmean(values), "stdev": pstdev(values), "unit": unit}
 
 
-def _rate(result: Result, goal: GoalResult) -> dict[str, Any] | None:
+def _rate(result: DensityRecord, goal: GoalResult) -> dict[str, Any] | None:
     """Conditional throughput, else the highest load that met the goal."""
     pps = goal.lower_pps if result.soak or goal.throughput_pps is None else goal.throughput_pps
     return None if goal.lower_pps is None or pps is None else _with_bandwidth(result, pps)
 
 
-def _with_bandwidth(result: Result, pps: float) -> dict[str, Any]:
+def _with_bandwidth(result: DensityRecord, pps: float) -> dict[str, Any]:
     bits = l1_bps(pps, result.asked.frame)
     return {"rate": {"value": pps, "unit": "pps"}, "bandwidth": {"value": bits, "unit": "bps"}}
 

@@ -16,7 +16,7 @@ import pytest
 from resources.libraries.python.drivers.host.links.namespaces import run_inside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
@@ -76,10 +76,10 @@ def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def results(output: Path) -> list[Result]:
+def results(output: Path) -> list[DensityRecord]:
     """Records that a run wrote, in order, those of tests that were cut short included."""
     names = [row["record"] for row in events(output) if row.get("record")]
-    return [Result.model_validate_json((output / "results" / name).read_bytes()) for name in names]
+    return [DensityRecord.model_validate_json((output / "results" / name).read_bytes()) for name in names]
 
 
 def events(output: Path) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Sizing
 from tests.integration.robot_runs import PROJECT
 
@@ -14,16 +14,16 @@ SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"
 SPECS = PROJECT / "tests" / "characterization" / "specs"
 
 
-def records(output: Path) -> dict[str, Characterization]:
+def records(output: Path) -> dict[str, SizingRecord]:
     """By name of the test."""
     rows = [
-        Characterization.model_validate_json(path.read_text(encoding="utf-8"))
+        SizingRecord.model_validate_json(path.read_text(encoding="utf-8"))
         for path in (output / "results").glob("*.json")
     ]
     return {row.test_name: row for row in rows}
 
 
-def sizing_of(record: Characterization) -> Sizing:
+def sizing_of(record: SizingRecord) -> Sizing:
     assert record.sizing is not None
     return record.sizing
 

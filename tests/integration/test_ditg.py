@@ -14,9 +14,8 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import (
     PROJECT,
     environment,
@@ -95,7 +95,7 @@ def _machine_stays_as_it_was() -> Iterator[None]:
     assert not OWNER.exists()
 
 
-def by_cell(output: Path) -> dict[str, Result]:
+def by_cell(output: Path) -> dict[str, DensityRecord]:
     return {f"{row.cell.locator}": row for row in results(output)}
 
 

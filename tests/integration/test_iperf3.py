@@ -11,9 +11,8 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import results, run_robot
@@ -62,7 +62,7 @@ def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     assert row.mrr and row.mrr.mean_pps > 1000
 
 
-def measured(lab: Lab, folder: Path, discriminator: str, cells: str) -> Result:
+def measured(lab: Lab, folder: Path, discriminator: str, cells: str) -> DensityRecord:
     """The record of a cell; the nodes are afterwards as they were."""
     before = state(lab)
     duts = {name: DUT for name in lab.nodes if name != "TG"}

@@ -9,7 +9,8 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.result import Result, VerdictKind
+from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import (
     RT_LIMIT,
@@ -49,7 +50,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
+def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], DensityRecord]:
     """Records of one run of several suites, by service type and test type."""
     folder, before = tmp_path_factory.mktemp("suites"), state(lab)
     suites = (word for service, test in sorted(ASKED) for word in ("--suite", f"{service}-{test}".lower()))
@@ -61,7 +62,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
 
 
 @realtime(LOSS)
-def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], Result]) -> None:
+def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], DensityRecord]) -> None:
     assert set(rows) == ASKED
     assert all(row.passed and not row.simulated and not row.broken for row in rows.values())
     for row in rows.values():
@@ -80,7 +81,7 @@ def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], R
 
 @realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
-def test_virtual_machines_are_made_on_the_node(rows: dict[tuple[str, str], Result]) -> None:
+def test_virtual_machines_are_made_on_the_node(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["VSC", "MRR"]
     assert row.plan and row.plan.machines["nf-1-1"] == "DUT1"
     assert row.facts["functions"]["guest kernel"]
@@ -88,7 +89,7 @@ def test_virtual_machines_are_made_on_the_node(rows: dict[tuple[str, str], Resul
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
 
 
-def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Result]) -> None:
+def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["CSC", "NDRPDR"]
     assert row.world.value == "lab"
     assert row.plan and row.plan.machines == {"generator": "TG", "vswitch": "DUT1", "nf-1-1": "DUT1"}
@@ -103,7 +104,7 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Result
 
 
 @realtime(RATE)
-def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], Result]) -> None:
+def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], DensityRecord]) -> None:
     trials = rows["CSC", "NDRPDR"].trials
     assert trials
     assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)

@@ -19,8 +19,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.function import Confined, Processing
 from resources.libraries.python.testbed.worlds import makers

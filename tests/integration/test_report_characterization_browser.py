@@ -11,7 +11,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
 from csit_utils.studies.sweep.quality_form import plain
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
 from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate
@@ -98,7 +98,7 @@ def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: 
 
 
 def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, tmp_path: Path) -> None:
-    def without_delay(record: Characterization) -> Characterization:
+    def without_delay(record: Record) -> Record:
         assert record.sweep is not None
         points = tuple(point.model_copy(update={"delay_s": None}) for point in record.sweep.points)
         return record.model_copy(update={"sweep": record.sweep.model_copy(update={"points": points})})

@@ -15,8 +15,8 @@ from csit_utils.report.tests_shown import rendered
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
 
@@ -38,7 +38,7 @@ LOST = Located(
 )
 
 
-def night(day: int) -> list[Result]:
+def night(day: int) -> list[DensityRecord]:
     """The tests of a night; a kernel came with the third one, and one cell hung then."""
     found = []
     for chains in (1, 2):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, environment
 
 pytestmark = pytest.mark.parallel
@@ -47,8 +47,8 @@ def rates(folder: Path, test: str) -> list[float]:
     return [row["rate_pps"] for row in lines(folder, test) if row["line"] == "load"]
 
 
-def record(folder: Path, name: str) -> Characterization:
-    return Characterization.model_validate_json((folder / "results" / name).read_bytes())
+def record(folder: Path, name: str) -> SweepRecord:
+    return SweepRecord.model_validate_json((folder / "results" / name).read_bytes())
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import results, run_robot
 
 pytestmark = pytest.mark.parallel
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.parallel
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "CELLS:2x1", "-v", "NF_SIZES:1c", "--suite", "csc-ndrpdr")
 
 
-def run(output: Path, *options: str) -> Result:
+def run(output: Path, *options: str) -> DensityRecord:
     done = run_robot(output, *SIM, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = results(output)
@@ -20,12 +20,12 @@ def run(output: Path, *options: str) -> Result:
 
 
 @pytest.fixture(scope="module")
-def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def cold(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DensityRecord]:
     folder = tmp_path_factory.mktemp("cold")
     return folder, run(folder)
 
 
-def test_a_search_says_how_it_went_about_it(cold: tuple[Path, Result]) -> None:
+def test_a_search_says_how_it_went_about_it(cold: tuple[Path, DensityRecord]) -> None:
     search = cold[1].search
     assert search is not None
     assert (search.algorithm, search.prior, search.prior_refuted) == ("ladder", None, False)
@@ -33,7 +33,7 @@ def test_a_search_says_how_it_went_about_it(cold: tuple[Path, Result]) -> None:
     assert cold[1].asked.profile.algorithm == "ladder"
 
 
-def test_a_search_starts_from_an_earlier_run(cold: tuple[Path, Result], tmp_path: Path) -> None:
+def test_a_search_starts_from_an_earlier_run(cold: tuple[Path, DensityRecord], tmp_path: Path) -> None:
     folder, earlier = cold
     warm = run(tmp_path, "-v", f"PRIORS:{folder}")
     assert warm.search is not None
@@ -46,7 +46,7 @@ def test_a_search_starts_from_an_earlier_run(cold: tuple[Path, Result], tmp_path
     assert searched[0].trial.load_pps < 1.1 * (earlier.ndr.lower_pps or 0)
 
 
-def test_the_reference_is_plain_mlrsearch(cold: tuple[Path, Result], tmp_path: Path) -> None:
+def test_the_reference_is_plain_mlrsearch(cold: tuple[Path, DensityRecord], tmp_path: Path) -> None:
     row = run(tmp_path, "-v", "SEARCH:reference", "-v", f"PRIORS:{cold[0]}")
     assert row.search is not None
     assert (row.search.algorithm, row.search.prior, row.search.aborted_trials) == ("mlrsearch", None, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import DENSITY, results, run_robot
 
 pytestmark = pytest.mark.parallel
@@ -24,25 +24,25 @@ def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows(whole_matrix: Path) -> list[Result]:
+def rows(whole_matrix: Path) -> list[DensityRecord]:
     """Its records, read once."""
     return results(whole_matrix)
 
 
-def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(rows: list[Result]) -> None:
+def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(rows: list[DensityRecord]) -> None:
     count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in rows)
     assert set(count.values()) == {19, 23}
     assert {key: value for key, value in count.items() if key[2] == "1c" and value != 19} == {}
     assert len(count) == 3 * 3 * 2
 
 
-def test_every_test_passed_and_is_marked_simulated(rows: list[Result]) -> None:
+def test_every_test_passed_and_is_marked_simulated(rows: list[DensityRecord]) -> None:
     assert all(row.passed and row.simulated and row.world == "sim" for row in rows)
     assert all(row.simulation for row in rows)
     assert all(row.verdict.kinds and row.verdict.evidence for row in rows)
 
 
-def test_ndr_is_at_most_pdr_and_both_are_found(rows: list[Result]) -> None:
+def test_ndr_is_at_most_pdr_and_both_are_found(rows: list[DensityRecord]) -> None:
     for row in rows:
         if row.asked.test_type == "NDRPDR":
             assert row.ndr and row.pdr

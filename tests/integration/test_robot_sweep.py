@@ -13,10 +13,10 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.recording.schema import characterization_schema
+from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
 
 pytestmark = pytest.mark.parallel
@@ -36,7 +36,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def records(output: Path) -> dict[str, Characterization]:
+def records(output: Path) -> dict[str, SweepRecord]:
     """By name of the test, from output.xml alone; what the chains have measured is not measured again."""
     dataset = load([output / "output.xml"])
     assert (dataset.problems, dataset.recorded) == ([], [])
@@ -46,7 +46,7 @@ def records(output: Path) -> dict[str, Characterization]:
     return {item.record.test_name: item.record for item in dataset.characterizations}
 
 
-def truth_gbps(record: Characterization) -> float:
+def truth_gbps(record: SweepRecord) -> float:
     """What the simulated service can forward, one way."""
     assert record.plan is not None
     assert record.sweep is not None
@@ -57,20 +57,20 @@ def truth_gbps(record: Characterization) -> float:
 
 
 def test_every_test_is_a_record_that_says_simulated_and_fits_the_schema(
-    output: Path, records: dict[str, Characterization]
+    output: Path, records: dict[str, SweepRecord]
 ) -> None:
     assert len(records) == 12
     assert all(record.simulated and record.passed and record.world == "sim" for record in records.values())
     files = [path.read_text(encoding="utf-8") for path in (output / "results").glob("*.json")]
     assert len(files) == 12
-    validator = jsonschema.Draft202012Validator(characterization_schema())
+    validator = jsonschema.Draft202012Validator(records_schema("sweep"))
     for text in files:
         validator.validate(json.loads(text))
-        read = Characterization.model_validate_json(text)
+        read = SweepRecord.model_validate_json(text)
         assert records[read.test_name] == read, "packed in output.xml and plain in its file are the same"
 
 
-def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, Characterization]) -> None:
+def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, SweepRecord]) -> None:
     profiled = [
         record for record in records.values() if record.profile is not None and record.test_name != "Path Alone"
     ]
@@ -84,7 +84,7 @@ def test_the_saturation_point_is_the_truth_within_one_step(records: dict[str, Ch
         assert abs(record.profile.break_point.rate - truth_gbps(record)) <= step_gbps, record.test_name
 
 
-def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, Characterization]) -> None:
+def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, SweepRecord]) -> None:
     record = records["Router And Firewall"]
     assert record.kind == "chain"
     (prediction,) = record.predictions
@@ -94,7 +94,7 @@ def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, Characteri
     assert len(prediction.points) == 12
 
 
-def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: dict[str, Characterization]) -> None:
+def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: dict[str, SweepRecord]) -> None:
     """The simulated path takes 16.7 us: two crossings of the vSwitch and both ports of the generator."""
     path = records["Path Alone"]
     assert path.sweep is not None
@@ -110,7 +110,7 @@ def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: di
         assert point.summed_delay - point.predicted[Metric.DELAY] == pytest.approx(0.0167, rel=0.1)
 
 
-def test_branches_halve_what_each_firewall_does(records: dict[str, Characterization]) -> None:
+def test_branches_halve_what_each_firewall_does(records: dict[str, SweepRecord]) -> None:
     alone, split = records["Firewall Alone"].sweep, records["Two Branches Between Two Routers"].sweep
     assert alone is not None
     assert split is not None
@@ -120,7 +120,7 @@ def test_branches_halve_what_each_firewall_does(records: dict[str, Characterizat
     assert half == pytest.approx(per_pps / 2, rel=0.05)
 
 
-def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, Characterization]) -> None:
+def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, SweepRecord]) -> None:
     record = records["Bursts Above Saturation"]
     assert (record.kind, record.profile) == ("bursts", None)
     assert record.sweep is not None
@@ -131,7 +131,7 @@ def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, 
     assert all((sample.loss_ratio or 0) > 0.1 for sample in record.sweep.samples if sample.rate_pps)
 
 
-def test_tables_lie_beside_the_records(output: Path, records: dict[str, Characterization]) -> None:
+def test_tables_lie_beside_the_records(output: Path, records: dict[str, SweepRecord]) -> None:
     folder = output / "characterization" / "Router_And_Firewall"
     tables = {
         path.name: list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in folder.glob("*.csv")

@@ -26,10 +26,11 @@ from resources.libraries.python.errors import CommandFailed, CsitError, Unsuppor
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Result, VerdictKind
+from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.settings import Container, Vpp
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot
@@ -278,7 +279,7 @@ def test_the_suites_of_virtual_machines_run_with_vpp_in_them(tmp_path: Path) -> 
     assert (VerdictKind.EMULATED in row.verdict.kinds) == (row.facts["functions"]["accelerator"] == "tcg")
 
 
-def suite(folder: Path, name: str) -> Result:
+def suite(folder: Path, name: str) -> DensityRecord:
     """The record of a run of one suite, VMs with VPP in them."""
     file = folder / "local-vpp.yaml"
     text = LOCAL_VPP.read_text().replace("prefix: /usr ", f"prefix: {PREFIX} ")

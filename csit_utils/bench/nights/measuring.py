@@ -11,10 +11,11 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Asked, Environment, Result
+from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import nf_name
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.rows import Refused, Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest
@@ -33,7 +34,7 @@ class MeasuredTest:
     """Its name, as Robot makes it of the file's."""
     row: Row
     started_at: datetime
-    result: Result | None
+    result: DensityRecord | None
     """None where it was skipped."""
     status: str
     message: str

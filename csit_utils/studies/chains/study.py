@@ -6,12 +6,12 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.chains.explanations import EXPLANATIONS
 from csit_utils.studies.chains.pages import chain_study
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
+from resources.libraries.python.studies.chains.model.record import ChainsRecord
 from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
-def _title(record: Characterization) -> str:
+def _title(record: ChainsRecord) -> str:
     return record.test_name if record.chain_study is None else record.chain_study.spec.name
 
 
@@ -32,11 +32,11 @@ def headline(item: Characterized) -> str:
     return f"{begin}{failures}; {len(study.suspects)} stand out, most of all {first.chain.name}{planted}{reason}"
 
 
-def _identity(record: Characterization) -> object:
+def _identity(record: ChainsRecord) -> object:
     return None if record.chain_study is None else record.chain_study.spec.model_dump_json()
 
 
-def _lines(record: Characterization) -> Iterator[str]:
+def _lines(record: ChainsRecord) -> Iterator[str]:
     study = record.chain_study
     if study is None:
         return
@@ -47,13 +47,13 @@ def _lines(record: Characterization) -> Iterator[str]:
     yield from study.notes
 
 
-def _tables(record: Characterization) -> Mapping[str, str]:
+def _tables(record: ChainsRecord) -> Mapping[str, str]:
     return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
 
 
 STUDY = Study(
     order=40,
     pages=(chain_study.PAGE,),
-    kinds=(RecordKind("chain_study", "Chain study", _title, headline, _identity, _lines, tables=_tables),),
+    kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables),),
     explanations=EXPLANATIONS,
 )

@@ -8,15 +8,14 @@ from csit_utils.report.units import rate
 from csit_utils.studies.interference.explanations import EXPLANATIONS
 from csit_utils.studies.interference.measures import NORMALIZED, measured
 from csit_utils.studies.interference.pages import interference
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
-def _title(record: Characterization) -> str:
+def _title(record: InterferenceRecord) -> str:
     if record.interference is None:
         return record.test_name
     spec = record.interference.spec
@@ -50,16 +49,16 @@ def _most(found: Interference) -> str:
     return f"{suffers}; most aggressive is {aggressive}, beside which others lose {lose:.1f} %"
 
 
-def _identity(record: Characterization) -> object:
+def _identity(record: InterferenceRecord) -> object:
     return None if record.interference is None else record.interference.spec.model_dump_json()
 
 
-def _lines(record: Characterization) -> Iterator[str]:
+def _lines(record: InterferenceRecord) -> Iterator[str]:
     if record.interference is not None:
         yield from (*matrix_in_words(record.interference), *advice_in_words(record.interference))
 
 
-def _tables(record: Characterization) -> Mapping[str, str]:
+def _tables(record: InterferenceRecord) -> Mapping[str, str]:
     return {f"{name}.csv": csv_text(rows) for name, rows in interference_tables(record)}
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sizing.reported_values import reported_figure
 from csit_utils.studies.sizing.traces import traces_figure
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing, Use
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
@@ -17,7 +17,7 @@ _FEW = 8
 """Sizes whose lines can be told apart."""
 
 
-def sizing_figures(anchor: str, record: Characterization, sizings: int = 1) -> list[Figure]:
+def sizing_figures(anchor: str, record: SizingRecord, sizings: int = 1) -> list[Figure]:
     """Indicator, capacity, use and oscillation; none of what was not measured.
 
     Args:
@@ -41,7 +41,7 @@ def _facets(sizing: Sizing) -> tuple[str, ...]:
     return (_SIZE,) if len(_measured(sizing)) > _FEW else ()
 
 
-def _indicator(anchor: str, record: Characterization, sizing: Sizing) -> Figure:
+def _indicator(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure:
     """What came out against what was offered, between the line of all and that of the threshold."""
     unit = escape(sizing.workload.unit)
     top = max(row.load for _, size in _measured(sizing) for row in size.offered)
@@ -67,7 +67,7 @@ def _indicator(anchor: str, record: Characterization, sizing: Sizing) -> Figure:
     )
 
 
-def _capacity(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """A bar for each size; what its text says is how many vCPUs it has."""
     sizes = [size for size in sizing.sizes if size.capacity is not None]
     if not sizes:
@@ -110,7 +110,7 @@ def _capacity(anchor: str, record: Characterization, sizing: Sizing) -> Figure |
     return _figure(f"{anchor}-capacity", title, record, variants)
 
 
-def _use(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """What the instances of each component use at each load; the mean where there are several."""
     unit = escape(sizing.workload.unit)
     ways: dict[str, tuple[str, Callable[[Use], float | None]]] = {
@@ -162,7 +162,7 @@ def _mean(row: Offered, component: str, value_of: Callable[[Use], float | None])
     return fmean(values) if values else None
 
 
-def _oscillation(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+def _oscillation(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """How far repetitions differ: beyond the capacity a service that sheds load begins to oscillate."""
     unit = escape(sizing.workload.unit)
     lines = []
@@ -180,9 +180,7 @@ def _oscillation(anchor: str, record: Characterization, sizing: Sizing) -> Figur
     )
 
 
-def _figure(
-    identity: str, title: str, record: Characterization, variants: Json, facets: tuple[str, ...] = ()
-) -> Figure:
+def _figure(identity: str, title: str, record: SizingRecord, variants: Json, facets: tuple[str, ...] = ()) -> Figure:
     return Figure(identity, title, record.simulated, (tuple(variants),), variants, facets)
 
 

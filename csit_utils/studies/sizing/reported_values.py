@@ -7,14 +7,14 @@ from itertools import product
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.study import View
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _INDICATOR = "indicator"
 
 
-def reported_figure(anchor: str, record: Characterization, sizing: Sizing) -> Figure | None:
+def reported_figure(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     """A choice for each figure, a line for each size; None where the script prints the indicator only."""
     unit = sizing.workload.unit
     variants: Json = {}

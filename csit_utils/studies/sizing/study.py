@@ -7,25 +7,25 @@ from csit_utils.studies.sizing.explanations import EXPLANATIONS
 from csit_utils.studies.sizing.measures import CAPACITY, measured
 from csit_utils.studies.sizing.pages import sizings
 from csit_utils.studies.sizing.words import headline
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sizing.analysis.tables import sizing_table
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 
 
-def _title(record: Characterization) -> str:
+def _title(record: SizingRecord) -> str:
     return record.test_name if record.sizing is None else record.sizing.deployment.vnf_name
 
 
-def _identity(record: Characterization) -> object:
+def _identity(record: SizingRecord) -> object:
     sizing = record.sizing
     return None if sizing is None else (sizing.deployment.model_dump_json(), sizing.workload.model_dump_json())
 
 
-def _lines(record: Characterization) -> Iterator[str]:
+def _lines(record: SizingRecord) -> Iterator[str]:
     if record.sizing is not None:
         yield from (*record.sizing.steps, *record.sizing.notes)
 
 
-def _tables(record: Characterization) -> Mapping[str, str]:
+def _tables(record: SizingRecord) -> Mapping[str, str]:
     return {} if record.sizing is None else {"sizing.csv": sizing_table(record.sizing)}
 
 

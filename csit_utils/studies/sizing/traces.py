@@ -9,7 +9,7 @@ from itertools import islice
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.panels import Panel, stacked
 from csit_utils.report.thinning import step_of, thinned_words
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Sized, Sizing, Trace
 
 _GAP = 0.06
@@ -30,7 +30,7 @@ class _Stretch:
     """On the axis."""
 
 
-def traces_figure(anchor: str, record: Characterization, sizing: Sizing, figures: int = 1) -> Figure | None:
+def traces_figure(anchor: str, record: SizingRecord, sizing: Sizing, figures: int = 1) -> Figure | None:
     """A choice for each size whose seconds were recorded; None where none were.
 
     Args:

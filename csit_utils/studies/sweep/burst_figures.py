@@ -7,8 +7,7 @@ from itertools import pairwise
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import common_unit
 from csit_utils.studies.sweep.words import vnf_words
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepSample
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, SweepSample
 
 
 def on_periods(samples: Sequence[SweepSample]) -> list[tuple[int, int]]:
@@ -18,7 +17,7 @@ def on_periods(samples: Sequence[SweepSample]) -> list[tuple[int, int]]:
     return list(zip(turns[::2], turns[1::2], strict=True))
 
 
-def burst_figures(anchor: str, record: Characterization) -> list[Figure]:
+def burst_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     """Rates, loss, delay and CPU against time, bursts shaded."""
     sweep = record.sweep
     if sweep is None or not sweep.samples:

@@ -11,10 +11,9 @@ from csit_utils.studies.sweep.functions import REACHES, below
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, PlotPosition, axes, place, shown
 from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import kind_words, vnf_words
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.model.profile import Metric
-from resources.libraries.python.studies.sweep.model.record import Sweep
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 _CHAIN, _PATH = 0, 6
 """Numbers of the palette."""
@@ -30,7 +29,7 @@ class Alone:
     """Without any VNF."""
 
 
-def parts_figure(anchor: str, record: Characterization, alone: Alone) -> Figure | None:
+def parts_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | None:
     """Throughput, delay and loss of a chain and of each kind of its VNFs alone, over the input rate."""
     sweep = record.sweep
     if sweep is None or not sweep.points:
@@ -71,7 +70,7 @@ def _line(name: str, sweep: Sweep, metric: Metric, colour: int) -> Json:
     }
 
 
-def delays_figure(anchor: str, record: Characterization, alone: Alone) -> Figure | None:
+def delays_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | None:
     """What each VNF adds to a chain's delay below its saturation, as measured alone, and the chain's delay.
 
     A VNF alone has the whole path in its delay. Where the path without VNFs was measured it counts once; otherwise the

@@ -8,12 +8,11 @@ import numpy as np
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
 from csit_utils.studies.sweep.words import vnf_words
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import function_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Metric, Profile
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepSample, Vnf
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
 
 _ON_A_LINE = 60
 """Rates at which a function is drawn."""
@@ -24,7 +23,7 @@ _WAITS = 0.05
 PER_VNF, PER_VCPU = "per VNF", "per vCPU"
 
 
-def sweep_figures(anchor: str, record: Characterization) -> list[Figure]:
+def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     """A plot of each metric and one of the CPUs; none of what was not measured."""
     sweep = record.sweep
     if sweep is None or not sweep.points:
@@ -54,7 +53,7 @@ def saturation(found: BreakPoint | None) -> Json:
     }
 
 
-def _metric_figure(identity: str, record: Characterization, sweep: Sweep, metric: Metric) -> Figure:
+def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Metric) -> Figure:
     first = FIRST_SCALE[metric]
     scales = (first, *(scale for scale in SCALES if scale != first)) if metric is not Metric.THROUGHPUT else (first,)
     break_point = record.profile.break_point if record.profile else None
@@ -69,7 +68,7 @@ def _metric_figure(identity: str, record: Characterization, sweep: Sweep, metric
     return Figure(identity, title, record.simulated, (scales,), variants)
 
 
-def _traces(record: Characterization, sweep: Sweep, metric: Metric, scale: str) -> Iterator[Json]:
+def _traces(record: SweepRecord, sweep: Sweep, metric: Metric, scale: str) -> Iterator[Json]:
     yield _dots(sweep, sweep.samples, metric, scale) | {
         "name": "each second",
         "marker": {"size": 13, "opacity": 0.7, "symbol": "line-ew-open"},
@@ -120,7 +119,7 @@ def _functions(profile: Profile, metric: Metric, scale: str) -> Iterator[Json]:
         }
 
 
-def _cpu_figure(identity: str, record: Characterization, sweep: Sweep) -> Iterator[Figure]:
+def _cpu_figure(identity: str, record: SweepRecord, sweep: Sweep) -> Iterator[Figure]:
     known = [vnf for vnf in sweep.vnfs if any(vnf.name in point.cpu for point in sweep.points)]
     if not known:
         return

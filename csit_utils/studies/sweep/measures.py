@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from csit_utils.analysis.measures import Measure, Measured, MeasuredRow, measured_row
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.testrows import frame_text
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord
 
 BREAK_POINT = Measure("break-point")
 """The load that saturates the CPUs."""
@@ -43,7 +42,7 @@ def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[Measured, ...])
     )
 
 
-def _numbers(record: Characterization, sweep: Sweep) -> Iterator[Measured]:
+def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[Measured]:
     points = sorted(sweep.points, key=lambda point: point.input_pps)
     found = record.profile.break_point if record.profile else None
     if found is not None:

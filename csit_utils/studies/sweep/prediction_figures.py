@@ -7,15 +7,14 @@ from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sweep.figures import saturation
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
-from resources.libraries.python.studies.sweep.model.record import Sweep, Vnf
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 _DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
-def chain_figures(anchor: str, record: Characterization) -> list[Figure]:
+def chain_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     """A plot of each metric: measured points, and a line for each model."""
     sweep = record.sweep
     if sweep is None or not record.predictions:
@@ -27,7 +26,7 @@ def chain_figures(anchor: str, record: Characterization) -> list[Figure]:
     ]
 
 
-def _figure(identity: str, record: Characterization, sweep: Sweep, metric: Metric) -> Figure:
+def _figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Metric) -> Figure:
     first = FIRST_SCALE[metric]
     scales = (first, *(scale for scale in SCALES if scale != first)) if metric is not Metric.THROUGHPUT else (first,)
     layout = saturation(record.profile.break_point if record.profile else None)
@@ -81,7 +80,7 @@ def _summed(prediction: Prediction) -> list[tuple[float, float]]:
     return [(point.rate, point.summed_delay) for point in prediction.points if point.summed_delay is not None]
 
 
-def cpu_figure(anchor: str, record: Characterization, alone: Mapping[str, Sweep]) -> Figure | None:
+def cpu_figure(anchor: str, record: SweepRecord, alone: Mapping[str, Sweep]) -> Figure | None:
     """CPU of every VNF of a chain, and of the same kind of VNF alone.
 
     Args:

@@ -11,10 +11,10 @@ from csit_utils.report.published import called
 from csit_utils.report.study import View
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, axes, shown
 from csit_utils.studies.sweep.words import kind_words
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _ON_A_LINE = 120
 
@@ -37,7 +37,7 @@ def functions_of_routers(found: Sequence[View], paper: Paper) -> tuple[Figure, .
     return (Figure(f"published-{paper.name}-functions", title, simulated, (tuple(variants),), variants),)
 
 
-def _is_router(record: Characterization) -> bool:
+def _is_router(record: SweepRecord) -> bool:
     """Whether it has the functions of a router alone."""
     kinds = [kind_words(vnf) for vnf in record.sweep.vnfs] if record.sweep else []
     return record.profile is not None and kinds == ["router"]

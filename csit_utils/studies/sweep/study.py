@@ -7,12 +7,12 @@ from csit_utils.studies.sweep.explanations import EXPLANATIONS
 from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS, measured
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
-from resources.libraries.python.model.characterization import Characterization, Kind
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import csv_text, tables_of
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 
-def _identity(record: Characterization) -> object:
+def _identity(record: SweepRecord) -> object:
     """Service and traffic. Loads are no part of it: tests choose them by what the service forwards."""
     if record.sweep is None:
         return None
@@ -20,14 +20,14 @@ def _identity(record: Characterization) -> object:
     return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows
 
 
-def _lines(record: Characterization) -> Iterator[str]:
+def _lines(record: SweepRecord) -> Iterator[str]:
     if record.profile is not None:
         # The first line is the break-point, which is in the headline.
         yield from (line for line in profile_in_words(record.profile)[1:] if line not in record.profile.notes)
     yield from errors_in_words(record.predictions)
 
 
-def _warnings(record: Characterization) -> Iterator[str]:
+def _warnings(record: SweepRecord) -> Iterator[str]:
     flagged = sum(point.flagged is not None for point in record.sweep.points) if record.sweep else 0
     if record.sweep is not None and flagged:
         yield f"{flagged} of {len(record.sweep.points)} loads differ from what was asked for"
@@ -35,11 +35,11 @@ def _warnings(record: Characterization) -> Iterator[str]:
         yield from record.profile.notes
 
 
-def _tables(record: Characterization) -> Mapping[str, str]:
+def _tables(record: SweepRecord) -> Mapping[str, str]:
     return {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
 
 
-def _kind(kind: Kind, name: str) -> RecordKind:
+def _kind(kind: str, name: str) -> RecordKind:
     return RecordKind(kind, name, title, headline, _identity, _lines, _warnings, measured, _tables)
 
 

@@ -3,16 +3,15 @@
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
-from resources.libraries.python.studies.sweep.model.record import Sweep, Vnf
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
 """Names of models of predictions."""
 
 
-def title(record: Characterization) -> str:
+def title(record: SweepRecord) -> str:
     """Service, frame and size: `firewall, 64B, 1c`."""
     return record.test_name if record.sweep is None else f"{record.sweep.name}, {sweep_words(record.sweep)}"
 
@@ -27,7 +26,7 @@ def headline(item: Characterized) -> str:
     return "; ".join([_saturation(record, record.sweep), *_prediction_errors(record)])
 
 
-def _saturation(record: Characterization, sweep: Sweep) -> str:
+def _saturation(record: SweepRecord, sweep: Sweep) -> str:
     found = record.profile.break_point if record.profile else None
     if found is None:
         most = max((point.input_pps for point in sweep.points), default=None)
@@ -37,7 +36,7 @@ def _saturation(record: Characterization, sweep: Sweep) -> str:
     return f"saturates at {rates}: {found.reason}"
 
 
-def _prediction_errors(record: Characterization) -> list[str]:
+def _prediction_errors(record: SweepRecord) -> list[str]:
     return [
         f"predicted {MODELS[prediction.model]} it is off by {errors_words(prediction.errors)}{_summed(prediction)}"
         for prediction in record.predictions

@@ -18,12 +18,12 @@ from resources.libraries.python.model.result import (
     Environment,
     LatencyAtLoad,
     ReceiveRate,
-    Result,
     Verdict,
     VerdictKind,
 )
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)
@@ -189,7 +189,7 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
     oversubscribed: bool = False,
     histograms: bool = True,
     **changes: Any,
-) -> Result:
+) -> DensityRecord:
     """A finished NDR and PDR test; `changes` replace fields of it."""
     cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
     rng = random.Random(f"{cell}{frame.name}")
@@ -243,10 +243,10 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
         "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
         "verdict": Verdict(kinds=kinds, evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",)),
     }
-    return Result(**{**fields, **changes})
+    return DensityRecord(**{**fields, **changes})
 
 
-def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) -> Result:
+def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) -> DensityRecord:
     """A finished MRR test."""
     base = result(service, chains, nodes, histograms=False)
     rates = tuple(rate_of(service, chains, nodes) * factor for factor in (1.30, 1.31, 1.29))
@@ -265,7 +265,7 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
     return base.model_copy(update={**fields, **changes})
 
 
-def does_not_fit(service: ServiceType, chains: int, nodes: int) -> Result:
+def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord:
     """A test whose plan was refused."""
     reason = "needs 33 cores on NUMA 0, 28 there"
     return result(

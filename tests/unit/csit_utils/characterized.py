@@ -7,10 +7,11 @@ import numpy as np
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
     Offered,
@@ -31,6 +32,7 @@ from resources.libraries.python.studies.sweep.model.record import (
     Rates,
     Sweep,
     SweepPoint,
+    SweepRecord,
     SweepSample,
     SweepSpec,
     Vnf,
@@ -43,10 +45,9 @@ ROUTER_FIREWALL = (NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL)
 LOADS = 12
 
 
-def record(kind: str, name: str, **parts: Any) -> Characterization:
+def record(kind: str, name: str, **parts: Any) -> Record:
     """A record that passed on the local testbed, unless `parts` say otherwise."""
     usual = {
-        "kind": kind,
         "test_id": f"Characterization.{kind.title()}.{name}",
         "test_name": name,
         "tags": (kind.upper(),),
@@ -60,7 +61,9 @@ def record(kind: str, name: str, **parts: Any) -> Characterization:
         "environment": ENVIRONMENT,
         "drivers": {"generator": "auto"},
     }
-    return Characterization.model_validate({**usual, **parts})
+    if kind in ("sweep", "bursts", "chain"):
+        return SweepRecord.model_validate({**usual, **parts, "pattern": kind})
+    return RECORDS[kind].model_validate({**usual, **parts})
 
 
 def sweep_of(
@@ -116,12 +119,12 @@ def _fitted(text: str) -> Profile:
     return profile_of_sweep(Sweep.model_validate_json(text))
 
 
-def swept(test_name: str, sweep: Sweep, **parts: Any) -> Characterization:
+def swept(test_name: str, sweep: Sweep, **parts: Any) -> Record:
     """The record of a sweep, profiled."""
     return record("sweep", test_name, sweep=sweep, profile=profiled(sweep), **parts)
 
 
-def chained(path: MeasuredPath | None = None, **parts: Any) -> Characterization:
+def chained(path: MeasuredPath | None = None, **parts: Any) -> Record:
     """A router and a firewall, predicted from both alone, and from the path without them."""
     chain = sweep_of("router-firewall", ROUTER_FIREWALL, capacity_pps=1.9e5)
     alone = (sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
@@ -131,7 +134,7 @@ def chained(path: MeasuredPath | None = None, **parts: Any) -> Characterization:
     )
 
 
-def burst(**parts: Any) -> Characterization:
+def burst(**parts: Any) -> Record:
     """Two seconds on, one off, twice; a fifth of the first second of each burst is lost."""
     base = sweep_of("firewall", FIREWALL)
     bursts = Bursts(rate_pps=2.5e5, on_s=2, off_s=1)
@@ -142,7 +145,7 @@ def burst(**parts: Any) -> Characterization:
     return record("bursts", "Bursts", sweep=sweep, **parts)
 
 
-def sized(**parts: Any) -> Characterization:
+def sized(**parts: Any) -> Record:
     """A service of two components: one size carries 300, one 500 or more, one could not be deployed."""
     deployment = DeploymentSpec.model_validate(
         {
@@ -171,7 +174,7 @@ def sized(**parts: Any) -> Characterization:
     return record("sizing", "Proxy", sizing=sizing, **parts)
 
 
-def traced(record: Characterization, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> Characterization:
+def traced(record: Record, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> Record:
     """The record of a sizing, with the seconds of some loads of its first size."""
     sizing = record.sizing
     assert sizing is not None
@@ -219,7 +222,7 @@ def _size(front: str, back: str, capacity: float | None) -> Sized:
     )
 
 
-def one_of_each(**parts: Any) -> list[Characterization]:
+def one_of_each(**parts: Any) -> list[Record]:
     """Sweeps of two frames and of two sizes with a router, a chain, bursts and a sizing."""
     flagged = sweep_of("firewall", FIREWALL)
     off = flagged.points[2].model_copy(update={"flagged": "input 3 % below what was asked"})
@@ -235,7 +238,7 @@ def one_of_each(**parts: Any) -> list[Characterization]:
     ]
 
 
-def dataset_of(*records: Characterization) -> Dataset:
+def dataset_of(*records: Record) -> Dataset:
     """As if their files had been read."""
     dataset = Dataset()
     for made in records:

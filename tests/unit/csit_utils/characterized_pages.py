@@ -6,15 +6,15 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from tests.unit.csit_utils.characterized import dataset_of
 
 
-def shown(*records: Characterization) -> ReportContents:
+def shown(*records: Record) -> ReportContents:
     return ReportContents(InMemory(dataset_of(*records)))
 
 
-def made(page: Page, *records: Characterization) -> Rendered:
+def made(page: Page, *records: Record) -> Rendered:
     found = render(page, shown(*records))
     assert found is not None
     return found

@@ -6,14 +6,14 @@ from pathlib import Path
 from robot.api import TestSuite
 from robot.utils import escape
 
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 def write_output_xml(
     path: Path,
-    results: Iterable[Result | Characterization],
+    results: Iterable[DensityRecord | Record],
     unrecorded: Iterable[tuple[str, str, str, tuple[str, ...]]] = (),
 ) -> Path:
     """Let Robot itself write an output.xml whose tests log the records.

@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Any
 
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, DroppedChains, StateGraph
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
@@ -64,9 +64,9 @@ def _traced(run: ChainRun) -> Any:
     return lambda owner: traced(owner, 0.2 if run.chain == FAULTY and owner == "nat" else 0.7)
 
 
-def chain_studied(study: ChainStudy | None = None, **parts: Any) -> Characterization:
+def chain_studied(study: ChainStudy | None = None, **parts: Any) -> Record:
     """The record of a study of chains."""
-    return record("chain_study", "Four Network Functions", chain_study=study or chain_study(), **parts)
+    return record("chains", "Four Network Functions", chain_study=study or chain_study(), **parts)
 
 
 def interference(**spec: Any) -> Interference:
@@ -87,6 +87,6 @@ def interference(**spec: Any) -> Interference:
     return advised(made, ((), ()), TARGETS)
 
 
-def interfered(found: Interference | None = None, **parts: Any) -> Characterization:
+def interfered(found: Interference | None = None, **parts: Any) -> Record:
     """The record of a study of interference."""
     return record("interference", "Network Functions Side By Side", interference=found or interference(), **parts)

@@ -22,7 +22,8 @@ from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
+from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import (
     IMIX,
     NDR,
@@ -38,7 +39,7 @@ from tests.unit.csit_utils.builders import (
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 
 
-def dataset_of(*results: Result, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
+def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
     """A dataset as if read from one file."""
     made = Dataset(unrecorded=list(unrecorded))
     for one in results:
@@ -51,7 +52,7 @@ def html_of(dataset: Dataset) -> str:
     return single_file(ReportContents(InMemory(dataset)))
 
 
-def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> Result:
+def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> DensityRecord:
     """A CSC test with round numbers."""
     pdr = pdr or ndr
     return result(
@@ -108,7 +109,7 @@ def test_mrr_changes_by_more_than_its_noise() -> None:
     base = mrr_result(CSC, 1, 1).mrr
     assert base is not None
 
-    def made(chains: int) -> Result:
+    def made(chains: int) -> DensityRecord:
         found = base.model_copy(update={"mean_pps": rates[chains], "stdev_pps": 1e3})
         return mrr_result(CSC, chains, 1, mrr=found)
 
@@ -136,7 +137,7 @@ def test_runs_of_one_cell_are_averaged_with_their_spread() -> None:
 
 
 def test_a_latency_test_stands_in_where_nobody_asked_for_pdr() -> None:
-    def latency(chains: int) -> Result:
+    def latency(chains: int) -> DensityRecord:
         base = plain(chains, 1, 50e3, started_at="2026-11-21T00:00:00Z")
         return base.model_copy(
             update={"asked": base.asked.model_copy(update={"test_type": TestType.LATENCY}), "ndr": None}

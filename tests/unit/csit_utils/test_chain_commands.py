@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
@@ -44,7 +44,7 @@ def objects(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, A
     return [json.loads(line) for line in printed(capsys, *words, "--json")[0].splitlines()]
 
 
-def written(path: Path, data: Characterization) -> str:
+def written(path: Path, data: Record) -> str:
     path.write_text(data.model_dump_json(), encoding="utf-8")
     return str(path)
 
@@ -65,7 +65,7 @@ def chain_record(tmp_path: Path) -> str:
     study = ChainStudy(
         spec=asked, chains=chains.count, runs=tuple(runs), statistics=found.statistics, suspects=found.suspects
     )
-    return written(tmp_path / "chains.json", record("chain_study", "three", chain_study=study))
+    return written(tmp_path / "chains.json", record("chains", "three", chain_study=study))
 
 
 def pairs_record(tmp_path: Path, name: str = "pairs", started_at: str = "2026-01-01T00:00:00+00:00") -> str:

@@ -10,7 +10,7 @@ from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.load import load
 from csit_utils.dataset.stored import Stored
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.recording.writer import write_characterization, write_result
+from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.recording.characterizations import characterization
@@ -23,8 +23,8 @@ def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
     write_output_xml(folder / "output.xml", [density, good, bad])
-    write_result(density, folder)
-    write_characterization(good, folder)
+    write_record(density, folder)
+    write_record(good, folder)
     return folder
 
 

@@ -18,9 +18,8 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.stored import Stored
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Result as DensityResult
-from resources.libraries.python.recording.writer import write_characterization
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst, one_of_each, sized
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -30,7 +29,7 @@ from tests.unit.csit_utils.studied import chain_studied, interfered
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A density test, seven characterizations, and a test that left nothing."""
-    records: list[DensityResult | Characterization] = [result(ServiceType.CSC, 1, 1), *one_of_each()]
+    records: list[Record] = [result(ServiceType.CSC, 1, 1), *one_of_each()]
     return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", records, [("Empty", "Skip", "no", ())])
 
 
@@ -60,7 +59,7 @@ def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) ->
 
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:
     for record in one_of_each():
-        write_characterization(record, tmp_path)
+        write_record(record, tmp_path)
     _import(tmp_path / "d", output)
     again = _import(tmp_path / "d", output, tmp_path / "results")
     assert all(outcome.known and not outcome.problems for outcome in again)
@@ -68,7 +67,7 @@ def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path
 
 
 def test_record_files_alone_make_a_dataset(tmp_path: Path) -> None:
-    write_characterization(burst(), tmp_path)
+    write_record(burst(), tmp_path)
     (outcome,) = _import(tmp_path / "d", tmp_path / "results")
     assert outcome.tests == 1
     stored = Stored(Layout(tmp_path / "d"))
@@ -97,7 +96,7 @@ def test_a_damaged_file_of_a_dataset_is_named(output: Path, tmp_path: Path) -> N
     column = table.schema.get_field_index("record")
     torn = pa.array([text[:-9] for text in table.column("record").to_pylist()])
     pq.write_table(table.set_column(column, "record", torn), path)
-    with pytest.raises(ReadError, match=r"characterizations.*test 'Firewall': the record is not valid"):
+    with pytest.raises(ReadError, match=r"characterizations.*test 'Firewall': the record is no valid JSON"):
         _ = Stored(Layout(tmp_path / "d")).characterizations
     path.write_bytes(b"PAR1")
     with pytest.raises(ReadError, match="damaged; import its files anew"):
@@ -106,7 +105,7 @@ def test_a_damaged_file_of_a_dataset_is_named(output: Path, tmp_path: Path) -> N
 
 def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
     for record in (sized(simulated=True, passed=False, message="back-1 did not start"), burst()):
-        write_characterization(record, tmp_path)
+        write_record(record, tmp_path)
     short = _run("show", str(tmp_path))
     assert short.exit_code == 0, short.output
     assert short.stdout.splitlines() == [

@@ -23,8 +23,9 @@ from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
-from resources.libraries.python.model.result import LatencyAtLoad, Result
+from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.model.trial import Direction, FlowLatency
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, result
 from tests.unit.csit_utils.test_analysis import dataset_of, plain
 
@@ -38,7 +39,7 @@ def flow(instance: int, direction: Direction, p99_ns: int, *, sent: int = 1000, 
     return FlowLatency.model_validate({**counts, **figures, "mean_ns": 2.0, "max_ns": 3 * p99_ns, "histogram": None})
 
 
-def timed(chains: int, nodes: int, p99_ns: int, started: str = "2026-01-01T00:00:00Z", **flows: int) -> Result:
+def timed(chains: int, nodes: int, p99_ns: int, started: str = "2026-01-01T00:00:00Z", **flows: int) -> DensityRecord:
     """A latency test; instance i in reverse has i times the latency."""
     load = LatencyAtLoad(
         label="PDR50",
@@ -200,7 +201,7 @@ def test_the_losses_page_says_who_loses_most_in_each_cell() -> None:
     assert page(losses.PAGE, dataset_of(plain(1, 1, 2e5))) is None
 
 
-def nights(*rates: float) -> list[Result]:
+def nights(*rates: float) -> list[DensityRecord]:
     """A cell, night after night."""
     days = [f"2026-01-{day:02d}" for day in range(1, len(rates) + 1)]
     return [
@@ -269,7 +270,7 @@ def test_a_failure_that_left_no_record_is_dated_by_its_run() -> None:
     assert "in the run" not in text_of(page(failures.PAGE, dataset_of(unrecorded=(stopped,))))
 
 
-def replace_result(one: Result, **changes: Any) -> Result:
+def replace_result(one: DensityRecord, **changes: Any) -> DensityRecord:
     """A record with other values."""
     return one.model_copy(update=changes)
 

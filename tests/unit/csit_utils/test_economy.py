@@ -15,7 +15,7 @@ from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 from tests.unit.csit_utils.test_report import Page
@@ -23,7 +23,7 @@ from tests.unit.csit_utils.test_report import Page
 CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
 
 
-def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> Result:
+def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> DensityRecord:
     made = goal_result(NDR, rate), goal_result(PDR, rate)
     return result(kind, chains, nodes, histograms=False, ndr=made[0], pdr=made[1])
 

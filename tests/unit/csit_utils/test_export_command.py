@@ -20,8 +20,8 @@ from csit_utils.report.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
 from tests.unit.studies.density.test_tags import csit_lab
 
@@ -114,7 +114,7 @@ TEST = {
 SOAK = Goal(name="SOAK", loss_ratio=1e-7)
 
 
-def content(result: Result) -> dict[str, Any]:
+def content(result: DensityRecord) -> dict[str, Any]:
     """What is written of a record, as it is read back; it keeps the model."""
     made = info_file(result)
     assert made is not None
@@ -124,12 +124,12 @@ def content(result: Result) -> dict[str, Any]:
 
 
 @functools.cache
-def measured(histograms: bool = False) -> Result:
+def measured(histograms: bool = False) -> DensityRecord:
     """A record of two service instances; histograms take a while to make."""
     return builders.result(ServiceType.CSC, 2, 1, histograms=histograms)
 
 
-def on_a_lab(**keys: Any) -> Result:
+def on_a_lab(**keys: Any) -> DensityRecord:
     """A record of two chains of one NF on a testbed as CSIT has them."""
     topology = csit_lab(**keys)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
@@ -269,7 +269,7 @@ def test_microseconds_keep_every_sample(values_ns: list[int]) -> None:
     assert made.get_max_value() == pytest.approx(max(values_ns) / 1000, rel=0.003, abs=1)
 
 
-def written(folder: Path, *records: Result) -> list[Path]:
+def written(folder: Path, *records: DensityRecord) -> list[Path]:
     """Files of records, one each."""
     paths = [folder / f"{number}.json" for number, _ in enumerate(records)]
     for path, record in zip(paths, records, strict=True):

@@ -10,9 +10,9 @@ from csit_utils.studies.density.plan_page import page_data, render_plan
 from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.csit_utils.builders import result
@@ -70,7 +70,7 @@ def test_the_page_has_a_core_map_for_each_machine() -> None:
     assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType), 1))
 
 
-def in_a_lab(duts: int) -> Result:
+def in_a_lab(duts: int) -> DensityRecord:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
     return result(ServiceType.CSC, 1, 2).model_copy(update={"plan": make_plan(lab(duts), cell, {})})
 

@@ -24,10 +24,10 @@ from csit_utils.studies.registry import measured_rows as rows_of
 from csit_utils.studies.sizing.measures import CAPACITY
 from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.recording.writer import write_characterization
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
 from tests.unit.csit_utils.studied import chain_studied, interfered
@@ -36,12 +36,12 @@ STEP = 2e5 * (1.5 - 1 / 8) / 11
 """Between loads of `sweep_of`."""
 
 
-def rows(*records: Characterization, source: str = "x.xml") -> list[MeasuredRow]:
+def rows(*records: Record, source: str = "x.xml") -> list[MeasuredRow]:
     status = (Status.PASS if each.passed else Status.FAIL for each in records)
     return rows_of(Characterized(each, source, how, each.message) for each, how in zip(records, status, strict=True))
 
 
-def firewall(capacity_pps: float = 2e5, **parts: Any) -> Characterization:
+def firewall(capacity_pps: float = 2e5, **parts: Any) -> Record:
     return swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=capacity_pps), **parts)
 
 
@@ -133,8 +133,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         for number in (0, 1, 2):
             at = f"2026-01-0{number + 1}T20:00:00+00:00"
             place = folder / side / str(number)
-            write_characterization(firewall(capacity * (1 + number / 100), started_at=at), place)
-            write_characterization(sized(started_at=at), place)
+            write_record(firewall(capacity * (1 + number / 100), started_at=at), place)
+            write_record(sized(started_at=at), place)
     return folder / "before", folder / "after"
 
 

@@ -153,8 +153,8 @@ def test_explain_lists_and_explains() -> None:
     assert done.stderr.startswith("there is no metric 'speed'; there are ndr, pdr")
 
 
-@pytest.mark.parametrize("kind", ["result", "characterization"])
-def test_the_schema_of_a_kind_of_result_is_printed_for_other_programs(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["density", "sweep", "sizing", "chains", "interference"])
+def test_the_schema_of_a_study_is_printed_for_other_programs(kind: str) -> None:
     made = json.loads(CliRunner().invoke(APP, ["schema", kind]).stdout)
     jsonschema.Draft202012Validator.check_schema(made)
     assert made["$id"].startswith(f"urn:csit-density:{kind}:")

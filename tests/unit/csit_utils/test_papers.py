@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import cast, get_args
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -16,12 +16,13 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.studies.chains.pages import chain_study
 from csit_utils.studies.interference.pages import interference as interference_page
+from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.sizing.pages import sizings
 from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import NfSize
-from resources.libraries.python.model.characterization import Characterization, Kind
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
@@ -35,15 +36,15 @@ from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.studied import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
-_PAGES: dict[Kind, Page[ReportContents]] = {
+_PAGES: dict[str, Page[ReportContents]] = {
     "sweep": profiles.PAGE,
     "sizing": sizings.PAGE,
-    "chain_study": chain_study.PAGE,
+    "chains": chain_study.PAGE,
     "interference": interference_page.PAGE,
 }
 
 
-def beside(name: str, kind: Kind, *records: Characterization) -> Section:
+def beside(name: str, kind: str, *records: Record) -> Section:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
     values = _PAGES[kind].build(all_of_it)
@@ -56,7 +57,7 @@ def own(section: Section) -> dict[tuple[str, str], list[float]]:
     return {(row.figure.subject, row.figure.condition): [each.value for each in row.own] for row in section.rows}
 
 
-def page_with(page: Page, name: str, *records: Characterization) -> Rendered:
+def page_with(page: Page, name: str, *records: Record) -> Rendered:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
     found = render(page, all_of_it)
@@ -64,7 +65,7 @@ def page_with(page: Page, name: str, *records: Characterization) -> Rendered:
     return found
 
 
-def clearwater(generator: str = "scripts/reg-dereg.sh") -> Characterization:
+def clearwater(generator: str = "scripts/reg-dereg.sh") -> Record:
     """One size of the paper with another capacity, under calls of the paper's kind."""
     record = sized()
     assert record.sizing is not None
@@ -97,7 +98,7 @@ def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
         found = paper(name)
         assert found.figures and found.source
         for figure in found.figures:
-            assert figure.kind in get_args(Kind) and figure.place
+            assert figure.kind in record_kinds() and figure.place
             assert figure.value > 0 and (figure.unit or figure.value < 1)
     with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; there are nfv-vital, zeng"):
         paper("etsi")
@@ -171,7 +172,7 @@ def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_m
         run(Chain(members=(alone["ips"].members[0], alone["ids"].members[0])), 5e8, 4.9e8),
     )
     study = ChainStudy(spec=spec.model_copy(update={"vnfs": vnfs}), chains=3, runs=runs)
-    values = own(beside("probius", "chain_study", chain_studied(study)))
+    values = own(beside("probius", "chains", chain_studied(study)))
     assert values["Suricata-IPS", "virtio NIC"] == [250]
     assert values["Suricata-IDS", "virtio NIC"] == [450]
     assert values["Snort-IDS", "virtio NIC"] == [] and values["NAT", "virtio NIC"] == []
@@ -190,7 +191,7 @@ def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kin
 
 
 def test_functions_are_simulated_only_where_those_of_a_simulated_router_are_drawn() -> None:
-    def functions(*records: Characterization) -> Figure:
+    def functions(*records: Record) -> Figure:
         section = beside("troia", "sweep", *records)
         return next(figure for figure in section.figures if figure.identity == "published-troia-functions")
 

@@ -8,8 +8,8 @@ from csit_utils.report.rendered import Rendered
 from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
 from csit_utils.studies.sweep.functions import below
 from csit_utils.studies.sweep.pages import predictions, profiles
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.model.profile import Metric
 from resources.libraries.python.studies.sweep.model.record import Sweep
@@ -39,7 +39,7 @@ def path_of(delay_s: float) -> Sweep:
     return base.model_copy(update={"vnfs": (), "points": points})
 
 
-def chain_of(record: Characterization) -> Sweep:
+def chain_of(record: Record) -> Sweep:
     assert record.sweep is not None
     return record.sweep
 

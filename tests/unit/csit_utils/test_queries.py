@@ -10,7 +10,7 @@ from csit_utils.dataset.batch import import_all
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.stored import Stored
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.recording.writer import write_characterization
+from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -98,7 +98,7 @@ def test_readers_who_know_hive_partitions_find_testbed_and_night(layout: Layout)
 
 
 def test_a_dataset_of_characterizations_alone_has_no_figures_of_the_matrix(tmp_path: Path) -> None:
-    write_characterization(burst(), tmp_path)
+    write_record(burst(), tmp_path)
     layout = Layout.make(tmp_path / "dataset")
     with layout.writing(lambda: None):
         list(import_all(layout, sorted((tmp_path / "results").iterdir()), None))

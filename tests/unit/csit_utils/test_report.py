@@ -9,7 +9,8 @@ import pytest
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.report.html import script, style
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.result import Affinity, Result, Verdict, VerdictKind
+from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 
@@ -48,7 +49,7 @@ class Page(HTMLParser):
         return [str(attributes["data-tip"]) for _, attributes in self.tags if "data-tip" in attributes]
 
 
-def page_of(*results: Result) -> Page:
+def page_of(*results: DensityRecord) -> Page:
     """The page of these results."""
     return Page(html_of(dataset_of(*results)))
 

@@ -11,8 +11,9 @@ from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, th
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located, ThreadLoad, Usage
-from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
+from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of
 from tests.unit.csit_utils.test_report import Page
@@ -39,7 +40,7 @@ LOCATED = Located(
 )  # fmt: skip
 
 
-def made(**changes: object) -> Result:
+def made(**changes: object) -> DensityRecord:
     verdict = Verdict(
         kinds=tuple(finding.kind for finding in FINDINGS),
         evidence=tuple(finding.text for finding in FINDINGS),

@@ -19,12 +19,12 @@ from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.test_analysis import dataset_of, plain
 
 
-def night(day: int, *results: Result) -> Dataset:
+def night(day: int, *results: DensityRecord) -> Dataset:
     """Tests of one night, as a file of its own."""
     stamp = f"2026-11-{day:02}T20:00:00+00:00"
     dated = [each.model_copy(update={"started_at": stamp, "finished_at": stamp}) for each in results]
@@ -121,7 +121,7 @@ def test_several_processes_write_the_same_pages(tmp_path: Path) -> None:
         assert page.read_text() == (tmp_path / "two" / page.relative_to(tmp_path / "one")).read_text()
 
 
-def sized(size: NfSize, vs_dtc: int, ndr: float) -> Result:
+def sized(size: NfSize, vs_dtc: int, ndr: float) -> DensityRecord:
     """CSC 1x1 with these sizes."""
     return plain(1, 1, ndr, size=size, vs_dtc=vs_dtc)
 

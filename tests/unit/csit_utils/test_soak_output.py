@@ -19,7 +19,8 @@ from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
-from resources.libraries.python.model.result import Finding, Result, Verdict, VerdictKind
+from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import PROFILE, goal_result, mrr_result, result, trial
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 from tests.unit.csit_utils.test_report import Page, page_of
@@ -40,7 +41,7 @@ VERDICT = Verdict(
 )
 
 
-def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> Result:
+def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityRecord:
     """A finished soak."""
     base = result(CSC, chains, 1)
     latency = tuple(
@@ -64,7 +65,7 @@ def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> Result:
     return base.model_copy(update={**fields, **changes})
 
 
-def table(monkeypatch: pytest.MonkeyPatch, *results: Result) -> list[list[str]]:
+def table(monkeypatch: pytest.MonkeyPatch, *results: DensityRecord) -> list[list[str]]:
     """What `show` writes into a pipe."""
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)

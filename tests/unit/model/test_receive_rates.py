@@ -5,15 +5,18 @@ import json
 import pytest
 
 from csit_utils.dataset.heads import packed_head
+from csit_utils.dataset.records import parse_density
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.result import Finding, Result, VerdictKind
+from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
+from tests.unit.recording.characterizations import earlier
 
 NEW = builders.mrr_result(ServiceType.CSC, 1, 1)
 
 
-def older(version: str, offered_pps: float, *, simulated: bool = False) -> Result:
+def older(version: str, offered_pps: float, *, simulated: bool = False) -> DensityRecord:
     """A record with an MRR of 1 Mpps."""
     assert NEW.mrr is not None
     finding = Finding(kind=VerdictKind.VSWITCH_BOUND, text="vSwitch", numbers=("MRR",))
@@ -32,14 +35,14 @@ def older(version: str, offered_pps: float, *, simulated: bool = False) -> Resul
         (older("2.0", 20e6), "MRR"),
     ],
 )
-def test_an_older_mrr_has_the_name_of_what_it_was(record: Result, name: str) -> None:
-    data = json.loads(record.model_dump_json())
-    read = Result.model_validate_json(json.dumps(data))
+def test_an_older_mrr_has_the_name_of_what_it_was(record: DensityRecord, name: str) -> None:
+    data = earlier(record, record.schema_version)
+    read, _ = parse_density(json.dumps(data), "x")
     head = packed_head(pack(record))
     for found in (read, head):
         rates = {"MRR": found.mrr, "ORR": found.orr}
         assert [each for each, rate in rates.items() if rate is not None] == [name]
         assert (rates[name].mean_pps, rates[name].offered_pps) == (1e6, record.mrr.offered_pps if record.mrr else None)  # type: ignore[union-attr]
         assert found.verdict.findings[0].numbers == (name,)
-    again = Result.model_validate_json(read.model_dump_json())
+    again = DensityRecord.model_validate_json(read.model_dump_json())
     assert (again.mrr, again.orr) == (read.mrr, read.orr)

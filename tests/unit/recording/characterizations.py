@@ -1,11 +1,22 @@
-"""Records of characterization tests."""
+"""Records of sweeps, and records in the form of earlier versions."""
+
+import json
+from typing import Any
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.sweep.model.profile import Profile
-from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, SweepPoint, SweepSample, SweepSpec, Vnf
+from resources.libraries.python.studies.sweep.model.record import (
+    Rates,
+    Sweep,
+    SweepPoint,
+    SweepRecord,
+    SweepSample,
+    SweepSpec,
+    Vnf,
+)
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
 SPEC = SweepSpec(rates=Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
@@ -53,10 +64,10 @@ def sweep(name: str = "firewall") -> Sweep:
 
 def characterization(
     name: str = "firewall", *, started_at: str = "2026-01-01T00:00:00+00:00", passed: bool = True
-) -> Characterization:
+) -> SweepRecord:
     """The record of a sweep that was profiled."""
-    return Characterization(
-        kind="sweep",
+    return SweepRecord(
+        pattern="sweep",
         test_id=f"Characterization.Sweep.{name}",
         test_name=name,
         tags=("SWEEP",),
@@ -72,3 +83,15 @@ def characterization(
         sweep=sweep(name),
         profile=Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
     )
+
+
+def earlier(record: Record, version: str) -> dict[str, Any]:
+    """A record as versions before 3.0 wrote it."""
+    data = json.loads(record.model_dump_json())
+    study = data.pop("study")
+    data["schema_version"] = version
+    if study == "density":
+        return data
+    kind = data.pop("pattern", {"chains": "chain_study"}.get(study, study))
+    parts = dict.fromkeys(("sweep", "profile", "sizing", "chain_study", "interference"))
+    return {"record": "characterization", "kind": kind, "predictions": [], **parts, **data}

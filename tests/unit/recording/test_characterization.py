@@ -10,14 +10,15 @@ import jsonschema
 import pytest
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import is_characterization, parse_characterization
+from csit_utils.dataset.records import parse_record
 from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.recording.packed import HEAVY_OF_CHARACTERIZATION, pack, pack_characterization
-from resources.libraries.python.recording.schema import characterization_schema
-from resources.libraries.python.recording.writer import write_characterization, write_result, write_tables
+from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.records import is_density, records_schema
+from resources.libraries.python.recording.writer import write_record, write_tables
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.characterized import sized
@@ -29,35 +30,35 @@ BURSTS = SPEC.model_dump(mode="json") | {"rates": None}
 
 def test_a_record_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
     made = characterization()
-    path = write_characterization(made, tmp_path)
+    path = write_record(made, tmp_path)
     assert path.name == "sweep-firewall.json"
     text = path.read_text(encoding="utf-8")
-    assert parse_characterization(text, "x") == made
-    jsonschema.Draft202012Validator(characterization_schema()).validate(json.loads(text))
+    assert parse_record(text, "x")[0] == made
+    jsonschema.Draft202012Validator(records_schema("sweep")).validate(json.loads(text))
 
 
 def test_a_packed_record_comes_back_as_it_was_and_is_known_by_its_first_key() -> None:
     made = characterization()
-    short = pack_characterization(made)
-    assert not HEAVY_OF_CHARACTERIZATION & json.loads(short).keys()
-    assert parse_characterization(short, "x") == parse_characterization(short.encode(), "x") == made
-    assert is_characterization(short)
-    assert is_characterization(json.dumps(made.model_dump(mode="json"), indent=1).encode())
-    assert not is_characterization(pack(builders.result(ServiceType.CSC, 1, 1)))
+    short = pack(made)
+    assert not packed_keys(SweepRecord) & json.loads(short).keys()
+    assert parse_record(short, "x")[0] == parse_record(short.encode(), "x")[0] == made
+    assert not is_density(short)
+    assert not is_density(json.dumps(made.model_dump(mode="json"), indent=1).encode())
+    assert is_density(pack(builders.result(ServiceType.CSC, 1, 1)))
 
 
 def test_the_parts_of_a_study_are_packed_and_records_that_had_them_unpacked_are_still_read() -> None:
     made = chain_studied()
-    short = pack_characterization(made)
+    short = pack(made)
     assert len(short) < len(made.model_dump_json()) / 3
-    assert parse_characterization(short, "x") == made
+    assert parse_record(short, "x")[0] == made
     light = made.model_dump_json(exclude={"plan", "environment", "sweep", "sizing"})
     heavy = made.model_dump_json(include={"plan", "environment", "sweep", "sizing"})
     older = f'{light[:-1]},"packed":"{base64.b64encode(zlib.compress(heavy.encode())).decode()}"}}'
-    assert parse_characterization(older, "x") == made
+    assert parse_record(older, "x")[0] == made
     both = f'{short[:-1]},"chain_study":null}}'
     with pytest.raises(ReadError, match="its packed part is not that of a record"):
-        parse_characterization(both, "x")
+        parse_record(both, "x")
 
 
 def _place(record: dict[str, Any], path: str) -> tuple[Any, int | str]:
@@ -85,11 +86,11 @@ def _place(record: dict[str, Any], path: str) -> tuple[Any, int | str]:
         (characterization(), "sweep.spec", {**BURSTS, "bursts": {"rate_pps": 1.0, "on_s": 5000, "off_s": 1}}),
     ],
 )  # fmt: skip
-def test_a_record_beyond_the_bounds_of_specifications_is_read(made: Characterization, path: str, value: object) -> None:
+def test_a_record_beyond_the_bounds_of_specifications_is_read(made: Record, path: str, value: object) -> None:
     data = json.loads(made.model_dump_json())
     part, key = _place(data, path)
     part[key] = value
-    read = parse_characterization(json.dumps(data), "here").model_dump(mode="json")
+    read = parse_record(json.dumps(data), "here")[0].model_dump(mode="json")
     part, key = _place(read, path)
     assert part[key].items() >= value.items() if isinstance(value, dict) else part[key] == value
 
@@ -98,7 +99,7 @@ def test_a_damaged_record_is_told_with_the_path_inside() -> None:
     data = json.loads(characterization().model_dump_json())
     data["sweep"]["points"][1]["output_pps"] = "many"
     with pytest.raises(ReadError, match=r"here: the record is not valid: sweep\.points\.1\.output_pps: "):
-        parse_characterization(json.dumps(data), "here")
+        parse_record(json.dumps(data), "here")
 
 
 def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
@@ -126,8 +127,8 @@ def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
 
 def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_path: Path) -> None:
     for night in ("2026-01-03", "2026-01-02"):
-        write_characterization(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
-    write_result(builders.result(ServiceType.CSC, 1, 1), tmp_path / "density")
+        write_record(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
+    write_record(builders.result(ServiceType.CSC, 1, 1), tmp_path / "density")
     assert ProfileStore(World.LOCAL, "local", tmp_path).profile("firewall", "64B").notes == (
         "2026-01-03T00:00:00+00:00",
     )

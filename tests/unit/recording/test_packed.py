@@ -12,9 +12,10 @@ from csit_utils.dataset.heads import packed_head
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import parse_record
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.record import packed_keys
 from resources.libraries.python.recording import packed
-from resources.libraries.python.recording.packed import HEAVY, NotUnpacked, counted, pack, unpack
+from resources.libraries.python.recording.packed import NotUnpacked, counted, pack, unpack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 
 RESULTS = [
@@ -26,16 +27,16 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
-def test_a_record_comes_back_as_it_was(made: Result) -> None:
+def test_a_record_comes_back_as_it_was(made: DensityRecord) -> None:
     assert parse_record(pack(made), "x") == (made, counted(made).digest)
     assert parse_record(pack(made).encode(), "x")[0] == made
     assert parse_record(made.model_dump_json(), "x") == (made, None)
 
 
 @pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
-def test_the_head_tells_what_is_packed(made: Result) -> None:
+def test_the_head_tells_what_is_packed(made: DensityRecord) -> None:
     data = json.loads(pack(made))
-    assert not HEAVY & data.keys()
+    assert not packed_keys(DensityRecord) & data.keys()
     assert data["counted"] == asdict(counted(made))
     assert msgspec.structs.asdict(packed_head(pack(made)).counted) == asdict(counted(made))
     assert (data["counted"]["trials"], data["counted"]["planned"]) == (len(made.trials), made.plan is not None)

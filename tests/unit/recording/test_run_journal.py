@@ -8,7 +8,6 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.run_journal import (
     MACHINE_DOWN,
@@ -21,6 +20,7 @@ from resources.libraries.python.recording.run_journal import (
     header_of,
     past_of,
 )
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
 from tests.unit.recording.test_journal import AT, CHOICES, header
 
@@ -85,7 +85,7 @@ def test_journals_with_whole_records_are_resumed(tmp_path: Path) -> None:
     run = resume(tmp_path)
     ended = run.standing(TestKey("t", asked_digest(row.asked), "c")).ended
     assert ended is not None
-    assert Result.model_validate(ended.result) == row
+    assert DensityRecord.model_validate(ended.result) == row
     run.close()
 
 

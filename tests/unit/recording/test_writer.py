@@ -8,18 +8,18 @@ import pytest
 
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.result import Result
-from resources.libraries.python.recording.schema import result_schema
-from resources.libraries.python.recording.writer import check_folder, write_result
+from resources.libraries.python.recording.records import records_schema
+from resources.libraries.python.recording.writer import check_folder, write_record
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
 
 
 def test_a_result_survives_the_disk_and_fits_the_schema(tmp_path: Path) -> None:
     result = builders.result(ServiceType.CSC, 2, 1)
-    path = write_result(result, tmp_path)
+    path = write_record(result, tmp_path)
     text = path.read_text(encoding="utf-8")
-    assert Result.model_validate_json(text) == result
-    jsonschema.Draft202012Validator(result_schema()).validate(json.loads(text))
+    assert DensityRecord.model_validate_json(text) == result
+    jsonschema.Draft202012Validator(records_schema("density")).validate(json.loads(text))
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -27,7 +27,7 @@ def test_an_unknown_key_is_an_error() -> None:
     data = json.loads(builders.result(ServiceType.CSC, 2, 1).model_dump_json())
     data["mood"] = "fine"
     with pytest.raises(ValueError, match="mood"):
-        Result.model_validate(data)
+        DensityRecord.model_validate(data)
 
 
 def test_no_space_is_told_before_a_run(tmp_path: Path) -> None:
@@ -43,9 +43,9 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     result = builders.result(ServiceType.CSC, 2, 1)
-    path = write_result(result, tmp_path)
+    path = write_record(result, tmp_path)
     path.unlink()
     path.with_suffix(".part").symlink_to("/dev/full")
     with pytest.raises(RunStopped, match="cannot be written: No space left on device; fix that, then resume the run"):
-        write_result(result, tmp_path)
+        write_record(result, tmp_path)
     assert not list((tmp_path / "results").iterdir())

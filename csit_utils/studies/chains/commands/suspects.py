@@ -9,7 +9,7 @@ from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
 
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
 _LEFT = ("chain", "rule", "planted", "strongest reason")
@@ -36,7 +36,11 @@ def suspects(
     """
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
-    studies = [(item, item.record.chain_study) for item in found.characterizations if item.record.chain_study]
+    studies = [
+        (item, item.record.chain_study)
+        for item in found.characterizations
+        if isinstance(item.record, ChainsRecord) and item.record.chain_study
+    ]
     if not studies:
         raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of chains in it")
     print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)

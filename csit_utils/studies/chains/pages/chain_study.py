@@ -14,9 +14,8 @@ from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_fig
 from csit_utils.studies.chains.series_figures import series_figure
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.record import ChainRun, Deviation, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, Deviation, Suspect
 
 MOST_CHANGED = 12
 """Changed features of a suspect, the furthest first."""
@@ -75,11 +74,11 @@ class StudiedChains:
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    found = [view for view in shown.characterizations if view.record.kind == "chain_study"]
+    found = [view for view in shown.characterizations if view.record.kind == "chains"]
     if not found:
         return None
     words = {"workload_words": workload_words, "sizes_words": sizes_words}
-    papers = sections(shown.papers, "chain_study", found, _highest_throughput)
+    papers = sections(shown.papers, "chains", found, _highest_throughput)
     return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
 
 
@@ -111,7 +110,7 @@ def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
     return tuple(ChangedFeature(row, one.meaning, one.unit) for row, one in known)
 
 
-def _highest_throughput(record: Characterization, figure: PublishedFigure) -> float | None:
+def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
     """Of a VNF of the same kind and mode alone, Mbit/s."""
     study = record.chain_study
     if study is None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from csit_utils.dataset.rows import InstanceRow
 from resources.libraries.python.model.evidence import Itemized
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.itemize import itemize, itemize_goal
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
-def itemized(result: Result) -> tuple[Itemized, ...]:
+def itemized(result: DensityRecord) -> tuple[Itemized, ...]:
     """Throughput figures of a test per instance and direction: of the record, or of its trials in older records."""
     if result.itemized:
         return result.itemized

@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
 )
 from resources.libraries.python.studies.interference.analysis.study import advised
 from resources.libraries.python.studies.interference.analysis.sweeps import PairsPoint, by_frame_and_load
-from resources.libraries.python.studies.interference.model.record import Interference, Normalized
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
@@ -90,7 +90,11 @@ def _chosen(
     items: Sequence[Characterized], inputs: Sequence[object], name: str, frame: str
 ) -> list[tuple[Characterized, Interference]]:
     """All studies of one name; of one frame size where that is asked for."""
-    found = [(item, item.record.interference) for item in items if item.record.interference]
+    found = [
+        (item, item.record.interference)
+        for item in items
+        if isinstance(item.record, InterferenceRecord) and item.record.interference
+    ]
     if not found:
         raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of interference in it")
     names = dict.fromkeys(each.spec.name for _, each in found)

@@ -13,9 +13,8 @@ from csit_utils.report.study import Page, View
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
 from csit_utils.studies.interference.sweeps import sweep_figure
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
-from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _lines(found: Interference) -> tuple[MeansRow, ...]:
     )
 
 
-def _normalized(record: Characterization, figure: PublishedFigure) -> float | None:
+def _normalized(record: InterferenceRecord, figure: PublishedFigure) -> float | None:
     """Of network functions of the same type, beside all others or beside those of a type."""
     found = record.interference
     if found is None:

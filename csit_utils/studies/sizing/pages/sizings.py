@@ -14,7 +14,7 @@ from csit_utils.studies.sizing.comparison import sizing_comparisons
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
 from csit_utils.studies.sizing.words import capacity_words
-from resources.libraries.python.model.characterization import Characterization
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sized
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 
@@ -79,7 +79,7 @@ def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:
     )
 
 
-def _capacity(record: Characterization, figure: PublishedFigure) -> float | None:
+def _capacity(record: SizingRecord, figure: PublishedFigure) -> float | None:
     """Of the same size under calls of the same kind."""
     sizing = record.sizing
     if sizing is None:

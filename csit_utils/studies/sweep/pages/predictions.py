@@ -14,7 +14,7 @@ from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind
 from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
 from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
 from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
-from resources.libraries.python.studies.sweep.model.record import Sweep
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _alone(view: View, every: Sequence[View]) -> Alone:
     found: dict[str, Sweep] = {}
     path: Sweep | None = None
     for other in every:
-        sweep = other.record.sweep
+        sweep = other.record.sweep if isinstance(other.record, SweepRecord) else None
         if chain is None or sweep is None or len(sweep.vnfs) > 1 or not sweep.points:
             continue
         alike = (other.record.testbed, other.record.simulated, sweep.spec.frame, sweep.cell.nf_sizes) == (

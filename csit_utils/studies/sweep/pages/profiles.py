@@ -15,10 +15,10 @@ from csit_utils.studies.sweep.comparison import comparisons
 from csit_utils.studies.sweep.figures import sweep_figures
 from csit_utils.studies.sweep.published_functions import functions_of_routers
 from csit_utils.studies.sweep.quality_form import FIRST, answered, payload
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Fit, Metric
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13
 """What arithmetic leaves over of zero."""
@@ -108,7 +108,7 @@ def _profiled(view: View) -> Profiled:
     )
 
 
-def _saturation(record: Characterization, figure: PublishedFigure) -> float | None:
+def _saturation(record: SweepRecord, figure: PublishedFigure) -> float | None:
     """Of a VNF of the same kind alone, Gbit/s."""
     sweep, profile = record.sweep, record.profile
     if sweep is None or [vnf.kind for vnf in sweep.vnfs] != [figure.match] or profile is None:

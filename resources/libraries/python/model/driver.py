@@ -15,7 +15,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol
 
 
 def _no_problem(_: object) -> str | None:

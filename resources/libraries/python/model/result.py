@@ -1,23 +1,13 @@
-"""The record of one test: what was asked, on what, every trial, the answer and why to trust it."""
+"""Parts of a record: what was asked, where it was measured, rates, latency, and the verdict."""
 
 from enum import StrEnum
-from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
-from resources.libraries.python.model.evidence import Itemized, Located
-from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchProfile, SearchRecord
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.topology import World
-from resources.libraries.python.model.trial import FlowLatency, TrialResult
-
-SCHEMA_VERSION = "2.0"
-"""Minor: a key was added. Major: a key changed its meaning or went away."""
-SchemaVersion = Literal["1.0", "1.1", "1.2", "1.3", "2.0"]
-"""All that this version reads. What 1.x calls `mrr` is `orr` where its load had been lowered, see `was_lowered`."""
-_NOT_LOWERED = 2.0
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.trial import FlowLatency
 
 
 class Asked(Frozen):
@@ -179,107 +169,6 @@ class Rerun(Frozen):
     """SHA-256 of what that file said. It holds no secrets."""
     variables: dict[str, str]
     """Name to value of the run's variables that choose cells, frames and search, defaults included."""
-
-
-def _is_none(value: object) -> bool:
-    """Left out of the JSON of older records, so that their digests stay what they were."""
-    return value is None
-
-
-class Result(Frozen):
-    """One test. `simulated` is true for everything that did not come from real packets."""
-
-    schema_version: SchemaVersion = "2.0"
-    test_id: str
-    """Robot's long name of the test."""
-    test_name: str
-    tags: tuple[str, ...]
-    started_at: str
-    finished_at: str
-    """UTC, ISO 8601."""
-    passed: bool
-    message: str
-    """Why the test did not pass; empty otherwise."""
-    world: World
-    simulated: bool
-    testbed: str
-    asked: Asked
-    plan: Plan | None
-    """None when planning itself failed."""
-    plan_digest: str | None
-    """SHA-256 of the plan's canonical JSON."""
-    environment: Environment
-    drivers: dict[str, str]
-    """Role to driver name."""
-    simulation: dict[str, Any] | None = None
-    """Parameters of the simulated system."""
-    facts: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """What was found out about the parts while they ran, by role: versions, accelerator, how frames were sent."""
-    trials: tuple[TrialResult, ...]
-    ndr: GoalResult | None = None
-    pdr: GoalResult | None = None
-    soak: GoalResult | None = None
-    """The load that keeps a small loss ratio over minutes."""
-    plr: LoadEstimate | None = Field(default=None, exclude_if=_is_none)
-    """The load of a mean loss ratio, estimated by PLRsearch."""
-    search: SearchRecord | None = None
-    """How the throughput search went about it; None in records before this key."""
-    mrr: ReceiveRate | None = None
-    """Maximum receive rate: at line rate, or at the most that the generator can send."""
-    orr: ReceiveRate | None = Field(default=None, exclude_if=_is_none)
-    """Overload receive rate: at the load where a search begins, at most four times the best that was seen to come back.
-    None where that is the load of MRR."""
-    latency: tuple[LatencyAtLoad, ...] = ()
-    affinity: tuple[Affinity, ...] = ()
-    itemized: tuple[Itemized, ...] = ()
-    """Throughput figures per instance and direction."""
-    located: Located | None = None
-    """Where packets were lost beyond the limit."""
-    deployment: DeploymentTimes | None = None
-    broken: tuple[str, ...] = ()
-    """Attempts of this test that broke the system under test, as the reason of each; the record is of the last one."""
-    quarantined: str | None = None
-    """Why no test of this cell is run any more."""
-    verdict: Verdict
-    rerun: Rerun | None = Field(default=None, exclude_if=_is_none)
-    """None in records before this key."""
-
-    @model_validator(mode="after")
-    def _renamed_rates(self) -> "Result":
-        return self.rates_by_their_name()
-
-    def rates_by_their_name(self) -> "Result":
-        """What an older record calls MRR, under what it was."""
-        found = self.mrr
-        older = found is not None and was_lowered(
-            self.schema_version, found.offered_pps, found.mean_pps, simulated=self.simulated
-        )
-        if not older:
-            return self
-        verdict = self.verdict.model_copy(update={"findings": tuple(map(_renamed, self.verdict.findings))})
-        items = tuple(
-            item.model_copy(update={"number": "ORR"}) if item.number == "MRR" else item for item in self.itemized
-        )
-        return self.model_copy(update={"mrr": None, "orr": found, "itemized": items, "verdict": verdict})
-
-    @property
-    def cell(self) -> Cell:
-        """The cell that was asked for."""
-        return self.asked.cell
-
-
-def was_lowered(version: str, offered_pps: float, mean_pps: float, *, simulated: bool) -> bool:
-    """Whether the load of a record's `mrr` had been lowered, as versions 1.x did with real packets.
-
-    They offered at most four times the best that had come back. Where less than twice of what came back was offered,
-    that limit was not reached, and the load was the most that the generator could send.
-    """
-    return version.startswith("1.") and not simulated and offered_pps >= _NOT_LOWERED * mean_pps
-
-
-def _renamed(finding: Finding) -> Finding:
-    numbers = tuple("ORR" if number == "MRR" else number for number in finding.numbers)
-    return finding.model_copy(update={"numbers": numbers})
 
 
 def l2_bps(rate_pps: float, frame: Frame) -> float:

@@ -6,7 +6,17 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.studies.sweep.model.record import Protocol
+
+
+class Protocol(StrEnum):
+    """What the packets of a load are."""
+
+    IP = "IP"
+    """IPv4 packets of protocol 61 (any host internal protocol), with nothing behind the IP header that a network
+    function looks at: what our own generators send."""
+    UDP = "UDP"
+    TCP = "TCP"
+    ICMP = "ICMP"
 
 
 class Direction(StrEnum):

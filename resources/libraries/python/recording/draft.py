@@ -1,28 +1,14 @@
-"""A result in the making: what is known of a test so far, turned into a Result whatever happened."""
+"""A record in the making: what is known of a test so far, turned into its record whatever happened."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from resources.libraries.python.model.evidence import Itemized, Located
-from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import (
-    Affinity,
-    Asked,
-    DeploymentTimes,
-    Environment,
-    Finding,
-    LatencyAtLoad,
-    ReceiveRate,
-    Rerun,
-    Result,
-    Verdict,
-    VerdictKind,
-)
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.result import DeploymentTimes, Environment, Finding, Verdict, VerdictKind
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.plan import digest
+
+RecordT_co = TypeVar("RecordT_co", bound=Record, covariant=True)
 
 
 def utc_now() -> str:
@@ -30,92 +16,93 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-@dataclass
-class Draft:
-    """Filled by the phases of a test."""
+class Draft(Generic[RecordT_co]):
+    """Fields of a record, filled by the phases of a test. Another name than that of a field is an error.
 
-    topology: Topology
-    asked: Asked
-    environment: Environment
-    started_at: str = field(default_factory=utc_now)
-    drivers: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, dict[str, str]] = field(default_factory=dict)
-    simulation: dict[str, Any] | None = None
-    plan: Plan | None = None
-    trials: list[TrialResult] = field(default_factory=list)
-    ndr: GoalResult | None = None
-    pdr: GoalResult | None = None
-    soak: GoalResult | None = None
-    plr: LoadEstimate | None = None
-    search: SearchRecord | None = None
-    mrr: ReceiveRate | None = None
-    orr: ReceiveRate | None = None
-    latency: tuple[LatencyAtLoad, ...] = ()
-    affinity: tuple[Affinity, ...] = ()
-    deploy_s: float | None = None
-    remove_s: float | None = None
-    itemized: tuple[Itemized, ...] = ()
-    located: Located | None = None
-    broken: tuple[str, ...] = ()
-    quarantined: str | None = None
-    verdict: Verdict | None = None
-    rerun: Rerun | None = None
+    Args:
+        record: Class of the record.
+        topology: The testbed.
+        environment: Where it is measured.
+        asked: Fields that are known from the beginning.
+    """
 
-    def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> Result:
-        """Close the record. A test that did not pass never keeps a verdict that sounds as if it had."""
-        verdict = self.verdict
-        if verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds):
-            earlier = verdict or Verdict(kinds=(), evidence=())
-            failed = Finding(kind=VerdictKind.FAILED, text=message)
-            verdict = Verdict(
-                kinds=(failed.kind, *earlier.kinds),
-                evidence=(failed.text, *earlier.evidence),
-                findings=(failed, *earlier.findings),
-            )
-        if self.quarantined is not None:
-            told = tuple(
-                Finding(kind=VerdictKind.QUARANTINED, text=f"attempt {number}: {reason}")
-                for number, reason in enumerate(self.broken, 1)
-            )
-            verdict = Verdict(
-                kinds=(VerdictKind.QUARANTINED, *verdict.kinds),
-                evidence=(*(each.text for each in told), *verdict.evidence),
-                findings=(*told, *verdict.findings),
-            )
+    def __init__(self, record: type[RecordT_co], topology: Topology, environment: Environment, **asked: object) -> None:
+        own = vars(self)
+        own["topology"], own["_record"] = topology, record
+        own["deploy_s"] = own["remove_s"] = None
+        own["_known"] = {}
+        self.environment, self.started_at = environment, utc_now()
+        self.warnings = list[str]()
+        for name, value in asked.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the record's type
+        known = vars(self).get("_known", {})
+        if name in known:
+            return known[name]
+        field = self._field(name)
+        if field.is_required():
+            return None
+        return known.setdefault(name, field.get_default(call_default_factory=True))
+
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - of the record's type
+        if name in ("deploy_s", "remove_s"):
+            vars(self)[name] = value
+            return
+        self._field(name)
+        self._known[name] = value
+
+    def _field(self, name: str) -> Any:  # noqa: ANN401 - a field of pydantic
+        fields = {} if name.startswith("_") else vars(self)["_record"].model_fields
+        if name not in fields:
+            raise AttributeError(f"a record has no {name}")
+        return fields[name]
+
+    def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> RecordT_co:
+        """Close the record. The verdict of a test that did not pass begins with the failure."""
+        values = dict(self._known)
         times = None if self.deploy_s is None else DeploymentTimes(deploy_s=self.deploy_s, remove_s=self.remove_s)
-        return Result(
-            test_id=test_id,
-            test_name=test_name,
-            tags=tags,
-            started_at=self.started_at,
-            finished_at=utc_now(),
-            passed=passed,
-            message=message,
-            world=self.topology.world,
-            simulated=self.topology.world is World.SIM,
-            testbed=self.topology.metadata.name,
-            asked=self.asked,
-            plan=self.plan,
-            plan_digest=digest(self.plan) if self.plan else None,
-            environment=self.environment,
-            drivers=self.drivers,
-            facts=self.facts,
-            simulation=self.simulation,
-            trials=tuple(self.trials),
-            ndr=self.ndr,
-            pdr=self.pdr,
-            soak=self.soak,
-            plr=self.plr,
-            search=self.search,
-            mrr=self.mrr,
-            orr=self.orr,
-            latency=self.latency,
-            affinity=self.affinity,
-            deployment=times,
-            itemized=self.itemized,
-            located=self.located,
-            broken=self.broken,
-            quarantined=self.quarantined,
-            verdict=verdict,
-            rerun=self.rerun,
+        made: RecordT_co = self._record(
+            **values
+            | {
+                "test_id": test_id,
+                "test_name": test_name,
+                "tags": tags,
+                "finished_at": utc_now(),
+                "passed": passed,
+                "message": message,
+                "world": self.topology.world,
+                "simulated": self.topology.world is World.SIM,
+                "testbed": self.topology.metadata.name,
+                "plan_digest": digest(self.plan) if self.plan else None,
+                "deployment": times,
+                "verdict": self._verdict(passed=passed, message=message),
+            }
         )
+        return made
+
+    def _verdict(self, *, passed: bool, message: str) -> Verdict | None:
+        verdict: Verdict | None = self.verdict
+        judged = self._record.model_fields["verdict"].is_required()
+        if judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
+            verdict = _led_by((Finding(kind=VerdictKind.FAILED, text=message),), verdict)
+        if self.quarantined is not None:
+            attempts = enumerate(self.broken, 1)
+            verdict = _led_by(
+                tuple(
+                    Finding(kind=VerdictKind.QUARANTINED, text=f"attempt {number}: {reason}")
+                    for number, reason in attempts
+                ),
+                verdict,
+                VerdictKind.QUARANTINED,
+            )
+        return verdict
+
+
+def _led_by(first: tuple[Finding, ...], verdict: Verdict | None, kind: VerdictKind = VerdictKind.FAILED) -> Verdict:
+    rest = verdict or Verdict(kinds=(), evidence=())
+    return Verdict(
+        kinds=(kind, *rest.kinds),
+        evidence=(*(each.text for each in first), *rest.evidence),
+        findings=(*first, *rest.findings),
+    )

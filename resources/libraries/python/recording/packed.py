@@ -1,8 +1,9 @@
 """The short form of a record, as it travels in `output.xml`: what rows of tables need as it is, the rest compressed.
 
 A record is JSON of some 80 kB, nineteen twentieths of which are trials, histograms, the plan and the environment. They
-are replaced by one key, `packed`: the base64 of zlib (RFC 1950) of their JSON object. Another new key, `counted`, tells
-the few figures of them that a row of a test has, so that a table of tests is made without unpacking anything.
+are replaced by one key, `packed`: the base64 of zlib (RFC 1950) of their JSON object. Another new key, `counted`, has
+the digest of the whole record, and of a density test the few figures of the packed part that a row of a table has: a
+table of tests is made without unpacking anything. A record's class marks its packed fields.
 """
 
 import base64
@@ -12,19 +13,20 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Result
-from resources.libraries.python.planning.names import GENERATOR
+import msgspec
 
-HEAVY = frozenset({"plan", "trials", "latency", "affinity", "itemized", "located", "environment"})
-"""Keys of a result that are packed."""
-HEAVY_OF_CHARACTERIZATION = frozenset({"plan", "environment", "sweep", "sizing", "chain_study", "interference"})
-"""Keys of the record of a characterization that are packed."""
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.record import Record, packed_keys
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
 _LARGEST_BYTES = 256 * 1024 * 1024
 """A real record unpacks to some 100 kB, one of a hundred instances and thousands of trials to some 10 MB; one that
 unpacks to more than this is an attack on memory."""
+
+
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class NotUnpacked(ValueError):
@@ -52,7 +54,7 @@ class Counted:
     """At which latency was measured."""
 
 
-def counted(result: Result, digest: str | None = None) -> Counted:
+def counted(result: DensityRecord, digest: str | None = None) -> Counted:
     """Count what rows need.
 
     Args:
@@ -73,7 +75,7 @@ def counted(result: Result, digest: str | None = None) -> Counted:
     )
 
 
-def version_of(result: Result) -> str:
+def version_of(result: Record) -> str:
     """What the vSwitch said of itself while it ran, or the kernel, which is the vSwitch otherwise."""
     if result.simulated:
         return "simulated"
@@ -100,21 +102,16 @@ def _real_cores(plan: Plan | None) -> float | None:
     return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.on(None)))
 
 
-def pack(result: Result) -> str:
-    """One JSON object on one line: the light keys, `counted` and `packed`."""
-    figures = json.dumps(asdict(counted(result)), separators=(",", ":"))
-    return _packed(result, HEAVY, f',"counted":{figures}')
-
-
-def pack_characterization(record: Characterization) -> str:
-    """The same of a characterization: the light keys and `packed`."""
-    return _packed(record, HEAVY_OF_CHARACTERIZATION)
-
-
-def _packed(record: Frozen, heavy: frozenset[str], more: str = "") -> str:
-    light = record.model_dump_json(exclude=set(heavy))
-    packed = zlib.compress(record.model_dump_json(include=set(heavy)).encode(), 6)
-    return f'{light[:-1]}{more},"packed":"{base64.b64encode(packed).decode()}"}}'
+def pack(record: Record) -> str:
+    """Return one JSON object on one line: the light keys, `counted` and `packed`."""
+    whole = record.model_dump_json()
+    digest = hashlib.sha256(whole.encode()).hexdigest()
+    figures = asdict(counted(record, digest)) if isinstance(record, DensityRecord) else {"digest": digest}
+    heavy = set(packed_keys(type(record)))
+    light = record.model_dump_json(exclude=heavy)
+    packed = zlib.compress(record.model_dump_json(include=heavy).encode(), 6)
+    counts = json.dumps(figures, separators=(",", ":"))
+    return f'{light[:-1]},"counted":{counts},"packed":"{base64.b64encode(packed).decode()}"}}'
 
 
 def unpack(packed: str | bytes) -> bytes:
@@ -152,9 +149,8 @@ def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
         return text, None
     heavy = unpack(data.pop("packed"))
     figures = data.pop("counted", None)
-    # Which parts of a characterization were packed has grown: what is packed in this one says so itself.
-    packed = json.loads(heavy).keys() if "record" in data and heavy.startswith(b"{") else HEAVY
-    if not heavy.startswith(b"{") or packed & data.keys():
+    # Which keys are packed has changed between versions: the packed part itself tells.
+    if not heavy.startswith(b"{") or _KEYS.decode(heavy).keys() & data.keys():
         raise NotUnpacked("its packed part is not that of a record")
     digest = figures.get("digest") if isinstance(figures, dict) else None
     return json.dumps(data).encode()[:-1] + b"," + heavy[1:], digest if isinstance(digest, str) else None

@@ -4,44 +4,32 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.file_names import safe_name
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
-_Record = TypeVar("_Record", bound=Frozen)
 
 
-def write_result(result: Result, folder: Path) -> Path:
-    """Write a result to `folder/results/<name>.json`, on disk when this returns, and read it back.
-
-    Raises:
-        RunStopped: The folder cannot be written (no space, no permission).
-        CsitError: What was read back is no valid result.
-    """
-    # As CSIT writes it, service type in front.
-    return _write(result, folder, f"{result.cell.service_type}-{result.test_name}")
-
-
-def write_characterization(record: Characterization, folder: Path, name: str | None = None) -> Path:
-    """The same for the record of a characterization test.
+def write_record(record: Record, folder: Path, name: str | None = None) -> Path:
+    """Write a record to `folder/results/`, on disk when this returns, and read it back.
 
     Args:
         record: What is written.
         folder: Of the run.
-        name: What the test is called there; its own name by default.
+        name: Of the test in file names; its own name by default.
 
     Raises:
-        RunStopped, CsitError: As for a result.
+        RunStopped: The folder cannot be written (no space, no permission).
+        CsitError: What was read back is no valid record.
     """
-    return _write(record, folder, f"{record.kind}-{name or record.test_name}")
+    path = folder / RESULTS_FOLDER / f"{safe_name(f'{record.file_prefix}-{name or record.test_name}')}.json"
+    _on_disk(path, record.model_dump_json())
+    return _validated(path, record)
 
 
 def write_tables(name: str, tables: Mapping[str, str], folder: Path) -> Path:
@@ -80,12 +68,6 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
         raise CsitError(f"{folder}: {space / 1e6:.1f} MB of space for results, {bytes_needed / 1e6:.1f} MB needed")
 
 
-def _write(record: _Record, folder: Path, name: str) -> Path:
-    path = folder / RESULTS_FOLDER / f"{safe_name(name)}.json"
-    _on_disk(path, record.model_dump_json())
-    return _validated(path, record)
-
-
 def _on_disk(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +89,7 @@ def _write_whole(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def _validated(path: Path, written: _Record) -> Path:
+def _validated(path: Path, written: Record) -> Path:
     try:
         read = type(written).model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:

@@ -2,17 +2,16 @@
 
 import json
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_characterization
-from resources.libraries.python.recording.schema import characterization_schema
+from csit_utils.dataset.records import parse_record
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.studied import chain_studied
+from tests.unit.recording.characterizations import earlier
 from tests.unit.studies.chains.chain_runs import chain, spec_of, workload
 
 SPEC = spec_of(["nat", "ids"])
@@ -63,10 +62,9 @@ def test_a_record_says_chain_and_workload_once_for_each_run() -> None:
 def test_a_record_of_version_1_is_read_as_before() -> None:
     study = RECORD.chain_study
     assert study is not None
-    older = json.loads(RECORD.model_dump_json()) | {"schema_version": "1.0"}
+    older = earlier(RECORD, "1.0")
     older["chain_study"]["statistics"] = [each.model_dump(mode="json") for each in study.statistics]
-    jsonschema.Draft202012Validator(characterization_schema()).validate(older)
-    assert parse_characterization(json.dumps(older), "x").chain_study == study
+    assert parse_record(json.dumps(older), "x")[0].chain_study == study
 
 
 @pytest.mark.parametrize(
@@ -82,4 +80,4 @@ def test_what_is_wrong_in_a_group_is_told_with_its_place(damage: dict[str, objec
     data = json.loads(RECORD.model_dump_json())
     data["chain_study"]["statistics"][0] |= damage
     with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{told}"):
-        parse_characterization(json.dumps(data), "x")
+        parse_record(json.dumps(data), "x")

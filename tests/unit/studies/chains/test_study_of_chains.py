@@ -16,7 +16,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains import run as chain_study
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
 from resources.libraries.python.studies.chains.analysis.study import Analysis
@@ -24,7 +24,6 @@ from resources.libraries.python.studies.chains.analysis.tables import chain_tabl
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, ChainRun, ChainStudy, StateGraph
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator

@@ -9,15 +9,15 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.goal import Prior
-from resources.libraries.python.model.result import Result
-from resources.libraries.python.recording.writer import write_result
+from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from tests.unit.csit_utils import builders
 
 EARLIER = builders.result(ServiceType.CSC, 2, 1)
 
 
-def asked_for(result: Result, folder: Path) -> Prior | None:
+def asked_for(result: DensityRecord, folder: Path) -> Prior | None:
     return PriorBook(folder).prior(
         result.asked,
         world=result.world,
@@ -28,7 +28,7 @@ def asked_for(result: Result, folder: Path) -> Prior | None:
     )
 
 
-def changed(result: Result, path: str, value: Any) -> Result:
+def changed(result: DensityRecord, path: str, value: Any) -> DensityRecord:
     """A copy with a value at a dotted path changed."""
     first, _, rest = path.partition(".")
     now = changed(getattr(result, first), rest, value) if rest else value
@@ -36,7 +36,7 @@ def changed(result: Result, path: str, value: Any) -> Result:
 
 
 def test_both_bounds_of_the_same_cell_are_found(tmp_path: Path) -> None:
-    write_result(EARLIER, tmp_path)
+    write_record(EARLIER, tmp_path)
     found = asked_for(EARLIER, tmp_path)
     assert found is not None
     assert EARLIER.ndr is not None
@@ -47,8 +47,8 @@ def test_both_bounds_of_the_same_cell_are_found(tmp_path: Path) -> None:
 
 def test_runs_below_a_folder_are_all_read_and_the_newest_wins(tmp_path: Path) -> None:
     newer = EARLIER.model_copy(update={"started_at": "2027-01-01T00:00:00.000+00:00", "test_id": "newer"})
-    write_result(newer, tmp_path / "a")
-    write_result(EARLIER, tmp_path / "b")
+    write_record(newer, tmp_path / "a")
+    write_record(EARLIER, tmp_path / "b")
     found = asked_for(EARLIER, tmp_path)
     assert found is not None
     assert found.test_id == "newer"
@@ -88,7 +88,7 @@ def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None
 
 def test_a_simulated_system_runs_the_same_on_any_machine(tmp_path: Path) -> None:
     simulated = builders.result(ServiceType.CSC, 2, 1, simulated=True)
-    write_result(changed(simulated, "environment.cpu_model", "another"), tmp_path)
+    write_record(changed(simulated, "environment.cpu_model", "another"), tmp_path)
     assert asked_for(simulated, tmp_path) is not None
 
 
@@ -102,12 +102,12 @@ def test_a_simulated_system_runs_the_same_on_any_machine(tmp_path: Path) -> None
     ],
 )
 def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
-    write_result(changed(EARLIER, path, value), tmp_path)
+    write_record(changed(EARLIER, path, value), tmp_path)
     assert asked_for(EARLIER, tmp_path) is not None
 
 
 def test_files_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
-    write_result(EARLIER, tmp_path)
+    write_record(EARLIER, tmp_path)
     (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")
     assert asked_for(EARLIER, tmp_path) is not None
 
@@ -120,7 +120,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_the_newest_run_beside_a_run_has_results(tmp_path: Path) -> None:
     assert newest_run(tmp_path / "now") is None
     for index, name in enumerate(("old", "new", "now")):
-        write_result(EARLIER, tmp_path / name)
+        write_record(EARLIER, tmp_path / name)
         os.utime(tmp_path / name / "results", (index + 1, index + 1))
     (tmp_path / "empty" / "results").mkdir(parents=True)
     assert newest_run(tmp_path / "now") == tmp_path / "new"

@@ -9,11 +9,10 @@ import pytest
 from resources.libraries.python.errors import CsitError, SystemBroken
 from resources.libraries.python.model.counters import Cost, Processed
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.interference.colocation_trial import met, missing
 from resources.libraries.python.studies.interference.model.record import Meeting
 from resources.libraries.python.studies.interference.planning.schedule import Turn
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from tests.unit.planning.test_first_instances import together

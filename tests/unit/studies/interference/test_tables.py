@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import cast
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.interference.analysis.study import analyse
 from resources.libraries.python.studies.interference.analysis.tables import (
     MATRIX,
@@ -12,12 +11,12 @@ from resources.libraries.python.studies.interference.analysis.tables import (
     Row,
     interference_tables,
 )
-from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 from tests.unit.studies.interference.meetings import meeting, spec_of
 
 
 def tables(found: Interference | None) -> dict[str, list[Row]]:
-    return dict(interference_tables(cast(Characterization, SimpleNamespace(interference=found))))
+    return dict(interference_tables(cast(InterferenceRecord, SimpleNamespace(interference=found))))
 
 
 def study() -> Interference:

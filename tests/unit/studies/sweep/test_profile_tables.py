@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
@@ -21,7 +20,7 @@ from resources.libraries.python.studies.sweep.analysis.tables import (
     statistics,
     tables_of,
 )
-from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepSample
+from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepRecord, SweepSample
 from tests.unit.studies.sweep.known_profiles import known_profile
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, printed_sweep
 
@@ -134,8 +133,8 @@ def test_a_record_has_the_tables_that_it_has_something_for() -> None:
     found = predict_rates("chain", [MeasuredVnf(known_profile("a", 1.0))], [0.5], "hungriest")
     nothing: dict[str, Any] = {"sweep": None, "profile": None, "predictions": ()}
     something = {**nothing, "profile": known_profile("a", 1.0), "predictions": (found,)}
-    assert tables_of(Characterization.model_construct(**nothing)) == ()
-    names = [name for name, _ in tables_of(Characterization.model_construct(**something))]
+    assert tables_of(SweepRecord.model_construct(**nothing)) == ()
+    names = [name for name, _ in tables_of(SweepRecord.model_construct(**something))]
     assert names == ["coefficients", "predictions"]
 
 

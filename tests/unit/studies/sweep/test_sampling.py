@@ -13,10 +13,18 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Interval, Trial, TrialResult
+from resources.libraries.python.model.trial import (
+    Direction,
+    FlowCount,
+    HighestLoads,
+    Interval,
+    Protocol,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.load_steps import LoadStep
-from resources.libraries.python.studies.sweep.model.record import Bursts, Protocol, Rates, SweepSpec
+from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSpec
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed

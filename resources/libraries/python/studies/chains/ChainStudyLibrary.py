@@ -3,11 +3,11 @@
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.model.record import ChainsRecord
 from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
 from resources.libraries.python.studies.chains.sentences import (
     found_in_words,
@@ -103,10 +103,10 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """
         self._end(status, message)
 
-    def _tables(self, record: Characterization) -> dict[str, str]:
+    def _tables(self, record: ChainsRecord) -> dict[str, str]:
         return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
 
-    def _result_lines(self, record: Characterization) -> list[str]:
+    def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:
             return []
         note = " (simulated)" if record.simulated else ""

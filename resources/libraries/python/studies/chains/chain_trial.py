@@ -5,13 +5,12 @@ from math import inf
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains.model.record import ChainRun, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S
 from resources.libraries.python.studies.chains.watching import watching
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log, protocol_of
 

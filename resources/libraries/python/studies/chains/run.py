@@ -13,14 +13,13 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.recording.characterization import CharacterizationDraft
-from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.journal import ChainJournal, ChainMeasured
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Step, StepCost
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
@@ -83,7 +82,7 @@ class ChainStudyTest:
         self._deployed: tuple[CellUnderTest, Plan | None] | None = None
         self._journal: ChainJournal | None = None
         self._known: Mapping[tuple[Chain, int], ChainMeasured] = {}
-        self.draft = CharacterizationDraft(topology, environment, "chain_study")
+        self.draft = Draft(ChainsRecord, topology, environment)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
         self.draft.drivers = dict(world.drivers)
         self.draft.warnings += [f"planted fault: {text}" for text in self.planted()]
@@ -296,7 +295,7 @@ class ChainStudyTest:
         costs = list(self._costs)
         with _costing("analyse", costs):
             found = analyse(self.spec, measured)
-        self.draft.chain_study = ChainStudy(
+        self.draft.chain_study = study = ChainStudy(
             spec=self.spec,
             chains=self.chains.count,
             dropped=self.chains.dropped,
@@ -307,7 +306,7 @@ class ChainStudyTest:
             notes=(*self._notes, *found.notes),
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
         )
-        return self.draft.chain_study
+        return study
 
 
 @contextmanager

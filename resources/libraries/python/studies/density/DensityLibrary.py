@@ -10,9 +10,10 @@ from robot.libraries.BuiltIn import register_run_keyword
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
-from resources.libraries.python.model.result import Asked, Result
+from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import DensityTest
@@ -120,7 +121,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         test.draft.rerun = rerun(self._choices, topology)
         return test
 
-    def _carry(self, _: Result) -> None:
+    def _carry(self, _: DensityRecord) -> None:
         self._carried = max(0, self._carried - 1)
 
     def _again(self) -> DensityTest:
@@ -209,7 +210,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         """
         self._end(status, message)
 
-    def _report(self, record: Result) -> None:
+    def _report(self, record: DensityRecord) -> None:
         cell = f"{cell_label(record.cell)} {record.asked.frame.name}"
         found = f"{result_in_words(record)} {human_time(time.monotonic() - self._began_s)}"
         self._progress.advance(self._tests - self._number - self._carried)

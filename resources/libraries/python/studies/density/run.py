@@ -19,6 +19,7 @@ from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.search.usage import usage
 from resources.libraries.python.search.verdict import MRR, ORR, judge
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
@@ -58,7 +59,7 @@ class DensityTest:
         self._highest: HighestLoads | None = None
         self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
-        self.draft = Draft(topology=topology, asked=asked, environment=environment)
+        self.draft = Draft(DensityRecord, topology, environment, asked=asked, trials=[])
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
@@ -75,8 +76,8 @@ class DensityTest:
         Raises:
             PlanError: The cell does not fit.
         """
-        self.draft.plan = self._cell.plan()
-        return self.draft.plan
+        self.draft.plan = plan = self._cell.plan()
+        return plan
 
     def deploy(self) -> float:
         """Deploy the plan and read back the placement of its data threads; return the seconds it took."""

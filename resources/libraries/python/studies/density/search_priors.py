@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.model.goal import GoalResult, Prior
-from resources.libraries.python.model.result import Asked, Environment, Result
+from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 
 _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "virtualization", "versions", "settings")
@@ -38,7 +39,7 @@ class PriorBook:
     def __init__(self, folder: Path) -> None:
         check_results(folder)
         self.folder = folder
-        self._results: list[Result] | None = None
+        self._results: list[DensityRecord] | None = None
 
     def prior(
         self,
@@ -65,9 +66,9 @@ class PriorBook:
                 return Prior(test_id=result.test_id, started_at=result.started_at, lower_pps=loads)
         return None
 
-    def _newest_first(self) -> list[Result]:
+    def _newest_first(self) -> list[DensityRecord]:
         if self._results is None:
-            self._results = [each for each in reversed(earlier_records(self.folder, Result)) if each.passed]
+            self._results = [each for each in reversed(earlier_records(self.folder, DensityRecord)) if each.passed]
         return self._results
 
 
@@ -81,7 +82,7 @@ def newest_run(folder: Path) -> Path | None:
     return max(runs, key=lambda run: (run / "results").stat().st_mtime, default=None)
 
 
-def _loads(result: Result, asked: Asked) -> dict[str, float]:
+def _loads(result: DensityRecord, asked: Asked) -> dict[str, float]:
     """Lower bounds of those goals that are asked for and were found."""
     found = {each.goal: each for each in (result.ndr, result.pdr) if each is not None and _usable(each)}
     wanted = {goal.name: found.get(goal) for goal in asked.profile.goals}

@@ -1,8 +1,8 @@
 """Sentences of a density test on the console."""
 
-from resources.libraries.python.model.result import Result
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.search.verdict import verdict_text
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.shared.progress import human_rate
 
 
@@ -14,7 +14,7 @@ def bounds_in_words(progress: Progress) -> str:
     return f"trial {progress.trials}, {bounds}"
 
 
-def result_in_words(result: Result) -> str:
+def result_in_words(result: DensityRecord) -> str:
     """Numbers of a test with their verdict."""
     goals = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
     found = [

@@ -3,12 +3,12 @@
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.choices import asked_study, rerun_of_study
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
+from resources.libraries.python.studies.interference.model.record import InterferenceRecord
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.studies.interference.sentences import loads_in_words, preview_in_words
 from resources.libraries.python.studies.shared.library import StudyLibrary
@@ -107,10 +107,10 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         """
         self._end(status, message)
 
-    def _tables(self, record: Characterization) -> dict[str, str]:
+    def _tables(self, record: InterferenceRecord) -> dict[str, str]:
         return {f"{name}.csv": csv_text(rows) for name, rows in interference_tables(record)}
 
-    def _result_lines(self, record: Characterization) -> list[str]:
+    def _result_lines(self, record: InterferenceRecord) -> list[str]:
         found = record.interference
         if found is None or not record.passed:
             return []

@@ -9,6 +9,7 @@ from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.search.profiles import QUICK
@@ -16,7 +17,6 @@ from resources.libraries.python.studies.interference.colocation_trial import cal
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
 from resources.libraries.python.studies.sweep.load_steps import capacity
-from resources.libraries.python.studies.sweep.model.record import Protocol
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 

@@ -11,8 +11,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
-from resources.libraries.python.recording.characterization import CharacterizationDraft
-from resources.libraries.python.recording.draft import utc_now
+from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer
@@ -21,6 +20,7 @@ from resources.libraries.python.studies.interference.journal import Interference
 from resources.libraries.python.studies.interference.model.record import (
     Contender,
     Interference,
+    InterferenceRecord,
     InterferenceSpec,
     Meeting,
 )
@@ -95,7 +95,7 @@ class InterferenceTest:
         """What the network carries one way, by frame size, where the rate of its ports is not known."""
         self._journal: InterferenceJournal | None = None
         self._known: Mapping[int, MeetingMeasured] = {}
-        self.draft = CharacterizationDraft(topology, environment, "interference")
+        self.draft = Draft(InterferenceRecord, topology, environment)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
     def digest(self) -> str:
@@ -227,9 +227,10 @@ class InterferenceTest:
         Raises:
             CsitError: Nothing was measured.
         """
-        if self.draft.interference is None:
+        found: Interference | None = self.draft.interference
+        if found is None:
             raise CsitError("there is nothing to compare: no network function was measured")
-        return self.draft.interference
+        return found
 
     def enough(self) -> None:
         """Check coverage against `least_measured`.

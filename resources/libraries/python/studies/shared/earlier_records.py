@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Result
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.records import NotARecord, read_record
 
-_Record = TypeVar("_Record", Result, Characterization)
+_Record = TypeVar("_Record", bound=Record)
 
 
 def check_results(folder: Path) -> None:
@@ -27,7 +25,9 @@ def earlier_records(folder: Path, kind: type[_Record]) -> list[_Record]:
     found = []
     for path in folder.rglob("results/*.json"):
         try:
-            found.append(kind.model_validate_json(path.read_bytes()))
-        except (OSError, ValidationError):
-            continue  # another kind, or of a later version
+            record, _ = read_record(path.read_bytes())
+        except (OSError, NotARecord):
+            continue  # no record, or of a later version
+        if isinstance(record, kind):
+            found.append(record)
     return sorted(found, key=lambda record: record.started_at)

@@ -12,22 +12,22 @@ from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
-from resources.libraries.python.model.characterization import Characterization
-from resources.libraries.python.model.result import Environment, Result
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.file_names import FileNames
 from resources.libraries.python.recording.journal import CellQuarantined, Status, TestFinished
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.packed import pack, pack_characterization
+from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.records import NotARecord, read_record, record_of
 from resources.libraries.python.recording.run_journal import RunJournal, TestKey, past_of
 from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
     check_folder,
-    write_characterization,
-    write_result,
+    write_record,
     write_tables,
 )
 from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
@@ -39,7 +39,6 @@ RESULT_SPACE_BYTES = 50_000_000
 """Free space that a run needs, the reserve included."""
 _SIGNAL = "Execution terminated by signal"
 """Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
-Record = Result | Characterization
 Tables = Callable[[Any], dict[str, str]]
 """CSV files of a record, by name."""
 AnyStepJournal = TypeVar("AnyStepJournal", bound=StepJournal[Any])
@@ -303,14 +302,10 @@ class StudyKeeper:
             raise EndOfRun(str(error)) from error
 
     def _write(self, record: Record, tables: Tables) -> str:
-        if isinstance(record, Result):
-            path = write_result(record, self._opened)
-            logger.info(f"{RESULT_MARKER}{pack(record)}")
-            for line in record.verdict.evidence:
-                logger.info(f"verdict: {line}")
-        else:
-            logger.info(f"{RESULT_MARKER}{pack_characterization(record)}")
-            path = write_characterization(record, self._opened, self._name)
+        logger.info(f"{RESULT_MARKER}{pack(record)}")
+        path = write_record(record, self._opened, self._name)
+        for line in record.verdict.evidence if record.verdict else ():
+            logger.info(f"verdict: {line}")
         logger.info(f"record: {path}")
         if found := tables(record):
             logger.info(f"tables: {write_tables(self._name, found, self._opened)}")
@@ -321,10 +316,9 @@ class StudyKeeper:
         path = self._opened / RESULTS_FOLDER / ended.record
         try:
             if ended.result is not None:
-                return Result.model_validate(ended.result)
-            text = path.read_bytes()
-            return (Characterization if b'"kind"' in text[:400] else Result).model_validate_json(text)
-        except (OSError, ValidationError) as error:
+                return record_of(ended.result)
+            return read_record(path.read_bytes())[0]
+        except (OSError, ValidationError, NotARecord) as error:
             logger.warn(f"{ended.test} is measured again: its record {path} cannot be read: {error}")
             return None
 
@@ -359,8 +353,7 @@ class StudyKeeper:
 
 def _carry_over(ended: TestFinished | CellQuarantined, record: Record) -> None:
     """End the present test as it ended when it was measured."""
-    packed = pack(record) if isinstance(record, Result) else pack_characterization(record)
-    logger.info(f"{RESULT_MARKER}{packed}")
+    logger.info(f"{RESULT_MARKER}{pack(record)}")
     logger.info(f"carried over; measured from {record.started_at} to {record.finished_at}")
     match ended.status:
         case "PASS":

@@ -5,12 +5,12 @@ from typing import Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.sizing.journal import SizingJournal
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.sizing.sentences import cost_in_words, sizes_in_words
 
@@ -93,7 +93,7 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
         """
         self._end(status, message)
 
-    def _result_lines(self, record: Characterization) -> list[str]:
+    def _result_lines(self, record: SizingRecord) -> list[str]:
         sizing = record.sizing
         if sizing is None or not record.passed:
             return []

@@ -7,10 +7,11 @@ from types import MappingProxyType
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_table
 from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
@@ -43,7 +44,7 @@ class ServiceSizing:
         self._folder = files[0].parent
         self._world = world
         self._system = f"{topology.world} {topology.metadata.name}"
-        self.draft = CharacterizationDraft(topology, environment, "sizing")
+        self.draft = Draft(SizingRecord, topology, environment)
         self.draft.drivers = {"orchestrator": str(topology.world)}
 
     def cost(self) -> SizingCost:

@@ -5,7 +5,6 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import CsitError, PlanError
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
@@ -25,6 +24,7 @@ from resources.libraries.python.studies.sweep.choices import (
 )
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import AskedSweep
 from resources.libraries.python.studies.sweep.run import ServiceSweep
@@ -101,7 +101,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         if once and digest in self._passed:
             raise SkipExecution(f"{name} is measured already, by {self._passed[digest]}: its record is there")
 
-        def carried(record: Characterization) -> None:
+        def carried(record: SweepRecord) -> None:
             if self._profiles is not None:
                 self._profiles.put(record)
             self._passed[digest] = record.test_id
@@ -219,10 +219,10 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
                 self._profiles.put(record)
             self._passed[service.digest()] = record.test_id
 
-    def _tables(self, record: Characterization) -> dict[str, str]:
+    def _tables(self, record: SweepRecord) -> dict[str, str]:
         return {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
 
-    def _result_lines(self, record: Characterization) -> list[str]:
+    def _result_lines(self, record: SweepRecord) -> list[str]:
         if not record.passed or record.sweep is None:
             return []
         points, samples = len(record.sweep.points), len(record.sweep.samples)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 from resources.libraries.python.studies.sweep.model.profile import Profile
-from resources.libraries.python.studies.sweep.model.record import Sweep
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 
 class ProfileStore:
@@ -38,7 +37,7 @@ class ProfileStore:
         """Whether its records are of a testbed."""
         return (self._world, self._testbed) == (world, testbed)
 
-    def put(self, record: Characterization) -> None:
+    def put(self, record: SweepRecord) -> None:
         """Add a record, if it has a profile."""
         self._all().put(record)
 
@@ -64,7 +63,7 @@ class ProfileStore:
     def _all(self) -> "_Known":
         if self._known is None:
             self._known = _Known()
-            found = [] if self._folder is None else earlier_records(self._folder, Characterization)
+            found = [] if self._folder is None else earlier_records(self._folder, SweepRecord)
             for record in found:
                 if (record.world, record.testbed) == (self._world, self._testbed):
                     self._known.put(record)
@@ -78,7 +77,7 @@ class _Known:
     paths: dict[str, Sweep] = field(default_factory=dict)
     """By frame."""
 
-    def put(self, record: Characterization) -> None:
+    def put(self, record: SweepRecord) -> None:
         sweep = record.sweep
         if sweep is None or record.profile is None:
             return

@@ -8,9 +8,10 @@ from pydantic import TypeAdapter
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
-from resources.libraries.python.studies.sweep.model.record import Bursts, Protocol, Rates
+from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
-from resources.libraries.python.recording.characterization import CharacterizationDraft
+from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
@@ -24,7 +24,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
 )
 from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepSample, SweepSpec
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import AskedSweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
@@ -64,7 +64,7 @@ class ServiceSweep:
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, by_log=by_log)
         self._samples: list[SweepSample] = []
         self._points: list[SweepPoint] = []
-        self.draft = CharacterizationDraft(topology, environment, "sweep" if asked.bursts is None else "bursts")
+        self.draft = Draft(SweepRecord, topology, environment, pattern="sweep" if asked.bursts is None else "bursts")
         self.draft.drivers = drivers_of(topology, asked.cell, world.drivers)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
         self._memory = SweepMemory()
@@ -75,8 +75,8 @@ class ServiceSweep:
         Raises:
             PlanError: The service does not fit.
         """
-        self.draft.plan = self._cell.plan(self.asked.flows // self.asked.cell.nf_chains)
-        return self.draft.plan
+        self.draft.plan = plan = self._cell.plan(self.asked.flows // self.asked.cell.nf_chains)
+        return plan
 
     def digest(self) -> str:
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
@@ -185,8 +185,8 @@ class ServiceSweep:
         """
         if self.draft.sweep is None or not self.draft.sweep.points:
             raise CsitError("there is nothing to profile: no sweep of constant loads has been run")
-        self.draft.profile = profile_of_sweep(self.draft.sweep)
-        return self.draft.profile
+        self.draft.profile = profile = profile_of_sweep(self.draft.sweep)
+        return profile
 
     def predict(self, parts: Sequence[str], profiles: ProfileStore) -> tuple[Prediction, ...]:
         """Compare the chain that was swept with what profiles of its parts alone let expect.
@@ -207,9 +207,9 @@ class ServiceSweep:
         if len(parts) != found.cell.nf_nodes:
             raise ConfigError(f"{len(parts)} parts for {found.cell.nf_nodes} network functions of {found.name}")
         measured = [profiles.profile(name, found.spec.frame.name) for name in parts]
-        self.draft.kind = "chain"
-        self.draft.predictions = predictions(found, plan, measured, profiles.path(found.spec.frame.name))
-        return self.draft.predictions
+        self.draft.pattern = "chain"
+        self.draft.predictions = made = predictions(found, plan, measured, profiles.path(found.spec.frame.name))
+        return made
 
     def remove(self) -> str | None:
         """Remove the service and see that nothing is left of it; return what went wrong, None when nothing did.
@@ -225,7 +225,7 @@ class ServiceSweep:
         return found
 
     def _kept(self, spec: SweepSpec, plan: Plan) -> Sweep:
-        self.draft.sweep = Sweep(
+        self.draft.sweep = sweep = Sweep(
             name=self.asked.name,
             cell=self.asked.cell,
             spec=spec,
@@ -233,7 +233,7 @@ class ServiceSweep:
             samples=tuple(self._samples),
             points=tuple(self._points),
         )
-        return self.draft.sweep
+        return sweep
 
     def _remark(self, found: Sweep) -> None:
         flagged = [point for point in found.points if point.flagged]

@@ -2,7 +2,7 @@
 
 from resources.libraries.python.errors import CsitError, NoTraffic
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.studies.sweep.analysis.seconds import (
     SamplerReading,
     busiest,
@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     work,
 )
 from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad, capacity
-from resources.libraries.python.studies.sweep.model.record import Protocol, SweepSpec
+from resources.libraries.python.studies.sweep.model.record import SweepSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 

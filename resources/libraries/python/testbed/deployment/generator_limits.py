@@ -2,7 +2,7 @@
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:

@@ -8,8 +8,7 @@ from resources.libraries.python.drivers.generators.ditg.flows import payloads, s
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol, Trial
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

@@ -17,8 +17,7 @@ from resources.libraries.python.drivers.generators.ditg.results import trial_res
 from resources.libraries.python.drivers.generators.ditg.watch import PortReading
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

@@ -14,8 +14,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
 
 HERE = Path(__file__).parent
 NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)

@@ -22,9 +22,8 @@ from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Protocol, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.studies.sweep.model.record import Protocol
 
 _LOG = logging.getLogger(__name__)
 _START_S = 15.0

@@ -3,7 +3,7 @@
 from functools import partial
 
 from resources.libraries.python.model.driver import GeneratorDriver
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol
 
 _ours = partial(
     GeneratorDriver,

@@ -19,9 +19,8 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.studies.sweep.model.record import Protocol
 
 _LOG = logging.getLogger(__name__)
 _SIZES = "sizes"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, Trial
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Direction, Protocol, Trial
 
 FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"

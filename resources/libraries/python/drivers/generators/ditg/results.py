@@ -15,8 +15,7 @@ from resources.libraries.python.drivers.generators.ditg.logs import (
 from resources.libraries.python.drivers.generators.ditg.programs import SenderRun
 from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, Interval, Trial, TrialResult
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import FlowCount, FlowLatency, Interval, Protocol, Trial, TrialResult
 
 _SHORT = 0.01
 _UNLOGGED = 0.001

@@ -4,8 +4,7 @@ import math
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol, Trial
 
 PROGRAM = "iperf3"
 _FIRST_PORT = 5201

@@ -7,8 +7,15 @@ from resources.libraries.python.drivers.generators.iperf3.reports import Directi
 from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, FlowCount, Interval, SessionFigures, Trial, TrialResult
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import (
+    Direction,
+    FlowCount,
+    Interval,
+    Protocol,
+    SessionFigures,
+    Trial,
+    TrialResult,
+)
 
 _SHORT = 0.05
 """Of what was asked: less is the generator's fault."""

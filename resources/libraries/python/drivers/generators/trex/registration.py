@@ -1,7 +1,7 @@
 """Declaration of TRex as the generator. Its packets are made of the traffic profile of the built-in one."""
 
 from resources.libraries.python.model.driver import GeneratorDriver, PortOption
-from resources.libraries.python.studies.sweep.model.record import Protocol
+from resources.libraries.python.model.trial import Protocol
 
 _DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""

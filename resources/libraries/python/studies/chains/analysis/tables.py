@@ -5,9 +5,8 @@ Rates are L2 bits per second of one way, times seconds. What is unknown is None,
 
 from collections.abc import Iterator
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 Row = tuple[object, ...]
@@ -31,7 +30,7 @@ REASONS = ("rank", *_OF_CHAIN, "reason")
 TRANSITIONS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "source", "before", "after", "count", "seconds", "traced_s", "lost")
 
 
-def chain_tables(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
+def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
     """Name and rows of every table that a record of a study of chains has something for."""
     study = record.chain_study
     if study is None:

@@ -24,8 +24,8 @@ from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfName, VnfSpec, Workload
-from resources.libraries.python.studies.sweep.model.record import Protocol
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
 Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]

@@ -1,12 +1,13 @@
 """What chains did: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.coverage import Coverage
+from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistics
 
@@ -238,3 +239,10 @@ class ChainStudy(Frozen):
         """Chains under one workload each."""
         measured = sum(run.failed is None for run in self.runs)
         return Coverage(measured, self.chains * len(self.spec.workloads))
+
+
+class ChainsRecord(Record):
+    """A study of chains."""
+
+    study: Literal["chains"] = "chains"
+    chain_study: Annotated[ChainStudy | None, PACKED] = None

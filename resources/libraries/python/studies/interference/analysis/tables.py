@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.interference.analysis.sweeps import spots
-from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
+from resources.libraries.python.studies.interference.model.record import (
+    Interference,
+    InterferenceRecord,
+    Meeting,
+    Normalized,
+)
 
 Row = tuple[object, ...]
 """Fields of a line; the first line of a table has the names of its columns. What is unknown is None, an empty field."""
@@ -22,7 +26,7 @@ MEANS = ("network_function", "type", "kind", "stand_in_for", "sensitivity", "agg
 """Row mean and column mean of the matrix."""
 
 
-def interference_tables(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
+def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row]], ...]:
     """Name and rows of every table that a record has something for."""
     found = record.interference
     if found is None:

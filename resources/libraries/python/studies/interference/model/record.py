@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import product
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -22,6 +22,7 @@ from resources.libraries.python.model.coverage import Coverage, LeastMeasured
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
 
@@ -231,3 +232,10 @@ class Interference(Frozen):
     def coverage(self) -> Coverage:
         """Measurements that were made, of all."""
         return Coverage(len(self.meetings), len(self.meetings) if self.asked is None else self.asked)
+
+
+class InterferenceRecord(Record):
+    """A study of interference."""
+
+    study: Literal["interference"] = "interference"
+    interference: Annotated[Interference | None, PACKED] = None

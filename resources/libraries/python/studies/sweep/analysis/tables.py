@@ -8,10 +8,9 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from resources.libraries.python.model.characterization import Characterization
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Prediction, Profile
-from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepSample
+from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepRecord, SweepSample
 
 Row = tuple[object, ...]
 """Fields of a line; the first line of a table has the names of its columns."""
@@ -38,7 +37,7 @@ PREDICTIONS = (
 plain sum of the parts' delays, which else is `delay_summed_ms`."""
 
 
-def tables_of(record: Characterization) -> tuple[tuple[str, list[Row]], ...]:
+def tables_of(record: SweepRecord) -> tuple[tuple[str, list[Row]], ...]:
     """Name and rows of every table that a record of a sweep, of bursts or of a chain has something for."""
     sweep = record.sweep
     tables = (

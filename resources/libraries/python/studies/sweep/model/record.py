@@ -5,8 +5,7 @@ Network Functions" (Troia et al.). Traffic goes both ways, the same in each; eve
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,19 +13,11 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S, at_most
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Protocol(StrEnum):
-    """What the packets of a load are."""
-
-    IP = "IP"
-    """IPv4 packets of protocol 61 (any host internal protocol), with nothing behind the IP header that a network
-    function looks at: what our own generators send."""
-    UDP = "UDP"
-    TCP = "TCP"
-    ICMP = "ICMP"
 
 
 class Rates(Frozen):
@@ -159,3 +150,19 @@ class Sweep(Frozen):
     samples: tuple[SweepSample, ...]
     points: tuple[SweepPoint, ...] = ()
     """By rising load; none of bursts."""
+
+
+class SweepRecord(Record):
+    """A sweep: constant loads with a profile, bursts, or a chain with predictions."""
+
+    study: Literal["sweep"] = "sweep"
+    pattern: Literal["sweep", "bursts", "chain"]
+    """`sweep` has a profile, `chain` also predictions from profiles of its parts."""
+    sweep: Annotated[Sweep | None, PACKED] = None
+    profile: Profile | None = None
+    predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Pattern of the loads, or a chain."""
+        return self.pattern

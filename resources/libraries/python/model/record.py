@@ -1,0 +1,93 @@
+"""The envelope of a record: all that tests of any study say of themselves.
+
+Each study adds its payload by a class of its own, in `studies/<study>/model/record.py`.
+"""
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
+from resources.libraries.python.model.topology import World
+
+SchemaVersion = Literal["3.0"]
+SCHEMA_VERSION: SchemaVersion = "3.0"
+"""Minor: a key was added. Major: a key changed its form or meaning, or went away."""
+
+
+class Packed:
+    """Mark of a field that only details need: it is compressed in `output.xml`."""
+
+
+PACKED = Packed()
+
+
+def is_none(value: object) -> bool:
+    """Leave a field out of the JSON where it says nothing."""
+    return value is None
+
+
+def is_empty(value: object) -> bool:
+    """Leave a field out of the JSON where it says nothing."""
+    return not value
+
+
+class Record(Frozen):
+    """A test of any study. `simulated` is true for everything that did not come from real packets."""
+
+    study: str
+    """Tells the study, and so the payload."""
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    test_id: str
+    """Robot's long name of the test."""
+    test_name: str
+    tags: tuple[str, ...]
+    started_at: str
+    finished_at: str
+    """UTC, ISO 8601."""
+    passed: bool
+    message: str
+    """Why the test did not pass; empty otherwise."""
+    world: World
+    simulated: bool
+    testbed: str
+    environment: Annotated[Environment, PACKED]
+    drivers: dict[str, str]
+    """Driver by role."""
+    simulation: dict[str, Any] | None = None
+    """Parameters of the simulated system."""
+    facts: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Facts about the parts while they ran, by role: versions, accelerator, how frames were sent."""
+    plan: Annotated[Plan | None, PACKED] = None
+    """None where planning failed, and of studies that deploy without one plan."""
+    plan_digest: str | None = None
+    """SHA-256 of the plan's canonical JSON."""
+    deployment: DeploymentTimes | None = Field(default=None, exclude_if=is_none)
+    """None where nothing was deployed, and of studies that deploy more than once."""
+    warnings: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """What a reader must know: oversubscribed cores, flagged points."""
+    verdict: Verdict | None = Field(default=None, exclude_if=is_none)
+    broken: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Attempts of this test that broke the system under test, as the reason of each; the record is of the last one."""
+    quarantined: str | None = Field(default=None, exclude_if=is_none)
+    """Why no further test of this cell runs."""
+    rerun: Rerun | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def kind(self) -> str:
+        """Kind of test within the study, as tables and file names have it."""
+        return self.study
+
+    @property
+    def file_prefix(self) -> str:
+        """Beginning of the name of the record's file."""
+        return self.kind
+
+
+@cache
+def packed_keys(of: type[Record]) -> frozenset[str]:
+    """Names of the fields that are compressed in `output.xml`."""
+    return frozenset(name for name, field in of.model_fields.items() if PACKED in field.metadata)

@@ -1,0 +1,127 @@
+"""Records of all studies: which there are, and the one reader of their JSON.
+
+Each folder of `studies` whose `model/record.py` declares a subclass of `Record` adds a study.
+"""
+
+import hashlib
+import json
+import re
+from importlib import import_module
+from typing import Annotated, Any, Union
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from resources.libraries.python.model.record import SCHEMA_VERSION, Record
+from resources.libraries.python.paths import PROJECT, RESOURCES
+from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
+from resources.libraries.python.recording.packed import NotUnpacked, unpacked
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
+
+def _declared() -> dict[str, type[Record]]:
+    for module in (RESOURCES / "libraries" / "python" / "studies").glob("*/model/record.py"):
+        import_module(".".join(module.relative_to(PROJECT).with_suffix("").parts))
+    found = {each.model_fields["study"].default: each for each in Record.__subclasses__()}
+    return dict(sorted(found.items()))
+
+
+RECORDS = _declared()
+"""Class of a record by its study."""
+_STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
+_EARLIER = re.compile(rb'\s*\{\s*"record"\s*:\s*"characterization"')
+
+
+class NotARecord(ValueError):
+    """Text is no record that can be read; the error is a sentence that says why."""
+
+
+def read_record(text: str | bytes) -> tuple[Record, str | None]:
+    """Read the JSON of a record of any study and version, whole or with packed keys.
+
+    Returns:
+        The record, and its digest where the JSON tells it: that of a record's first form, wherever it is written.
+
+    Raises:
+        NotARecord: It is none, or one that this version cannot read.
+    """
+    try:
+        whole, digest = unpacked(text)
+        if (study := _study_in(whole)) in RECORDS:
+            return RECORDS[study].model_validate_json(whole), digest
+        data = json.loads(whole)
+        if not isinstance(data, dict) or not is_earlier(data):
+            raise NotARecord(_unknown(data))
+        record = record_of(data)
+    except NotARecord:
+        raise
+    except ValidationError as error:
+        raise NotARecord(_reason(whole, error)) from error
+    except NotUnpacked as error:
+        raise NotARecord(f"the record cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise NotARecord(f"the record is no valid JSON: {error}") from error
+    if digest is None and isinstance(record, DensityRecord):
+        digest = hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+    return record, digest
+
+
+def record_of(data: dict[str, Any]) -> Record:
+    """Validate a record of any version that is part of another file.
+
+    Raises:
+        ValidationError, NotARecord: It is none.
+    """
+    if is_earlier(data):
+        data = in_todays_form(data)
+    if data.get("study") not in RECORDS or data.get("schema_version") != SCHEMA_VERSION:
+        raise NotARecord(_unknown(data))
+    return RECORDS[data["study"]].model_validate_json(json.dumps(data))
+
+
+def is_density(text: str | bytes) -> bool:
+    """Whether a record is one of a density test, by its first key."""
+    head = text[:200].encode() if isinstance(text, str) else text[:200]
+    study = _STUDY.match(head)
+    return study[1] == b"density" if study else not _EARLIER.match(head)
+
+
+def records_schema(study: str | None = None) -> dict[str, Any]:
+    """JSON Schema of the records of one study, or of all of them."""
+    if study is not None:
+        made = RECORDS[study].model_json_schema()
+    else:
+        each: Any = Union[tuple(RECORDS.values())]  # noqa: UP007 - a union of what was found
+        adapter: TypeAdapter[Any] = TypeAdapter(Annotated[each, Field(discriminator="study")])
+        made = adapter.json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:csit-density:{study or 'record'}:{SCHEMA_VERSION}",
+        **made,
+    }
+
+
+def _study_in(text: str | bytes) -> str | None:
+    found = _STUDY.match(text[:200].encode() if isinstance(text, str) else text[:200])
+    return found[1].decode() if found else None
+
+
+def _unknown(data: object) -> str:
+    if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
+        return "this is no result record: it has no schema_version"
+    study = data.get("study")
+    if version == SCHEMA_VERSION and study not in RECORDS:
+        return f"this is a record of the study '{study}', which this version does not know"
+    return f"the record has schema version {version}, this version reads up to {SCHEMA_VERSION}"
+
+
+def _reason(text: str | bytes, error: ValidationError) -> str:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as json_error:
+        return f"the record is no valid JSON: {json_error}"
+    if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
+        return _unknown(data)
+    errors = error.errors(include_url=False)
+    path = ".".join(map(str, errors[0]["loc"]))
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"the record is not valid: {path}: {errors[0]['msg']}{others}"

@@ -1,0 +1,50 @@
+"""The record of a density test: every trial, the answers and why to trust them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.evidence import Itemized, Located
+from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
+from resources.libraries.python.model.record import PACKED, Record, is_none
+from resources.libraries.python.model.result import Affinity, Asked, LatencyAtLoad, ReceiveRate, Verdict
+from resources.libraries.python.model.trial import TrialResult
+
+
+class DensityRecord(Record):
+    """One cell with one frame size and test type."""
+
+    study: Literal["density"] = "density"
+    asked: Asked
+    verdict: Verdict
+    trials: Annotated[tuple[TrialResult, ...], PACKED]
+    ndr: GoalResult | None = None
+    pdr: GoalResult | None = None
+    soak: GoalResult | None = None
+    """The load that keeps a small loss ratio over minutes."""
+    plr: LoadEstimate | None = Field(default=None, exclude_if=is_none)
+    """The load of a mean loss ratio, estimated by PLRsearch."""
+    search: SearchRecord | None = None
+    """Course of the throughput search; None in records before this key."""
+    mrr: ReceiveRate | None = None
+    """Maximum receive rate: at line rate, or at the most that the generator can send."""
+    orr: ReceiveRate | None = Field(default=None, exclude_if=is_none)
+    """Overload receive rate: at the load where a search begins, at most four times the best that was seen to come back.
+    None where that is the load of MRR."""
+    latency: Annotated[tuple[LatencyAtLoad, ...], PACKED] = ()
+    affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
+    itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
+    """Throughput figures per instance and direction."""
+    located: Annotated[Located | None, PACKED] = None
+    """Where packets were lost beyond the limit."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that was asked for."""
+        return self.asked.cell
+
+    @property
+    def file_prefix(self) -> str:
+        """The service type, as in CSIT's names of results."""
+        return self.cell.service_type

@@ -1,0 +1,57 @@
+"""Records of schema version 2.0, as runs on the simulated testbed wrote them, are read without losing a value."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset import output_xml
+from csit_utils.dataset.items import Characterized, Recorded, RefusedCell
+from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.records import RECORDS, read_record
+
+FOLDER = Path(__file__).with_name("version_2_0")
+STUDY_OF = {
+    "density": "density",
+    "sweep": "sweep",
+    "bursts": "sweep",
+    "sizing": "sizing",
+    "chains": "chains",
+    "interference": "interference",
+}
+HEADER = {"record", "kind", "schema_version"}
+
+
+@pytest.mark.parametrize("name", STUDY_OF)
+def test_every_value_of_a_record_is_read(name: str) -> None:
+    text = gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes())
+    record, _ = read_record(text)
+    assert isinstance(record, RECORDS[STUDY_OF[name]])
+    written, read = json.loads(text), json.loads(record.model_dump_json())
+    lost = {key for key, value in written.items() if value and key not in HEADER and read.get(key) != value}
+    assert not lost
+    assert read["schema_version"] == "3.0"
+    assert read_record(pack(record))[0] == record
+
+
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [("density", {"density"}), ("studies", {"sweep", "bursts", "sizing", "chains", "interference"})],
+)
+def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> None:
+    text = gzip.decompress((FOLDER / f"{name}-output.xml.gz").read_bytes())
+    items = list(output_xml.items(io.BytesIO(text), "output.xml"))
+    found = [item.record for item in items if isinstance(item, Characterized)]
+    rows = [item for item in items if isinstance(item, Recorded)]
+    assert {record.kind for record in found} | {"density" for _ in rows} == tests
+    assert len(found) + len(rows) == text.count(b"</test>")
+    assert all(record.environment.kernel for record in found)
+
+
+def test_cells_that_a_suite_refused_are_read() -> None:
+    text = gzip.decompress((FOLDER / "density-output.xml.gz").read_bytes())
+    items = output_xml.items(io.BytesIO(text), "output.xml")
+    cells = {(cell.nf_chains, cell.nf_nodes, cell.nf_size) for cell in items if isinstance(cell, RefusedCell)}
+    assert cells == {(9, 9, "0.5c"), (9, 9, "1c")}
