@@ -237,6 +237,33 @@ def test_no_file_grows_long() -> None:
     assert not {path: length for path, length in lengths.items() if length >= MOST_LINES}
 
 
+def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
+    """Public methods of classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            rows = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+            yield from ((node, method) for method in rows)
+
+
+def test_only_methods_of_a_protocol_have_no_docstring() -> None:
+    """The linter demands docstrings elsewhere (D102); in these folders the Protocol or the base class has it."""
+    trees = {path: tree_of(path) for path in (str(file.relative_to(ROOT)) for file in sources(".py"))}
+    described = {
+        method.name
+        for path, tree in trees.items()
+        if path.startswith(LIBRARIES)
+        for parent, method in methods(tree)
+        if parent.bases and ast.unparse(parent.bases[-1]) in {"Protocol", "ABC"} and ast.get_docstring(method)
+    }
+    assert not [
+        f"{path}:{method.lineno}: {parent.name}.{method.name} has no docstring"
+        for path, tree in trees.items()
+        if path.startswith((f"{LIBRARIES}drivers/", f"{LIBRARIES}testbed/"))
+        for parent, method in methods(tree)
+        if not ast.get_docstring(method) and method.name not in described
+    ]
+
+
 def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     """Public names of classes that are used for too many things: in three modules, or twice in one package.
 

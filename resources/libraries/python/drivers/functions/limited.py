@@ -41,7 +41,6 @@ class ConfinedFunctions:
         return self._functions.affinity()
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return self._functions.counters()
 
     def processed(self) -> Mapping[str, Processed]:
@@ -61,7 +60,6 @@ class ConfinedFunctions:
         return (*self._groups.problems(), *self._functions.problems())
 
     def stop(self) -> None:
-        """Remove what `start` made."""
         try:
             self._functions.stop()
         finally:

@@ -35,11 +35,9 @@ class Several:
             part.start()
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
         return {name: cpus for part in self._parts for name, cpus in part.affinity().items()}
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return {name: count for part in self._parts for name, count in part.counters().items()}
 
     def processed(self) -> Mapping[str, Processed]:
@@ -70,11 +68,9 @@ class Several:
         return {name: text for part in self._parts for name, text in part.facts().items()}
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with any of them."""
         return tuple(problem for part in self._parts for problem in part.problems())
 
     def stop(self) -> None:
-        """Remove what `start` made; the first failure is raised when all have been stopped."""
         failures: list[Exception] = []
         for part in reversed(self._parts):
             try:

@@ -89,19 +89,15 @@ class LocalService:
         self._load.start()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once."""
         return self._load.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """See Service."""
         return self.instances.use()
 
     def facts(self) -> Mapping[str, str]:
-        """See Service."""
         return self.instances.facts()
 
     def problems(self) -> tuple[str, ...]:
-        """See Service."""
         return self.instances.problems()
 
     def stop(self) -> None:

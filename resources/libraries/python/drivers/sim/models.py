@@ -39,11 +39,9 @@ class Sharp:
     capacity_pps: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
-        """See Model."""
         return _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See Model."""
         return self.capacity_pps / (1 - loss_ratio)
 
 
@@ -55,12 +53,10 @@ class Noisy:
     noise: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
-        """See Model."""
         capacity_pps = self.capacity_pps * (1 + rng.gauss(0.0, self.noise))
         return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See Model."""
         return self.capacity_pps / (1 - loss_ratio)
 
 
@@ -73,7 +69,6 @@ class Stall:
     stall_packets: int
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
-        """See Model."""
         sent, received = _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
         lost = _poisson(self.stall_hz * duration_s, rng) * self.stall_packets
         return sent, max(0, received - lost)
@@ -84,7 +79,6 @@ class Stall:
         return max(0, lost - (sent - received)) // self.stall_packets
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See Model."""
         return self.capacity_pps / (1 - loss_ratio)
 
 
@@ -97,13 +91,11 @@ class Knee:
     knee_loss: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
-        """See Model."""
         taken_pps = min(load_pps, self.capacity_pps)
         above = max(0.0, taken_pps / self.capacity_pps - self.knee) / (1 - self.knee)
         return _counts(load_pps, taken_pps * (1 - self.knee_loss * above), duration_s)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See Model."""
         if loss_ratio > self.knee_loss:
             return self.capacity_pps * (1 - self.knee_loss) / (1 - loss_ratio)
         return self.capacity_pps * (self.knee + (1 - self.knee) * loss_ratio / self.knee_loss)
@@ -118,7 +110,6 @@ class TwoBand:
     low_band_share: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
-        """See Model."""
         capacity_pps = self.capacity_pps * (self.low_band if rng.random() < self.low_band_share else 1.0)
         return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
 
@@ -135,13 +126,11 @@ class Sag:
     sag: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
-        """See Model."""
         excess_pps = max(0.0, load_pps - self.capacity_pps)
         forwarded_pps = max(self.capacity_pps * _LEAST_FORWARDED, self.capacity_pps - self.sag * excess_pps)
         return _counts(load_pps, min(load_pps, forwarded_pps), duration_s)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See Model."""
         return self.capacity_pps * (1 + self.sag) / (1 - loss_ratio + self.sag)
 
 

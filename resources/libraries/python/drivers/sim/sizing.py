@@ -24,12 +24,10 @@ class VirtualTime:
         self._ticks: list[tuple[float, Callable[[], None]]] = []
 
     def now(self) -> float:
-        """See Passing."""
         return self._clock.now()
 
     @contextmanager
     def every(self, seconds: float, tick: Callable[[], None]) -> Iterator[None]:
-        """See Passing."""
         row = (seconds, tick)
         self._ticks.append(row)
         try:
@@ -80,7 +78,6 @@ class SimOrchestrator:
         self._time = time
 
     def service(self, size: Size) -> "SimService":
-        """A service that is not yet started."""
         return SimService(self._simulated, self._spec, self._workload, self._time, size)
 
 
@@ -150,7 +147,6 @@ class SimService:
         return LoadReport(fmean(done), seconds=tuple(done))
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """See Service."""
         return {
             row.name: InstanceUse(
                 row.cpu_s * self._done,

@@ -90,7 +90,6 @@ class SimulatedSystem:
         return self._truth.limit_owners(frame)
 
     def run(self, trial: Trial) -> TrialResult:
-        """Run one trial."""
         started_at = self.clock.timestamp()
         limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or float("inf"))
         # Equal within rounding of floats is equal.
@@ -176,7 +175,6 @@ class SimulatedSystem:
             self._copies.add(name, copies - before[name], most)
 
     def counters(self, owners: frozenset[str]) -> dict[str, InterfaceCounters]:
-        """Counters of the interfaces of some owners."""
         rows = {
             port.interface: [0, 0, 0, 0]
             for link in self.plan.links

@@ -43,7 +43,7 @@ class Parts:
     """What NFs use in the course of a trial, as well."""
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
-        """In the order in which they are started."""
+        """Return the parts in the order in which they are started."""
         return (*self.cables, self.switch, self.functions, self.generator)
 
 
@@ -67,7 +67,7 @@ class NodeParts:
     """Of this machine's NFs and vSwitch."""
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
-        """In the order in which they are started."""
+        """Return the parts in the order in which they are started."""
         roles = (self.switch, self.functions, self.generator)
         return (*self.cables, *(part for part in roles if part is not None))
 

@@ -81,11 +81,9 @@ class RemoteService:
         self._both.start()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once."""
         return self._load.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """See Service."""
         return self._instances.use()
 
     def facts(self) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.testbed.roles.part import ObservablePart
 from resources.libraries.python.testbed.roles.patience import patience
 
 
@@ -32,7 +33,7 @@ class LoadReport:
     """The indicator of each second, in order; empty where the script reports the mean only."""
 
 
-class SizedService(Protocol):
+class SizedService(ObservablePart, Protocol):
     """Instances of all components, each limited to its flavor."""
 
     @patience(7200.0)
@@ -57,16 +58,6 @@ class SizedService(Protocol):
 
     def use(self) -> Mapping[str, InstanceUse]:
         """By instance, `<component>-<number>`. Cheap: asked each second."""
-
-    def facts(self) -> Mapping[str, str]:
-        """What it turned out to be, for the record: versions, how instances are limited. After `start`."""
-
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong now, a sentence each; empty when all is well."""
-
-    @patience(600.0)
-    def stop(self) -> None:
-        """Remove everything that `start` made. Safe to call after a failure."""
 
 
 class Orchestrator(Protocol):

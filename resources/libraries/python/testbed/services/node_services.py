@@ -93,11 +93,9 @@ class NodeService:
         return self._part.use()
 
     def facts(self) -> Mapping[str, str]:
-        """Facts of the part."""
         return self._part.facts()
 
     def problems(self) -> tuple[str, ...]:
-        """Problems of the part."""
         return self._part.problems()
 
 

@@ -51,7 +51,6 @@ class LocalTestbed:
         return fingerprint()
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
-        """Drivers for a cell."""
         share = self._machine.share(plan, asked)
         if share.switch is None or share.functions is None or share.generator is None:
             raise PlanError(f"{plan.suite_id} has no vSwitch, NFs or generator on this machine")
@@ -85,5 +84,4 @@ class LocalTestbed:
         return self._machine.clean()
 
     def close(self) -> None:
-        """Release the machine."""
         self._machine.close()

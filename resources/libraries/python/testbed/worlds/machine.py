@@ -209,7 +209,6 @@ class TestbedMachine:
         return tuple(self._lock.remove_claimed())
 
     def close(self) -> None:
-        """Release the machine."""
         self._held.close()
 
     def _is_here(self, plan: Plan, owner: str) -> bool:

@@ -10,7 +10,6 @@ class RealTime:
     """Fulfils `Passing`."""
 
     def now(self) -> float:
-        """See Passing."""
         return time.monotonic()
 
     @contextmanager

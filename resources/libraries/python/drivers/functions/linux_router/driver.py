@@ -33,11 +33,9 @@ class LinuxRouters:
         configure_routers(self._functions, self._fabric)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
         return self._fabric.affinity(self._owners)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return self._fabric.counters(self._owners)
 
     def facts(self) -> Mapping[str, str]:

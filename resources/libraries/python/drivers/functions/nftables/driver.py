@@ -56,11 +56,9 @@ class NftablesRouters:
             configure_routers(row, self._fabric)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
         return self._fabric.affinity(self._functions)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return self._fabric.counters(self._functions)
 
     def looked_up(self) -> dict[str, int]:

@@ -130,11 +130,9 @@ class OpenVpns:
         return f"of {now.came} packets {now.left} came through"
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
         return self._fabric.affinity(self._owners)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return self._fabric.counters(self._owners)
 
     def processed(self) -> Mapping[str, Processed]:

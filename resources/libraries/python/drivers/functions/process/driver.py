@@ -60,11 +60,9 @@ class UserPrograms:
         return [path_of(row[0]) or row[0], *row[1:]]
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each interface's data thread may really run."""
         return self._fabric.affinity(self._functions)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface."""
         return self._fabric.counters(self._functions)
 
     def processed(self) -> Mapping[str, Processed]:

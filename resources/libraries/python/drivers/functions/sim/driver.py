@@ -23,7 +23,6 @@ class SimFunctions:
         return planned_cpus(self._system.plan, self._names, self._system.moved())
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface name, consistent with the traffic of all trials."""
         return self._system.counters(self._names)
 
     def facts(self) -> Mapping[str, str]:

@@ -50,7 +50,6 @@ class PacketSockets:
         self._read = Processed(0, 0)
 
     def read(self, ask: Ask) -> tuple[Processed, int]:
-        """See Counts."""
         packets, dropped = map(int, ask(PACKETS).split())
         self._read = Processed(self._read.packets + packets - dropped, (self._read.dropped or 0) + dropped)
         taken = self._taken(ask, self._interface) if self._interface is not None else Processed(0, 0)
@@ -71,7 +70,6 @@ class Datagrams:
     merged = 1
 
     def read(self, ask: Ask) -> tuple[Processed, int]:
-        """See Counts."""
         try:
             return nginx.counted(ask(DATAGRAMS))
         except KeyError as error:

@@ -39,7 +39,6 @@ class OwnedGenerator:
             self._lock.claim_process(pid)
 
     def run(self, trial: Trial) -> TrialResult:
-        """Run one trial."""
         return self._generator.run(trial)
 
     def highest_loads(self, trial: Trial) -> HighestLoads:

@@ -150,7 +150,6 @@ class FlowPorts:
         return together([partial(ProbeReceiver, flow.rx_interface, probes) for flow in self._flows])
 
     def close(self) -> None:
-        """Give everything back."""
         if self._xdp:
             self._xdp.close()
         self._ring.close()

@@ -60,7 +60,6 @@ class RingSender:
         self._rings = []
 
     def close(self) -> None:
-        """Give everything back."""
         self._empty()
         self._aside.close(self._probes)
         self._probes = []

@@ -15,7 +15,6 @@ class SimGenerator:
         self._system = system
 
     def start(self) -> None:
-        """Take the ports into use."""
         self._system.running.add(GENERATOR)
 
     def run(self, trial: Trial) -> TrialResult:
@@ -42,5 +41,4 @@ class SimGenerator:
         return () if GENERATOR in self._system.running else ("the simulated generator does not run",)
 
     def stop(self) -> None:
-        """Give the ports back."""
         self._system.running.discard(GENERATOR)

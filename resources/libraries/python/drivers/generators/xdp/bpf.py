@@ -55,7 +55,6 @@ class SharedMemory:
         self.memory = mmap.mmap(self.descriptor, size)
 
     def close(self) -> None:
-        """Give it back."""
         self.memory.close()
         os.close(self.descriptor)
 
@@ -132,5 +131,4 @@ class XdpProgram:
         return _bpf(_LINK_CREATE, struct.pack("=4I", self.descriptor, interface_index, _ATTACH_XDP, 0))
 
     def close(self) -> None:
-        """Give it back."""
         os.close(self.descriptor)

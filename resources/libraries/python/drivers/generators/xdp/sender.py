@@ -205,7 +205,6 @@ class XdpSender:
             ended.wait()
 
     def close(self) -> None:
-        """Give everything back."""
         try:
             self._wait()
         finally:

@@ -136,7 +136,6 @@ class TaskAccount:
         return found
 
     def close(self) -> None:
-        """See Account."""
         self._files.close()
 
 

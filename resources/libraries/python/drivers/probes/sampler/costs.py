@@ -35,7 +35,6 @@ class LinuxCostMeter:
         self._open = ExitStack()
 
     def start(self) -> None:
-        """See CostMeter."""
         self.stop()
         tasks = {name: row for name, row in tasks_on(self._plan, self._fabric).items() if not is_vswitch(name)}
         try:
@@ -49,7 +48,6 @@ class LinuxCostMeter:
         self._before = {name: account.read() for name, account in self._accounts.items()}
 
     def stop(self) -> Mapping[str, Cost]:
-        """See CostMeter."""
         misses = self._misses.read() if self._misses is not None else {}
         found = {
             name: _cost(self._before[name], account.read(), misses.get(name))
@@ -61,7 +59,6 @@ class LinuxCostMeter:
         return found
 
     def facts(self) -> Mapping[str, str]:
-        """See CostMeter."""
         return {"cache misses": self._missing} if self._missing else {}
 
 

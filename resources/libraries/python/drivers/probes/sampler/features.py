@@ -64,7 +64,6 @@ class LinuxFeatureSampler:
         self._without: list[str] = []
 
     def start(self) -> None:
-        """See FeatureSampler."""
         self.stop()
         self._accounts = self._all_accounts()
         self._over.clear()
@@ -76,7 +75,6 @@ class LinuxFeatureSampler:
         self._thread.start()
 
     def stop(self) -> tuple[Series, ...]:
-        """See FeatureSampler."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()

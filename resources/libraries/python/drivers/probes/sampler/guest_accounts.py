@@ -20,11 +20,9 @@ class VcpuAccount:
         self._files = OpenFiles(("vcpu", root / str(thread) / "schedstat") for thread in threads)
 
     def read(self) -> Amounts:
-        """See Account."""
         return {"guest_cpu_percent": sum(int(text.split()[0]) * PERCENT_OF_NS for _, text in self._files.texts())}
 
     def close(self) -> None:
-        """See Account."""
         self._files.close()
 
 
@@ -35,7 +33,6 @@ class GroupAccount:
         self._group = group
 
     def read(self) -> Amounts:
-        """See Account."""
         used, memory, stood = self._group.cpu_s(), self._group.memory_bytes(), self._group.throttling()
         rows = {
             "guest_cpu_percent": None if used is None else 100 * used,
@@ -52,7 +49,6 @@ class NeverThrottled:
     """An owner without a quota: nothing makes it stand still."""
 
     def read(self) -> Amounts:
-        """See Account."""
         return {"throttled_percent": 0.0}
 
     def close(self) -> None:
@@ -73,7 +69,6 @@ class PortAccount:
         self._indexes = frozenset(indexes)
 
     def read(self) -> Amounts:
-        """See Account."""
         sums = [0, 0, 0, 0]
         try:
             for body in self._netlink.dump(RTM_GETSTATS, rtnetlink_messages.GET_COUNTERS, "read counters"):
@@ -86,5 +81,4 @@ class PortAccount:
         return dict(zip(("rx_pps", "tx_pps", "rx_dropped_pps", "tx_dropped_pps"), map(float, sums), strict=True))
 
     def close(self) -> None:
-        """See Account."""
         self._netlink.close()

@@ -24,7 +24,6 @@ class MachineAccount:
                 self._files.append((Kept(root / name), parse))
 
     def read(self) -> Amounts:
-        """See Account."""
         found: Amounts = {}
         for kept, parse in self._files:
             with suppress(OSError, ValueError, IndexError, KeyError):
@@ -33,7 +32,6 @@ class MachineAccount:
         return found
 
     def close(self) -> None:
-        """See Account."""
         for kept, _ in self._files:
             kept.close()
 

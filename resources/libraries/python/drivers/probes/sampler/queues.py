@@ -58,7 +58,6 @@ class SocketAccount:
         return seen is not None and seen.kept is not None
 
     def close(self) -> None:
-        """See Account."""
         self._sockets.close()
 
 
@@ -79,7 +78,6 @@ class QueueAccount:
         self._empty: float | None = None
 
     def read(self) -> Amounts:
-        """See Account."""
         row = self._ports.read()
         lost = Seen(0, 0) if self._sockets is None else self._sockets.seen()
         if not row or lost is None:
@@ -90,7 +88,6 @@ class QueueAccount:
         return {"queued_packets": max(0.0, inside - self._empty)}
 
     def close(self) -> None:
-        """See Account."""
         self._ports.close()
 
 

@@ -15,11 +15,9 @@ class SimCostMeter:
         self._before: Mapping[str, float] | None = None
 
     def start(self) -> None:
-        """See CostMeter."""
         self._before = dict(self._system.used_s())
 
     def stop(self) -> Mapping[str, Cost]:
-        """See CostMeter."""
         before, self._before = self._before, None
         if before is None:
             return {}
@@ -27,5 +25,4 @@ class SimCostMeter:
         return {name: Cost(cpu_s=now[name] - before[name]) for name in self._names if name in before}
 
     def facts(self) -> Mapping[str, str]:
-        """See CostMeter."""
         return {"cache misses": "the simulation has no caches"}

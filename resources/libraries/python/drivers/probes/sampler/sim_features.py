@@ -21,12 +21,10 @@ class SimFeatureSampler:
         self._times = 0
 
     def start(self) -> None:
-        """See FeatureSampler."""
         self._interval = ActivityInterval(self._system)
         self._times += 1
 
     def stop(self) -> tuple[Series, ...]:
-        """See FeatureSampler."""
         interval, self._interval = self._interval, None
         if interval is None:
             return ()
@@ -38,7 +36,6 @@ class SimFeatureSampler:
         )
 
     def facts(self) -> Mapping[str, str]:
-        """See FeatureSampler."""
         return {"features": "simulated: from the load and the capacity of each network function"}
 
     def _memory(self, interval: ActivityInterval) -> Iterator[tuple[tuple[str, str], float]]:

@@ -32,11 +32,9 @@ class SimTracer:
         self._interval: ActivityInterval | None = None
 
     def start(self) -> None:
-        """See Tracer."""
         self._interval = ActivityInterval(self._system)
 
     def stop(self) -> tuple[StateGraph, ...]:
-        """See Tracer."""
         interval, self._interval = self._interval, None
         if interval is None:
             return ()
@@ -45,7 +43,6 @@ class SimTracer:
         )
 
     def facts(self) -> Mapping[str, str]:
-        """See Tracer."""
         return {"events": "simulated: from the load and the capacity of each network function"}
 
     def _graph(self, did: Did, traced_s: float) -> StateGraph:

@@ -75,11 +75,9 @@ class LinuxBridge:
             yield from copy_received(member, self._fabric.index(member), taps)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """CPUs on which each port's data thread may really run."""
         return self._fabric.affinity([self._owner])
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by port."""
         return self._fabric.counters([self._owner])
 
     def facts(self) -> Mapping[str, str]:

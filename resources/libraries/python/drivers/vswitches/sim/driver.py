@@ -23,7 +23,6 @@ class SimSwitch:
         return planned_cpus(self._system.plan, frozenset({VSWITCH}), self._system.moved())
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface name, consistent with the traffic of all trials."""
         return self._system.counters(frozenset({VSWITCH}))
 
     def facts(self) -> Mapping[str, str]:

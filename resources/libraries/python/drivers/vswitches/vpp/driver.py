@@ -85,7 +85,6 @@ class VppSwitch:
         return self._running.affinity()
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by port."""
         return self._running.counters()
 
     def facts(self) -> Mapping[str, str]:
