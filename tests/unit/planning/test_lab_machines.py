@@ -6,9 +6,10 @@ from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import CpuLayout, layout, parse_lscpu
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.machines import layouts_of
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
@@ -155,3 +156,17 @@ def test_lscpu_with_its_default_columns_and_offline_cpus() -> None:
     for wrong in ("# CPU,Core,Socket,Node,,L1d\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n"):
         with pytest.raises(ValueError, match="is no row of"):
             parse_lscpu(wrong)
+
+
+def test_a_chain_of_virtual_machines_alone_is_asked_for_as_such() -> None:
+    topology = lab(vswitch="linux_bridge", containers="linux_router", vms="qemu")
+
+    def reason(*kinds: NfKind) -> str | None:
+        return no_such_kind(
+            topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
+        )
+
+    assert reason(NfKind.QEMU, NfKind.LINUX_ROUTER) is None
+    assert reason(NfKind.QEMU, NfKind.QEMU_NAT) == (
+        "testbed lab has no NFs of kind qemu for a CSC; it has linux_router"
+    )

@@ -16,6 +16,7 @@ from resources.libraries.python.planning.queue_balance import Spread
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.planning.labs import Word, lab
+from tests.unit.planning.test_receive_queues import polled
 
 Asked = tuple[str, int, int, int, Word, bool]
 """Service type, instances, NFs, DUTs, discriminator, whether the file has MAC addresses."""
@@ -210,3 +211,17 @@ def test_what_is_shared_is_in_the_json_and_nothing_is_said_of_what_is_not() -> N
     assert '"shared":true' in plan.model_dump_json()
     assert "shared" not in planned(("CSC", 1, 1, 1, "link", True)).model_dump_json()
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+@pytest.mark.parametrize("word", ["link", "mac"])
+def test_a_cable_end_has_the_facts_of_its_nic(word: Word) -> None:
+    facts = {"numa_node": 0, "model": "Intel-XL710", "rate_bps": 4 * 10**10, "nic_vfs": 4, "uio_driver": "igb_uio"}
+    topology = polled(lab(discriminator=word), **facts, rx_queues=3, driver="i40e")
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    ends = {port.nic.port: port.nic for port in make_plan(topology, cell, {}).ports("vswitch") if port.nic is not None}
+    assert ends.keys() == {"port1", "port2"}
+    for name, nic in ends.items():
+        there = topology.dut.interfaces[name]
+        assert (nic.device, nic.pci_address, nic.mac_address) == (there.device, there.pci_address, there.mac_address)
+        assert (nic.numa_node, nic.model, nic.rate_bps, nic.driver) == (0, "Intel-XL710", 4 * 10**10, "i40e")
+        assert (nic.vfs, nic.uio_driver, nic.rx_queues) == (4, "igb_uio", 3)

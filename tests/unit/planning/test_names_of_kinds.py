@@ -2,12 +2,16 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.names import suite_id
+from resources.libraries.python.planning.names import suite_id, tags
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.planning.labs import lab
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 ROUTER, TESTPMD = NfKind.LINUX_ROUTER, NfKind.TESTPMD
@@ -35,6 +39,31 @@ def test_they_read_as_csit_writes_them() -> None:
     assert name("linux_bridge", ServiceType.CSP, (TESTPMD,)) == "eth-l2bd-2pl-4veth-4dcr1t-testpmd"
 
 
+def test_an_open_vswitch_on_dpdk_shares_memory_with_dpdk_programs_only() -> None:
+    on_dpdk = lab(vswitch="ovs", containers=["testpmd", "linux_router"])
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(TESTPMD, ROUTER))
+    plan = make_plan(on_dpdk, cell, {})
+    assert [link.medium for link in plan.links if link.b.owner == "nf-1-1"] == [Medium.VHOST_USER] * 2
+    assert [link.medium for link in plan.links if link.b.owner == "nf-1-2"] == [Medium.VETH] * 2
+    assert plan.suite_id == "eth-l2bd-1ch-4vh+veth-2dcr1t-testpmd+lnxip4"
+
+
 def test_the_testbeds_own_kind_and_the_same_kind_asked_for_are_one() -> None:
     """They are the same system: their results belong together."""
     assert name("ovs", ServiceType.CSC, ()) == name("ovs", ServiceType.CSC, (ROUTER,))
+
+
+def tags_of(**keys: Any) -> set[str]:
+    return set(tags(topology("linux_bridge"), Cell(nf_chains=2, **keys), "the-suite", threads_per_nf=2))
+
+
+def test_tags_are_those_of_csit_and_more() -> None:
+    common = {"PERFTEST", "LOCAL_ENV", "NF_DENSITY", "the-suite"}
+    one = tags_of(service_type=ServiceType.CSC, nf_nodes=3, nf_sizes=(NfSize.ONE,), vs_dtc=4)
+    assert one == common | {"CSC", "CHAIN", "2R3C", "6DCR2T", "4C", "NF_1C"}
+    vm = tags_of(service_type=ServiceType.VSC, nf_nodes=1, nf_sizes=(NfSize.TWO,), vs_dtc=1)
+    assert vm == common | {"VSC", "CHAIN", "2R1C", "2VM2T", "1C", "NF_2C"}
+    mixed = tags_of(
+        service_type=ServiceType.CSP, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.TWO), vs_dtc=1, shared_nodes=(2,)
+    )
+    assert mixed == common | {"CSP", "PIPELINE", "2R2C", "3DCR", "1C", "NF_1C+2C", "SHARED_NFS"}

@@ -68,6 +68,9 @@ def test_the_topology_and_the_driver_bound_the_number_of_queues() -> None:
     assert [len(port.queues) for port in cables(planned(polled(four, rx_queues=2), vs_dtc=2))] == [2, 2]
     one = planned(polled(four, driver="vfio-pci", model="Intel-E810CQ"), vs_dtc=2)
     assert [len(port.queues) for port in cables(one)] == [4, 4]
+    assert [len(port.queues) for port in cables(planned(polled(four, driver="virtio-pci"), vs_dtc=2))] == [1, 1]
+    known = polled(four, driver="virtio-pci", model="Intel-E810CQ")
+    assert [len(port.queues) for port in cables(planned(known, vs_dtc=2))] == [4, 4]
 
 
 @pytest.mark.parametrize(

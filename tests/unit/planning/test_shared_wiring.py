@@ -119,6 +119,15 @@ def test_routes_lead_every_flow_through_its_own_branch_to_the_other_end(cell: Ce
             assert frozenset((out_hop[1], in_hop[1])) in ends
 
 
+def test_each_node_translates_to_a_network_of_its_own_for_each_instance() -> None:
+    nat = (NfKind.LINUX_NAT, NfKind.LINUX_ROUTER, NfKind.LINUX_NAT)
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=nat)
+    assert {function.name: function.translates_to for function in planned(cell).functions} == {
+        "nf-1-1": "30.1.0.0/16", "nf-1-2": None, "nf-1-3": "32.1.0.0/16",
+        "nf-2-1": "30.2.0.0/16", "nf-2-2": None, "nf-2-3": "32.2.0.0/16",
+    }  # fmt: skip
+
+
 @settings(deadline=None, max_examples=60)
 @given(cells())
 def test_answers_to_translated_packets_have_a_way_back(cell: Cell) -> None:
