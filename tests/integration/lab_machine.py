@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from tests.integration.robot_runs import PROJECT
+from resources.libraries.python.paths import PROJECT
 
 USERS = {"tester": 64001, "guest": 64002}
 """Ordinary users: `tester` may use sudo without a password, `guest` with one only."""

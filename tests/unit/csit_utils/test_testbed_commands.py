@@ -1,6 +1,7 @@
 """What commands about testbeds read and print."""
 
 import io
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from csit_utils.commands.doctor import print_findings
 from csit_utils.commands.durations import seconds
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.node.checks.finding import ok, problem, warning
 
 FINDINGS = [
@@ -15,6 +17,11 @@ FINDINGS = [
     problem("nodes.DUT1.access", "reach", "nobody listens on port 22", "start it"),
     warning("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
 ]
+
+
+def test_the_testbed_of_the_overhead_benchmark_needs_no_pytest() -> None:
+    program = "import sys; sys.modules['pytest'] = None; import csit_utils.bench.overhead, tests.integration.lab"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=PROJECT)
 
 
 @pytest.mark.parametrize(
