@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from csit_utils.bench.chromium import CHROMIUM, Chromium
+from tests.chromium import CHROMIUM, Chromium
 
 PICTURES = Path(__file__).with_name("pictures")
 _WIDTH_PX, _HEIGHT_PX = 1060, 760

@@ -1,1 +1,1 @@
-"""Benchmarks of this project against its peers, always as a ratio in one run."""
+"""Benchmarks against peers or known truth, each as a ratio within one run."""

@@ -1,4 +1,4 @@
-"""Import of output.xml files into a dataset, against Robot's own reading of them, and the memory that it takes."""
+"""Time and memory of importing output.xml files into a dataset, against `robot.api.ExecutionResult`."""
 
 import gc
 import multiprocessing
@@ -23,41 +23,41 @@ from csit_utils.dataset.layout import Layout
 from resources.libraries.python.paths import PROJECT
 
 _NIGHTS = 25
-"""Ten thousand tests in all: a small history, and what is done once for an import is little of it."""
+"""Ten thousand tests in total, so that fixed costs of an import matter little."""
 _CELLS = "{1,2,4,8}x{1,2}"
 _TESTS = 400
-"""Of a file, about: a full matrix of three service types has 378."""
+"""Approximate number per file: a full matrix of three service types has 378."""
 _LARGER = 10
 
 
 def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: int = _NIGHTS) -> dict[str, Any]:
-    """Read the nights of simulated tests in both ways in turns; medians.
+    """Read nights of simulated tests on both sides, in turns; return medians.
 
-    Both sides read the same files, of what Robot wrote about tests on a simulated system. The peer makes its tree of
-    them and no more. Ours makes a dataset with the rows and the records, on disk when it ends. Each has a process of
-    its own, which read one of the files before: neither has modules still to be found, nor the other's memory.
+    Both sides read the same files, written by Robot on a simulated system. The peer only builds its tree. Ours writes a
+    dataset with rows and records to the disk. Each side has its own process, which has read one file before, so that
+    imports are done and memory is its own.
 
     Returns:
-        `ours` and `peer` in seconds for all files, `ratio` with all processors; the note has that of one process, and
+        `ours` and `peer` in seconds for all files, `ratio` with all CPUs; the note has the ratio with one process, and
         the memory for a file and for one ten times as large.
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         files = _files(root, cells, tests, nights)
-        everyone = os.cpu_count() or 1
-        peer, one, all_of_them = _in_turns(root, files, rounds, (None, 1, everyone))
+        processes = os.cpu_count() or 1
+        peer, one, parallel = _in_turns(root, files, rounds, (None, 1, processes))
         small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
         megabytes = sum(file.stat().st_size for file in files) / 1e6
-    ratio = median(peer) / median(all_of_them)
+    ratio = median(peer) / median(parallel)
     alone = median(peer) / median(one)
     return {
         "name": "dataset_import",
-        "ours": round(median(all_of_them), 4),
+        "ours": round(median(parallel), 4),
         "peer": round(median(peer), 4),
         "ratio": round(ratio, 2),
         "unit": "s",
         "note": (
-            f"{len(files)} files, {megabytes:.0f} MB, simulated tests; {everyone} processes, {alone:.1f} x with one; "
+            f"{len(files)} files, {megabytes:.0f} MB, simulated tests; {processes} processes, {alone:.1f} x with 1; "
             f"memory above an idle process {small / 1e6:.0f} MB for a file, {large / 1e6:.0f} MB "
             f"for one {_LARGER} times as large"
         ),
@@ -66,7 +66,7 @@ def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: i
 
 
 def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
-    """A run of the suites on the simulated testbed, as a file of so many tests for each of several nights."""
+    """Run the suites on the simulated testbed; write the result as several nights, enlarged to about `tests` each."""
     options = ("--outputdir", folder, "--log", "NONE", "--report", "NONE", "--console", "none")
     variables = ("-v", f"TOPOLOGY:{PROJECT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
     argv = (sys.executable, "-m", "robot", *map(str, options), *variables, str(PROJECT / "tests" / "density"))
@@ -81,7 +81,7 @@ def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
 
 
 def _enlarged(path: Path, times: int) -> Path:
-    """A file with the suites of another so many times."""
+    """Write a file that repeats the suites of another."""
     text = path.read_bytes()
     begin, end = text.index(b"<suite "), text.find(b"<statistics>")
     end = end if end >= 0 else text.index(b"</robot>")
@@ -95,12 +95,12 @@ def _enlarged(path: Path, times: int) -> Path:
 
 
 def _remove(root: Path) -> None:
-    """What another import made is no part of the next one."""
+    """Remove the dataset of the previous import."""
     shutil.rmtree(root / "dataset", ignore_errors=True)
 
 
 def _import(root: Path, files: list[Path], processes: int) -> None:
-    """The whole of it, into a dataset that is not there before, and is on disk afterwards."""
+    """Import files into a new dataset on disk."""
     layout = Layout.make(root / "dataset")
     with layout.writing(lambda: None):
         done = [each for each in import_all(layout, files, None, processes) if isinstance(each, Outcome)]
@@ -109,10 +109,10 @@ def _import(root: Path, files: list[Path], processes: int) -> None:
 
 
 def _in_turns(root: Path, files: list[Path], rounds: int, sides: Sequence[int | None]) -> list[list[float]]:
-    """Seconds of each round of each side: that of so many processes, or the peer."""
+    """Seconds by side and round; a side is a number of processes, or None for the peer."""
     with ExitStack() as stack:
         pipes = []
-        for side in sides:  # one after the other: they write into the same folder
+        for side in sides:  # not in parallel: they write into the same folder
             pipes.append(_started(_serve, stack, root, files, side))
             pipes[-1].recv()
         return [list(each) for each in zip(*[[_asked(pipe) for pipe in pipes] for _ in range(rounds)], strict=True)]
@@ -124,7 +124,7 @@ def _asked(pipe: Connection) -> float:
 
 
 def _serve(pipe: Connection, root: Path, files: list[Path], processes: int | None) -> None:
-    """Read all files whenever asked, and answer with how long it took."""
+    """Read all files at each request; answer with the time in seconds."""
     _side(root, files[:1], processes)
     pipe.send(0.0)
     while pipe.recv():
@@ -132,7 +132,7 @@ def _serve(pipe: Connection, root: Path, files: list[Path], processes: int | Non
 
 
 def _side(root: Path, files: list[Path], processes: int | None) -> float:
-    gc.collect()  # a tree that is cleared away is no part of the next round
+    gc.collect()  # frees the tree of the previous round before the clock starts
     begin = time.perf_counter()
     if processes is None:
         for file in files:
@@ -145,7 +145,7 @@ def _side(root: Path, files: list[Path], processes: int | None) -> float:
 
 
 def _started(work: Callable[..., None], stack: ExitStack, *args: object) -> Connection:
-    """The pipe to a process of its own, which has nothing of this one's memory."""
+    """Start a process by `spawn`, so that it shares no memory with this one; return the pipe to it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     child = context.Process(target=work, args=(theirs, *args))
@@ -153,12 +153,12 @@ def _started(work: Callable[..., None], stack: ExitStack, *args: object) -> Conn
     theirs.close()
     stack.callback(ours.close)
     stack.callback(child.join)
-    stack.callback(child.terminate)  # first of the three: it would complain of a pipe that is closed
+    stack.callback(child.terminate)  # runs first: the process would fail on a closed pipe
     return ours
 
 
 def _peak_bytes(root: Path, file: Path) -> int:
-    """What an import adds to the memory of a process."""
+    """Peak memory that an import adds to a process."""
     with ExitStack() as stack:
         return int(_started(_measure_peak, stack, root, file).recv())
 
@@ -171,6 +171,6 @@ def _measure_peak(answer: Connection, root: Path, file: Path) -> None:
 
 
 def _most_bytes() -> int:
-    """The most memory that this program held; getrusage would count what its parent held before it was started."""
+    """Peak resident memory of this program; getrusage includes that of the parent before the exec."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024

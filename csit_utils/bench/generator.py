@@ -1,9 +1,11 @@
-"""The built-in generator against trafgen, and against the clock."""
+"""Rate, pacing error and inter-frame gaps of the built-in generator, against trafgen where it is installed."""
 
+import mmap
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,9 +15,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csit_utils.bench.veth import veth_pair
-from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowSpec,
@@ -25,6 +28,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     WorkerSpec,
     trial_report,
 )
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CommandFailed, Unsupported
 
 NAMESPACE = "csit-gen-bench"
@@ -39,27 +43,27 @@ _GOAL = 0.001
 _DURATION_GOAL_S = 0.001
 _DEFAULT_SOCKET = Path("/proc/sys/net/core/wmem_default")
 _TRAFGEN_SOCKET_BYTES = 4 << 20
-"""trafgen sets this itself, but may not from within a namespace, and ends with an error at the first full socket."""
+"""trafgen sets this itself, but is not permitted to in a namespace, and exits at the first full socket buffer."""
 _AHEAD = ("nice", "-n", "-20")
-"""As our worker does where it has a CPU to itself."""
+"""The priority of our worker on a CPU of its own."""
 _TRAFGEN_SAYS = re.compile(r"(\d+) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
 _UNPACED = TrialSpec(None, _ROUND_S, (_FRAME_BYTES,), 0.0)
 _FLOW = FlowSpec(*PORTS, "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
 
 
 def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
-    """Unpaced 64 B frames of one sender on one CPU, ours, our TX ring's and trafgen's in turns; medians of all rounds.
+    """Measure the rate of unpaced 64 B frames of one sender on one CPU: ours, our TX ring and trafgen, in turns.
 
-    All bypass the queueing discipline, send the same frames into the same veth pair, and a data thread on the other
-    CPU receives. A rate is what the sender handed to its interface, by the interface's counters: frames that the
-    receiver had no room for are among them.
+    All bypass the queueing discipline and send the same frames into the same veth pair; a data thread on the other CPU
+    receives. Rates are medians of all rounds, by the counters of the sending interface: they include frames that the
+    receiver dropped.
 
     Returns:
-        `ours` (XDP live frames where they work here), `ring`, `peer` and the ratio of ours to the peer's;
-        `ours_delivered` and `peer_delivered` count what arrived only.
+        `ours` (XDP live frames where supported), `ring` and `peer` in pps, and the ratio of ours to the peer's;
+        `ours_delivered` and `peer_delivered` count received frames only.
 
     Raises:
-        Unsupported: no root, or fewer than two CPUs.
+        Unsupported: Not root, or fewer than two CPUs.
     """
     ours: list[tuple[float, float]] = []
     ring: list[tuple[float, float]] = []
@@ -90,18 +94,18 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
     found["peer_delivered"] = median(delivered for _, delivered in peer)
     found["ratio"] = found["ours"] / found["peer"]
     delivered_ratio = found["ours_delivered"] / found["peer_delivered"]
-    note = f"by {sending}, trafgen (goal {_PPS_GOAL} x); handed to the interface; of those that arrived "
+    note = f"by {sending}; peer is trafgen (goal {_PPS_GOAL} x); frames handed to the interface; received frames: "
     return {**found, "note": f"{note}{delivered_ratio:.2f} x; our TX ring {found['ring'] / found['peer']:.2f} x"}
 
 
 def measure_rate_error(trial_s: float = 1.0) -> dict[str, Any]:
-    """The worst relative error of the rate, and of the duration, of paced trials from 1 to 200 kpps.
+    """Measure the worst error of rate and duration of paced trials from 1 to 200 kpps.
 
     Returns:
-        `ours` against the goal of 0.1 %, `duration_error_s`.
+        `ours`: relative error of the rate, against the goal of 0.1 %; `duration_error_s`.
 
     Raises:
-        Unsupported: no root, or fewer than two CPUs.
+        Unsupported: Not root, or fewer than two CPUs.
     """
     errors, durations_s = [], []
     with worker("auto") as ask:
@@ -118,23 +122,23 @@ def measure_rate_error(trial_s: float = 1.0) -> dict[str, Any]:
         "ratio": max(errors) / _GOAL,
         "unit": "ratio",
         "duration_error_s": max(durations_s),
-        "note": f"no peer, ratio to the goal; duration at most {max(durations_s) * 1e3:.3f} ms off "
+        "note": f"no peer, ratio to the goal; largest error of the duration {max(durations_s) * 1e3:.3f} ms "
         f"(goal {_DURATION_GOAL_S * 1e3:.0f} ms)",
     }
 
 
 @contextmanager
 def worker(sending: Sending) -> Iterator[Callable[[TrialSpec], TrialReport]]:
-    """A veth pair, and a worker that sends through it, as a function."""
+    """Make a veth pair with a worker that sends through it; yield a function that runs a trial."""
     if len(os.sched_getaffinity(0)) < 2:
-        raise Unsupported("sender and receiver need a CPU each, and there is one")
+        raise Unsupported("needs two CPUs, one each for sender and receiver; 1 available")
     with veth_pair(NAMESPACE, PORTS, receive_cpu=_RECEIVE_CPU), worker_beside(sending) as ask:
         yield ask
 
 
 @contextmanager
 def worker_beside(sending: Sending) -> Iterator[Callable[[TrialSpec], TrialReport]]:
-    """Another worker on the veth pair that is there."""
+    """Start another worker on the existing veth pair; yield a function that runs a trial."""
     process = WorkerProcess()
     try:
         process.tell(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending))
@@ -158,7 +162,7 @@ def _rates(report: TrialReport) -> tuple[float, float]:
 
 
 def _statistics() -> tuple[int, int]:
-    """Frames handed to the sending interface, those dropped included, and frames that passed."""
+    """Frames handed to the sending interface, dropped ones included, and frames that passed."""
     done = subprocess.run(
         ("ip", "netns", "exec", NAMESPACE, "cat", "/proc/net/dev"), capture_output=True, text=True, check=True
     )
@@ -177,10 +181,10 @@ def _trafgen_round(trafgen: str, config: Path) -> tuple[float, float]:
 
 
 def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[str, ...] = ()) -> float:
-    """Let trafgen send for some time on the sender's CPU, with our worker's priority; the seconds that it says it took.
+    """Run trafgen on the sender's CPU with our worker's priority; return the duration that it reports, in seconds.
 
     Raises:
-        CommandFailed: it did not come to an end, or said something else.
+        CommandFailed: It did not exit, or printed no duration.
     """
     argv = (trafgen, "-P", "1", "-i", str(config), "-o", PORTS[0], *options)
     process = subprocess.Popen(
@@ -190,7 +194,7 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
         text=True,
         start_new_session=True,
     )
-    with suppress(OSError):  # as our worker does; there is no such file where the kernel does not group sessions
+    with suppress(OSError):  # as our worker does; the file is missing in kernels without autogroup
         Path(f"/proc/{process.pid}/autogroup").write_text("-20", encoding="ascii")
     try:
         said, _ = process.communicate(timeout=duration_s)
@@ -205,7 +209,7 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
 
 @contextmanager
 def trafgen_frames() -> Iterator[Path]:
-    """The same frames as ours as a configuration of trafgen, and room for its socket."""
+    """Write our frames as a configuration of trafgen, and enlarge its socket buffer meanwhile; yield the path."""
     area = np.zeros((_FLOW.sources, _FRAME_BYTES - frames.FCS_BYTES), dtype=np.uint8)
     frames.load_frames(_FLOW, (_FRAME_BYTES,), area)
     text = "".join(f"{{ {', '.join(f'0x{byte:02x}' for byte in row)} }}\n" for row in area.tolist())
@@ -218,3 +222,113 @@ def trafgen_frames() -> Iterator[Path]:
             yield path
         finally:
             _DEFAULT_SOCKET.write_text(before)
+
+
+_GAP_RATE_PPS = 100_000
+_ROUNDS = 5
+_GAP_ROUND_S = 0.5
+_GAP_GOAL = 1.1
+_NOMINAL_NS = 1_000_000_000 // _GAP_RATE_PPS
+_GAP_TRIAL = TrialSpec(_GAP_RATE_PPS, _GAP_ROUND_S, (64,), 0.0)
+_PAGE, _SLOT = 4096, 128
+_SLOTS = 1 << 17
+_STAMP = np.dtype([("status", "=u4"), ("lengths", "=u4", (2,)), ("offsets", "=u2", (2,)), ("s", "=u4"), ("ns", "=u4")])
+
+
+def measure_gap_p99(rounds: int = _ROUNDS) -> dict[str, Any]:
+    """Measure the 99th percentile of inter-frame gaps at 100 kpps, by the kernel's receive time stamps.
+
+    Frames are received on the sender's CPU: a data thread on another CPU would have to be woken up for each frame, and
+    its jitter would dominate. Values are medians of rounds of half a second.
+
+    Returns:
+        `ours` (XDP live frames where supported), `ring` and `peer` (trafgen) in nanoseconds; `ratio` is ours over
+        trafgen's, `to_nominal` ours over 10 us.
+
+    Raises:
+        Unsupported: Not root.
+    """
+    trafgen = shutil.which("trafgen")
+    ours, ring, peer = (_Rounds() for _ in range(3))
+    sending = ""
+    with (
+        veth_pair(NAMESPACE, PORTS, napi=True),
+        worker_beside("auto") as best,
+        worker_beside("ring") as other,
+        trafgen_frames() as config,
+    ):
+        for _ in range(rounds):
+            with ours.recorded():
+                sending = best(_GAP_TRIAL).sending
+            with ring.recorded():
+                other(_GAP_TRIAL)
+            if trafgen:
+                with peer.recorded():
+                    run_trafgen(trafgen, config, _GAP_ROUND_S, ("-t", "10us"))
+    found: dict[str, Any] = {
+        "name": "generator_gap_p99",
+        "ours": ours.p99_ns,
+        "ring": ring.p99_ns,
+        "peer": peer.p99_ns if trafgen else None,
+        "goal": _GAP_GOAL * _NOMINAL_NS,
+        "to_nominal": ours.p99_ns / _NOMINAL_NS,
+        "ratio": ours.p99_ns / peer.p99_ns if trafgen else None,
+        "unit": "ns",
+    }
+    rate = f"; trafgen at {peer.rate_pps / 1000:.0f} kpps" if trafgen else "; trafgen is not installed"
+    note = (
+        f"by {sending}, {found['to_nominal']:.2f} x nominal (goal {_GAP_GOAL}); our TX ring {ring.p99_ns:.0f} ns{rate}"
+    )
+    return {**found, "note": note}
+
+
+class _Rounds:
+    """Gaps of the rounds of one sender."""
+
+    def __init__(self) -> None:
+        self._p99_ns: list[float] = []
+        self._rates: list[float] = []
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record one round."""
+        with _arrivals() as stamps:
+            yield
+            gaps_ns = np.diff(np.sort(stamps()))
+        self._p99_ns.append(float(np.percentile(gaps_ns, 99)))
+        self._rates.append(len(gaps_ns) / (float(gaps_ns.sum()) / 1e9))
+
+    @property
+    def p99_ns(self) -> float:
+        return median(self._p99_ns)
+
+    @property
+    def rate_pps(self) -> float:
+        return median(self._rates)
+
+
+@contextmanager
+def _arrivals() -> Iterator[Callable[[], NDArray[np.int64]]]:
+    """Receive frames; yield a function that returns their time stamps in nanoseconds since the epoch."""
+    sock = aside(_open)
+    try:
+        with mmap.mmap(sock.fileno(), _SLOTS * _SLOT) as memory:
+
+            def stamps() -> NDArray[np.int64]:
+                area = np.frombuffer(bytes(memory), dtype=np.uint8).reshape(_SLOTS, _SLOT)
+                headers = area[:, : _STAMP.itemsize].copy().view(_STAMP)[:, 0]
+                used = headers[headers["status"] & 1 > 0]
+                times_ns: NDArray[np.int64] = used["s"].astype(np.int64) * 1_000_000_000 + used["ns"]
+                return times_ns
+
+            yield stamps
+    finally:
+        sock.close()
+
+
+def _open() -> socket.socket:
+    kernel.enter_namespace(NAMESPACE)
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    kernel.make_ring(sock, kernel.PACKET_RX_RING, _PAGE, _SLOT, _SLOTS)
+    sock.bind((PORTS[1], kernel.ETH_P_IP))
+    return sock

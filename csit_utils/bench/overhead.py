@@ -1,4 +1,4 @@
-"""What a trial costs besides sending, in a real search: on the local world, and over SSH."""
+"""Overhead of a trial besides sending, in a real search: on this machine, and over SSH."""
 
 import tempfile
 from pathlib import Path
@@ -20,29 +20,29 @@ from resources.libraries.python.testbed.worlds.factory import world_of
 GOAL_S = 0.05
 LAB_GOAL_S = 0.15
 _MOST_S = 15.0
-"""A trial costs the same in a search that is soon over."""
+"""Time limit of the search."""
 
 
 def measure(most_s: float = _MOST_S) -> dict[str, Any]:
-    """A search of the local world; figures as of `_search`.
+    """Measure on the local topology; see `_search`.
 
     Raises:
-        Unsupported: This machine cannot run the local world.
+        Unsupported: This machine does not meet the requirements of local runs.
     """
     return _search("trial_overhead", load_topology(LOCAL_TOPOLOGY), GOAL_S, most_s, "")
 
 
 def measure_lab(most_s: float = _MOST_S) -> dict[str, Any]:
-    """Over SSH, on a lab in network namespaces with an SSH server on each node; figures as of `_search`.
+    """Measure over SSH, on nodes in network namespaces with an SSH server each; see `_search`.
 
     Raises:
-        Unsupported: This machine cannot have such a lab.
+        Unsupported: This machine does not meet the requirements of such a testbed.
     """
-    # The lab is what the integration tests run on; nobody else needs it, so it is found only when it is asked for.
+    # The testbed of the integration tests: imported here only, so that other benchmarks do not need it.
     from tests.integration.lab import Lab, missing  # noqa: PLC0415
 
     if reason := missing():
-        raise Unsupported(f"a lab in network namespaces cannot be made here: {reason}")
+        raise Unsupported(f"no testbed in network namespaces: {reason}")
     with Lab() as lab, tempfile.TemporaryDirectory() as folder:
         path = lab.topology(Path(folder), nodes={"TG": {"cpus": [{"cpus": "0", "cores": "0"}]}})
         return _search(
@@ -51,9 +51,10 @@ def measure_lab(most_s: float = _MOST_S) -> dict[str, Any]:
 
 
 def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: str) -> dict[str, Any]:
-    """Search a CSC 1R1C with real packets; wall time of the search less what its trials sent for, per trial.
+    """Search a CSC 1R1C with real packets; return wall time minus sending time, per trial.
 
-    The search's locating trial counts as one of them; finding out the highest load, once per test, is told apart.
+    The locating trial of the search counts as a trial. The calibration of the highest load, once per test, is reported
+    in the note only.
 
     Returns:
         `ours` in seconds per trial; there is no peer, `ratio` is to the goal.
@@ -94,5 +95,5 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
         "ratio": ours / goal_s,
         "unit": "s",
         "note": f"{len(trials)} trials; no peer, ratio to the goal; {inside * 1e3:.1f} ms of it in the "
-        f"generator; finding the highest load took {once_s:.1f} s{where}",
+        f"generator; calibration of the highest load {once_s:.1f} s{where}",
     }

@@ -1,18 +1,27 @@
-"""What studies say of simulated systems, against the truth that is known of them: a table, each line with its bound."""
+"""Results of studies on simulated systems against the known truth: a table with a bound for each line."""
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
-from csit_utils.bench.study_lines import BoundedQuantity
 
-_PARTS = ("chains", "interference", "profiles")
-"""`studies_<part>` has the lines."""
+class BoundedQuantity(NamedTuple):
+    """A quantity, its worst or mean value over simulated studies, and its promised upper bound."""
+
+    what: str
+    value: float
+    bound: float
+    unit: str
+    note: str
+
+
+_PARTS = ("chains", "interference", "profiles", "trends")
+"""Each module `studies_<part>` has a function `table`."""
 STUDIES = 100
-"""With a fault of each kind; twice as many without one at four volumes, and at one volume."""
+"""Of each kind; see `table` of each part for how many simulations that makes."""
 
 
 def measure(studies: int = STUDIES) -> dict[str, Any]:
-    """All lines, and how close the worst one comes to its bound; under `failed` those that exceed it."""
+    """Return all lines and the ratio of the worst one to its bound; `failed` lists those above their bounds."""
     lines: list[BoundedQuantity] = []
     for part in _PARTS:
         lines += importlib.import_module(f"csit_utils.bench.studies_{part}").table(studies)
@@ -27,5 +36,5 @@ def measure(studies: int = STUDIES) -> dict[str, Any]:
         "table": (("quantity", "found", "bound", "unit", "note"), lines),
         "note": f"peer is the bound; worst of {len(lines)} lines: {worst.what}",
     }
-    beyond = [f"{line.what} is {line.value:.3g}, above {line.bound:g}" for line in lines if line.value > line.bound]
+    beyond = [f"{line.what}: {line.value:.3g}, bound {line.bound:g}" for line in lines if line.value > line.bound]
     return {**row, "failed": "; ".join(beyond)} if beyond else row

@@ -1,9 +1,9 @@
-"""How often a study of chains names a chain without a fault, and how often a planted fault comes first.
+"""False suspects of chain studies, and the rank of a planted fault among the suspects.
 
 Each study is simulated from its specification to its suspects: five network functions, one of them passive, in the 58
-chains of one to three of them that three policies leave, at four volumes at random between 5 and 120 Mbit/s, with ten
+chains of one to three functions that three policies permit, at four random volumes between 5 and 120 Mbit/s, with ten
 samples of each. The slowest function saturates at about 96 Mbit/s, so that many studies have lossless, nearly saturated
-and saturated volumes. A fault is planted in one function of one chain, at random.
+and saturated volumes. A fault is planted in a random function of a random chain.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import Any, NamedTuple
 
-from csit_utils.bench.study_lines import BoundedQuantity
+from csit_utils.bench.studies import BoundedQuantity
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
@@ -26,9 +26,9 @@ from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 FALSE_SUSPECTS = 0.01
-"""Promise: of all fault-free chains, by all rules together."""
+"""Promised bound: share of fault-free chains that any rule flags."""
 NOT_FIRST = 0.05
-"""Promise: of studies with a planted fault."""
+"""Promised bound: share of studies in which the planted fault is not the first suspect."""
 FAULTS: Mapping[str, Mapping[str, float]] = {
     "CPU": {"cpu": 0.05},
     "memory": {"memory_mib": 160},
@@ -37,8 +37,8 @@ FAULTS: Mapping[str, Mapping[str, float]] = {
     "queue": {"queue_loss_ratio": 0.05},
     "neighbour": {"stolen_ratio": 0.4},
 }
-"""Kinds, and what is planted: a quota of 0.05 CPUs; memory for half of the working set; 1 % of packets lost; 10 us more
-for each packet; a queue too short for up to 5 % of packets; a co-located load that takes 40 % of the CPU time."""
+"""Faults by kind: a quota of 0.05 CPUs; memory for half of the working set; 1 % packet loss; 10 us more per packet; a
+queue that drops up to 5 % of packets; a co-located load that takes 40 % of the CPU time."""
 
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _VNFS = (
@@ -56,30 +56,34 @@ _NOT_PLANTED_IN = {
     "memory": {"gateway", "firewall", "nat", "monitor"},
     **{kind: {"monitor"} for kind in ("loss", "latency", "queue")},
 }
-"""A working set that fits into the least limit, and a passive NF, which packets do not go through."""
+"""NFs that a kind of fault cannot affect: a working set within the smallest limit; a passive NF, off the path."""
 
 
 class _Asked(NamedTuple):
     kind: str | None
-    """Of the planted fault; None for none."""
+    """Of the planted fault; None without one."""
     seed: int
     volumes: int
 
 
 class SuspectRanking(NamedTuple):
-    """What a study said."""
+    """Suspects of a study, compared with its planted fault."""
 
     asked: _Asked
     chains: int
     """Without a fault, of two or more network functions."""
     rank: int | None
-    """Of the chain with the fault among the suspects, from 1; None where it is none."""
+    """Of the faulty chain among the suspects, from 1; None if it is not a suspect."""
     false: tuple[tuple[str, ...], ...]
-    """Rules that flagged each suspect without a fault."""
+    """For each suspect without a fault, the rules that flagged it."""
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """False suspects of `2 * studies` studies without a fault each; ranks of the fault in `studies` of each kind."""
+    """Return false suspects and ranks of planted faults.
+
+    Args:
+        studies: Studies with a fault of each kind; twice as many have none, at four volumes and at one.
+    """
     asked = [_Asked(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
     asked += [_Asked(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
     with ProcessPoolExecutor() as executor:

@@ -1,8 +1,8 @@
-"""Studies of interference against known truth: simulated testbeds, from specification to record.
+"""Interference studies of simulated testbeds, from specification to record, against the known truth.
 
-Each study is of five network functions, one of each type of Zeng et al., whose sensitivities and pressures are drawn
-anew. The truth is the simulation's; placements are advised from pairs alone, so that companies of three and more are
-predicted from pairs, by a rule that is not how the simulation makes them contend.
+Each study has five network functions, one of each type of Zeng et al., with newly drawn sensitivities and pressures.
+The truth is the simulation without noise. Placements are advised from pairs alone: three and more co-located NFs are
+predicted from pairs, by another rule than the simulation's model of contention.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from csit_utils.bench.study_lines import BoundedQuantity
+from csit_utils.bench.studies import BoundedQuantity
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.model.frames import frame
@@ -32,11 +32,11 @@ from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SHARE_BOUND = 4.0
-"""Points that a measured share of network I/O is off the truth, at worst."""
+"""Promised worst error of a measured share of network I/O, in percentage points."""
 SENSITIVITY_BOUND = 3.0
-"""Points that the row mean of a network function is off the truth, at worst."""
+"""Promised worst error of the row mean of a network function, in percentage points."""
 REGRET_BOUND = 4.0
-"""Percent of the best capacity that the advised placement lacks under the truth, on average."""
+"""Promised mean shortfall of the advised placement from the best capacity, in percent."""
 
 SHARES = (0.0, 0.2, 0.4, 0.6)
 MOST_TOGETHER = 4
@@ -49,7 +49,7 @@ _CONTENDERS = (
     Contender(name="proxy", type=NfType.NAT, kind=NfKind.NGINX_PROXY),
 )
 _FEW = 2
-"""Contenders of the studies of up to `MOST_TOGETHER`, which have very many companies otherwise."""
+"""Contenders of studies of up to `MOST_TOGETHER` co-located NFs, to bound the number of combinations."""
 _REPETITIONS = 10
 _FRAME = "512B"
 _SAME = 1e-9
@@ -66,27 +66,27 @@ class ShareError(NamedTuple):
 
 
 class PairsError(NamedTuple):
-    """What a study of pairs says, against the truth; throughputs are normalized."""
+    """Errors of a study of pairs; throughputs are normalized to the baseline."""
 
     share: ShareError
     row_error: float
-    """Of the network function whose row mean is off most."""
+    """The largest error of a row mean."""
     regret: float
     """(best capacity - capacity of the advised placement) / best capacity, in [0, 1], under the truth."""
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Measure so many simulated testbeds of each kind.
+    """Measure simulated testbeds of each kind.
 
     Args:
-        studies: 1 at least; with 4 and more each share of network I/O is simulated.
+        studies: Testbeds of each kind, at least 1; from 4 on, every share of `SHARES` occurs.
     """
     pairs = [pairs_of(number) for number in range(studies)]
     shares = [*(each.share for each in pairs), *(each for number in range(studies) for each in crowd_of(number))]
     truths = ", ".join(f"{100 * share:.0f}" for share in sorted({each.truth for each in shares}))
     lines = [
         BoundedQuantity(
-            f"share of network I/O, {together} together",
+            f"share of network I/O, {together} NFs",
             100 * max((abs(each.measured - each.truth) for each in shares if each.together == together), default=inf),
             SHARE_BOUND,
             "points",
@@ -106,13 +106,13 @@ def table(studies: int) -> list[BoundedQuantity]:
             100 * regret,
             REGRET_BOUND,
             "%",
-            f"mean of {studies}; {best} the best possible, {most:.1f} % at worst",
+            f"mean of {studies}; {best} optimal, {most:.1f} % at worst",
         ),
     ]
 
 
 def crowd_of(number: int) -> Iterator[ShareError]:
-    """Measure the share of network I/O with three and four together; the number picks truth and constants."""
+    """Measure the share of network I/O of three and four co-located NFs; `number` selects truth and constants."""
     truth = SHARES[number % len(SHARES)]
     draw = Random(f"crowd/{number}")  # noqa: S311 (reproducible, not secret)
     topology = _testbed(draw, number, network_part=truth)
@@ -125,7 +125,7 @@ def crowd_of(number: int) -> Iterator[ShareError]:
 
 
 def pairs_of(number: int) -> PairsError:
-    """Measure all pairs of the five types and advise a placement; the number picks truth and constants."""
+    """Measure all pairs of the five types and advise a placement; `number` selects truth and constants."""
     part = SHARES[number % len(SHARES)]
     topology = _testbed(Random(f"pairs/{number}"), number, network_part=part)  # noqa: S311 (reproducible, not secret)
     spec = _spec(_CONTENDERS, guarantee=True)
@@ -139,7 +139,7 @@ def pairs_of(number: int) -> PairsError:
 
 
 class _Known:
-    """Normalized throughputs by the simulation, without noise."""
+    """Normalized throughputs of the simulation without noise."""
 
     def __init__(self, topology: Topology, spec: InterferenceSpec) -> None:
         whole = spec.model_copy(update={"together": len(spec.contenders)})
@@ -149,22 +149,22 @@ class _Known:
         self._frame = spec.frame
 
     def normalized(self, target: str, against: Sequence[str]) -> float:
-        """Throughput of a target beside others over throughput alone."""
+        """Return the throughput of a target beside co-located NFs over its baseline."""
         return self._throughput(target, *sorted(against)) / self._throughput(target)
 
     def capacity(self, servers: Servers) -> float:
-        """Sum of normalized throughputs."""
+        """Return the sum of normalized throughputs of a placement."""
         return sum(
             self.normalized(name, (*server[:at], *server[at + 1 :]))
             for server in servers
             for at, name in enumerate(server)
         )
 
-    def _throughput(self, *company: str) -> float:
-        if company not in self._pps:
-            truth = SimulatedTruth(self._server.plan(company), self._simulation)
-            self._pps[company] = truth.capacity_pps(self._frame, (1,))
-        return self._pps[company]
+    def _throughput(self, *colocated: str) -> float:
+        if colocated not in self._pps:
+            truth = SimulatedTruth(self._server.plan(colocated), self._simulation)
+            self._pps[colocated] = truth.capacity_pps(self._frame, (1,))
+        return self._pps[colocated]
 
 
 def _placements(names: Sequence[str]) -> Iterator[Servers]:
@@ -175,7 +175,7 @@ def _placements(names: Sequence[str]) -> Iterator[Servers]:
 
 
 def _testbed(draw: Random, seed: int, **more: float) -> Topology:
-    """The simulated testbed with drawn constants of contention: all three are over their whole plausible range."""
+    """The simulated testbed with constants of contention drawn from their whole plausible range."""
     kinds = [each.kind for each in _CONTENDERS]
     drawn: Mapping[str, object] = {
         "seed": seed,

@@ -1,22 +1,128 @@
-"""How well profiles recover the functions they were sampled from: tables IV to VI of Troia et al., under noise.
+"""Recovery of known functions by profiles: tables IV to VI of Troia et al., under noise.
 
-Each study is a sweep of 80 rates on one of the paper's two testbeds, ADVA and BONSAI. Every mean of a rate has relative
-normal noise: of 0.2 %, which is what 30 samples that vary by 1 % leave of it, and of 3 %, which is a service whose
-samples vary by a sixth.
+Each study is a sweep of 80 rates on one of the paper's two testbeds, ADVA and BONSAI. Each mean at a rate has relative
+Gaussian noise: of 0.2 %, as 30 samples with a deviation of 1 % have, or of 3 %, as 30 samples with a deviation of a
+sixth have.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from csit_utils.bench.printed_router import ADVA, BONSAI, Printed, PublishedRouter, printed_function, printed_sweep
-from csit_utils.bench.study_lines import BoundedQuantity
+from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Profile
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
+
+PACKET_BITS = 1460 * 8
+Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A function of tables IV to VI, by its name in the catalogue of `analysis.curves`."""
+
+    function: str
+    coefficients: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PublishedRouter:
+    """The paper's results for its virtual router on one of its testbeds. Rates are in Gbit/s."""
+
+    __test__ = False
+
+    break_point: float
+    last_rate: float
+    metrics: Mapping[Metric, tuple[Printed, Printed]]
+    """Functions below the break-point, and from it on."""
+
+
+def _testbed(profile: Profile) -> PublishedRouter:
+    """Convert a profile of the reference set, which has a function for each metric in both regions."""
+    if profile.break_point is None:
+        raise ValueError(f"{profile.name}: no break-point")
+    fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
+    return PublishedRouter(
+        profile.break_point.rate,
+        max(fit.last_rate for pair in fits.values() for fit in pair if fit),
+        {
+            metric: (Printed(below.function, below.coefficients), Printed(above.function, above.coefficients))
+            for metric, (below, above) in fits.items()
+            if below and above
+        },
+    )
+
+
+ADVA, BONSAI = map(_testbed, paper("troia").profiles)
+
+
+def printed_function(testbed: PublishedRouter, metric: Metric) -> Function:
+    """Return one function of the rate in Gbit/s that covers both regions."""
+    below, above = testbed.metrics[metric]
+
+    def value(rates: Array) -> Array:
+        return np.where(
+            rates < testbed.break_point,
+            BY_NAME[below.function].value(below.coefficients, rates),
+            BY_NAME[above.function].value(above.coefficients, rates),
+        )
+
+    return value
+
+
+def printed_sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
+    """Sample the paper's router at evenly spaced rates; its CPU is saturated from the break-point on."""
+    rates = np.linspace(testbed.last_rate / loads, testbed.last_rate, loads)
+    functions = {metric: printed_function(testbed, metric) for metric in Metric}
+    cpu = {"router": (lambda r: np.minimum(1.0, 0.03 + 0.97 * r / testbed.break_point),)}
+    return sweep_of(rates, functions, cpu, noise, seed)
+
+
+def sweep_of(
+    rates: Array,
+    functions: Mapping[Metric, Function],
+    cpu: Mapping[str, tuple[Function, ...]],
+    noise: float = 0.0,
+    seed: int = 0,
+) -> tuple[SweepPoint, ...]:
+    """Sample functions as points of a sweep.
+
+    Args:
+        rates: In Gbit/s.
+        functions: Of the rate, by metric.
+        cpu: Utilization in [0, 1] as functions of the rate, by VNF and thread.
+        noise: Standard deviation relative to each value.
+        seed: Of the noise.
+    """
+    random = np.random.default_rng(seed)
+
+    def seen(function: Function) -> Array:
+        return np.asarray(function(rates) * (1 + noise * random.standard_normal(len(rates))))
+
+    throughput, delay, loss = (seen(functions[metric]) for metric in Metric)
+    used = {vnf: [np.minimum(1.0, seen(thread)) for thread in threads] for vnf, threads in cpu.items()}
+    return tuple(
+        SweepPoint(
+            rate_pps=rate * 1e9 / PACKET_BITS,
+            samples=30,
+            input_pps=rate * 1e9 / PACKET_BITS,
+            sender_pps=rate * 1e9 / PACKET_BITS,
+            output_pps=throughput[index] * 1e9 / PACKET_BITS,
+            input_bps=rate * 1e9,
+            output_bps=throughput[index] * 1e9,
+            loss_ratio=loss[index] / 100,
+            delay_s=delay[index] / 1e3,
+            cpu={vnf: tuple(float(thread[index]) for thread in threads) for vnf, threads in used.items()},
+        )
+        for index, rate in enumerate(map(float, rates))
+    )
+
 
 LOADS = 80
 TESTBEDS = (ADVA, BONSAI)
@@ -26,12 +132,12 @@ _NO_BASE = 1e-9
 
 @dataclass(frozen=True)
 class PromisedErrors:
-    """What is promised under noise of one size; percent but for steps."""
+    """Promised bounds under one noise level, in percent except for `steps`."""
 
     steps: float
-    """Between the break-point and the printed one."""
+    """Distance of the break-point from the printed one, in steps of the sweep."""
     other_family: float
-    """Regions that get another function of the catalogue."""
+    """Share of regions fitted with another function of the catalogue."""
     coefficient_median: float
     coefficient_p95: float
     curve: Mapping[Metric, float]
@@ -47,7 +153,7 @@ PROMISED: Mapping[float, PromisedErrors] = {
 
 @dataclass
 class _Errors:
-    """Of all studies under noise of one size."""
+    """Errors of all studies under one noise level."""
 
     steps: list[float] = field(default_factory=list)
     other_family: list[bool] = field(default_factory=list)
@@ -56,13 +162,13 @@ class _Errors:
 
 
 def table(studies: int) -> list[BoundedQuantity]:
-    """Errors of profiles against the functions that their sweeps were sampled from.
+    """Return errors of profiles against the functions that their sweeps were sampled from.
 
     Args:
         studies: Sweeps on each testbed under each noise, at least one.
 
     Returns:
-        Under each noise: the break-point, the function families, the coefficients and the curves.
+        For each noise level: break-point, function families, coefficients and curves.
     """
     return [line for noise, promised in PROMISED.items() for line in _lines(noise, promised, _errors(noise, studies))]
 
@@ -93,7 +199,7 @@ def _add(errors: _Errors, testbed: PublishedRouter, profile: Profile) -> None:
 
 
 def _coefficient_errors(fit: Fit, truth: Printed) -> list[float] | None:
-    """Relative errors; None where the function is of another family.
+    """Return relative errors of coefficients, or None for a function of another family.
 
     BONSAI's delay has a base of 7.15e-26 ms: no double holds its sum with the delay, so a*exp(b*r) with a = exp(-b*c)
     is the same function.
@@ -108,7 +214,7 @@ def _coefficient_errors(fit: Fit, truth: Printed) -> list[float] | None:
 
 
 def _curve_errors(profile: Profile, testbed: PublishedRouter, metric: Metric, rates: Array) -> Iterator[float]:
-    """Of each region; a rate without a prediction counts as one for which 0 is predicted."""
+    """Yield the relative error of each region; a rate without a prediction counts as a prediction of 0."""
     truth = printed_function(testbed, metric)
     for region in (rates[rates < testbed.break_point], rates[rates > testbed.break_point]):
         values = truth(region)

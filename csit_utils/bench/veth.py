@@ -1,4 +1,4 @@
-"""A veth pair in a namespace of its own, whose receiving sides are data threads: what generators are measured on."""
+"""A veth pair in its own namespace, with data threads at its receiving sides, for measurements of generators."""
 
 import array
 import fcntl
@@ -22,8 +22,8 @@ def run(*argv: str) -> None:
     """Run a command.
 
     Raises:
-        Unsupported: it is not installed.
-        CommandFailed: it failed.
+        Unsupported: It is not installed.
+        CommandFailed: It failed.
     """
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -47,7 +47,7 @@ def set_feature(namespace: str, interface: str, request: int, value: int) -> Non
 
 
 def receive_by_napi(namespace: str, interface: str) -> None:
-    """Without GRO a veth has no NAPI; and a frame goes past it as long as its sender has TSO."""
+    """Make a veth interface receive by NAPI: that takes GRO on and TSO off."""
     set_feature(namespace, interface, _ETHTOOL_STSO, 0)
     set_feature(namespace, interface, _ETHTOOL_SGRO, 1)
 
@@ -56,18 +56,18 @@ def receive_by_napi(namespace: str, interface: str) -> None:
 def veth_pair(
     namespace: str, names: tuple[str, str], *, mtu: int = 9000, receive_cpu: int | None = None, napi: bool = False
 ) -> Iterator[None]:
-    """Two interfaces joined by a cable, both in one new namespace, gone afterwards.
+    """Make a veth pair in a new namespace, and remove both at the end.
 
     Args:
-        namespace: name of the namespace.
-        names: of the interfaces.
-        mtu: in bytes.
-        receive_cpu: where the data threads of both run; None leaves receiving to the sender's CPU.
-        napi: receive by NAPI without threads too, as XDP frames need it.
+        namespace: Its name.
+        names: Of the interfaces.
+        mtu: In bytes.
+        receive_cpu: CPU of the data threads of both ends; None: frames are received on the sender's CPU.
+        napi: Receive by NAPI without threads too, as XDP frames require.
 
     Raises:
-        Unsupported: not root, or this machine has no such thing.
-        CommandFailed: the kernel refused.
+        Unsupported: Not root, or `ip` is not installed.
+        CommandFailed: The kernel rejected a request.
     """
     if os.geteuid() != 0:
         raise Unsupported("network namespaces need root")

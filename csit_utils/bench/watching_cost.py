@@ -1,39 +1,149 @@
-"""What watching costs: one flow above the capacity of an NF, watched and not watched by turns in short blocks.
+"""Cost of watching: throughput of an overloaded NF with and without sampler and tracer, in short alternating blocks.
 
-In a block watching is twenty times as frequent as in a study: it has one window of the tracer and two readings of the
-sampler. Each costs the same, however many there are, so a study pays a twentieth of what a block does. That leaves a
-twentieth of this machine's noise, and blocks are short because its speed differs less between moments than between
-seconds. A window lies by chance within its tenth of a second, and a block is as long as that: it has one on average,
-wherever it begins.
+In a block, watching is 20 times as frequent as in a study: one tracer window and two readings of the sampler. The cost
+is proportional to their number, so a study has a twentieth of the cost of a block, and of the noise of this machine.
+Blocks are short because the speed of a machine varies less between moments than between seconds. A tracer window has a
+random position within its period, and a block is one period long, so that it has one window on average.
 
-A round has two blocks that nobody watches, and one each with the sampler, with the tracer and with both, in an order by
-chance; compared are logarithms of rates within a round. The two blocks that nobody watches are compared too: what this
-machine's noise makes of nothing. Packets are counted where they come back, a short while after watching was switched.
+A round has two blocks without watching, and one each with the sampler, with the tracer and with both, in random order.
+Compared are logarithms of rates within a round. The comparison of the two blocks without watching shows the noise.
+Packets are counted at the receiver, shortly after watching is switched.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import combinations_with_replacement
 from math import log
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from csit_utils.bench.contrasts import Estimate, estimate, orders
-from csit_utils.bench.flow_in_blocks import BlockFlow, NotOverloadedError, overload_pps, prompt
-from csit_utils.bench.nf_under_load import ServiceUnderLoad, service
-from csit_utils.bench.watchers import SAMPLER, TRACER, Watchers
-from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S
+import numpy as np
+
+from csit_utils.bench.nf_under_load import (
+    BlockFlow,
+    NotOverloadedError,
+    ServiceUnderLoad,
+    overload_pps,
+    prompt,
+    service,
+)
+from resources.libraries.python.drivers.probes.sampler.features import INTERVAL_S, LinuxFeatureSampler
+from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.errors import CsitError
+
+
+class Estimate(NamedTuple):
+    """An estimated difference."""
+
+    middle: float
+    interval: tuple[float, float] | None
+    """95 % confidence interval; None with fewer than six differences."""
+
+    def divided(self, by: float) -> "Estimate":
+        """Return the estimate divided by a number."""
+        return Estimate(self.middle / by, self.interval and (self.interval[0] / by, self.interval[1] / by))
+
+
+def estimate(differences: Sequence[float]) -> Estimate:
+    """Return the Hodges-Lehmann estimate: the median of the means of all pairs, each value paired with itself too.
+
+    Its interval inverts Wilcoxon's signed-rank test, which is exact for any distribution that is symmetric about the
+    median, as are differences between blocks in random order. Hollander, Wolfe and Chicken, Nonparametric Statistical
+    Methods, 3rd edition, sections 3.2 and 3.3.
+
+    Args:
+        differences: At least one; six or more for an interval.
+    """
+    means = sorted((one + other) / 2 for one, other in combinations_with_replacement(differences, 2))
+    cut = _cut(len(differences))
+    return Estimate(median(means), (means[cut], means[-1 - cut]) if cut is not None else None)
+
+
+def _cut(number: int, level: float = 0.95) -> int | None:
+    """Number of sorted means outside the interval at each end."""
+    ways = np.ones(1)
+    for rank in range(1, number + 1):  # each rank is in the sum with probability 1/2
+        ways = (np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))) / 2
+    outside = int(np.searchsorted(np.cumsum(ways), (1 - level) / 2, "right"))
+    return outside - 1 if outside else None
+
+
+def orders(names: Sequence[str], rounds: int, seed: int = 1) -> Iterator[list[str]]:
+    """Yield a random order for each round, each followed by its reverse, so that a linear drift cancels out."""
+    chance = random.Random(seed)  # noqa: S311 - the order of blocks
+    for number in range(rounds):
+        if number % 2 == 0:
+            order = chance.sample(names, len(names))
+        else:
+            order.reverse()
+        yield list(order)
+
+
+SAMPLER, TRACER = "sampler", "tracer"
+
+
+class Watchers:
+    """Sampler and tracer as a chain study uses them, at a multiple of its frequency."""
+
+    def __init__(self, here: ServiceUnderLoad, held: ExitStack, times: int) -> None:
+        """Start the tracer and pause it: starting its programs under load would take long.
+
+        Args:
+            here: The service.
+            held: Stops the tracer at its end.
+            times: Readings and windows, as a multiple of those of a study.
+
+        Raises:
+            CsitError: The tracer does not work on this machine.
+        """
+        self._sampler = LinuxFeatureSampler(here.plan, here.fabric, here.aside, interval_s=INTERVAL_S / times)
+        self._tracer = KernelTracer(lambda: here.threads, here.lock, period_s=PERIOD_S / times, cpu=here.aside)
+        self._cpu_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
+        self._watched_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
+        held.callback(self._tracer.stop)
+        self._tracer.start()
+        if "window" not in self._tracer.facts():
+            raise CsitError(f"the tracer does not work: {self._tracer.facts()}")
+        self._tracer.pause()
+
+    def switch(self, names: Collection[str], held: ExitStack) -> None:
+        """Let some of them watch until the stack is closed."""
+        if TRACER in names:
+            held.callback(self._tracer.pause)
+            self._tracer.resume()
+        if SAMPLER in names:
+            held.callback(self._end_sampling)
+            self._sampler.start()
+
+    def _end_sampling(self) -> None:
+        if not self._sampler.stop():
+            raise CsitError(f"the sampler has no readings: {self._sampler.facts()}")
+        self._cpu_s[SAMPLER] += self._sampler.cpu_s
+
+    def watched(self, names: Collection[str], lasted_s: float) -> None:
+        """Add to the time that some of them have watched."""
+        for name in names:
+            self._watched_s[name] += lasted_s
+
+    def end(self) -> dict[str, float]:
+        """Stop; return the CPU time of each while it watched, as a share of one CPU."""
+        self._tracer.stop()
+        self._cpu_s[TRACER] = self._tracer.cpu_s
+        return {name: self._cpu_s[name] / self._watched_s[name] for name in self._cpu_s}
+
 
 _GOAL = 0.01
 _TIMES = 20
-"""As much watching as in a study."""
+"""Frequency of watching in a block, as a multiple of that in a study."""
 _BLOCK_S = PERIOD_S / _TIMES
 _ROUNDS = 160
 _FLOW_S, _ROUND_S = 15.0, 1.5
-"""A new flow now and then: how its first packets meet may last as long as it does. Most for a round."""
+"""Duration of a flow, and upper bound of a round. Flows are renewed because the first packets may shape a whole
+flow."""
 _MOST_EMPTY = 3
 _MORE = 1.4
-"""The next load after one with which the NF kept up."""
+"""Factor to the next load after one that did not overload the NF."""
 BOTH = "both"
 NOTHING, AGAIN = "nothing", "nothing again"
 BLOCKS: Mapping[str, Collection[str]] = {
@@ -43,26 +153,26 @@ BLOCKS: Mapping[str, Collection[str]] = {
     TRACER: (TRACER,),
     BOTH: (SAMPLER, TRACER),
 }
-"""Who watches in a block."""
+"""Active probes by block."""
 Rates = Mapping[str, float]
-"""Packets per second by block, of one round."""
+"""Packets per second by block of one round."""
 
 
 def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
-    """Throughput with and without watching.
+    """Measure throughput with and without watching.
 
     Args:
-        rounds: Of five blocks; six or more for an interval.
+        rounds: Of five blocks; at least six for a confidence interval.
 
     Returns:
-        `ours`: what sampler and tracer together take in a study, as a share of the throughput; no peer, `ratio` is to
-        the goal. `detail` has share and 95 % interval (see `contrasts.estimate`) of sampler, tracer, both and nothing,
-        and the processor time that each of the two takes in a study, as a share of one CPU: that bounds what it takes
-        of an NF by running, but is without what events cost the NF itself.
+        `ours`: cost of sampler and tracer together in a study, as a share of the throughput; there is no peer, `ratio`
+        is to the goal. `detail` has share and 95 % interval (see `estimate`) of sampler, tracer, both and nothing, and
+        the CPU time of each probe in a study as a share of one CPU. CPU time is an upper bound of what a probe takes
+        from an NF by running; it excludes the cost of events within the NF.
 
     Raises:
-        Unsupported: This machine cannot run the local world.
-        CsitError: Sampler or tracer saw nothing, or the NF was not the bottleneck.
+        Unsupported: This machine does not meet the requirements of local runs.
+        CsitError: Sampler or tracer has no readings, or the NF was not the bottleneck.
     """
     with service() as here, ExitStack() as held:
         watchers = Watchers(here, held, _TIMES)
@@ -72,7 +182,7 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
 
 
 def _rounds(here: ServiceUnderLoad, watchers: Watchers, every: Sequence[Sequence[str]]) -> list[Rates]:
-    """Rounds of one flow after another; those of a flow with which the NF kept up are done once more with another."""
+    """Rounds of successive flows; rounds of a flow that did not overload the NF are repeated at a higher load."""
     found: list[Rates] = []
     load_pps, empty = overload_pps(here), 0
     while len(found) < len(every):
@@ -83,7 +193,7 @@ def _rounds(here: ServiceUnderLoad, watchers: Watchers, every: Sequence[Sequence
             continue
         empty = 0 if rounds else empty + 1
         if empty == _MOST_EMPTY:
-            raise CsitError(f"{empty} flows after each other had no round in which packets came back in every block")
+            raise CsitError(f"{empty} successive flows without a round that has packets in every block")
         found += rounds
     return found
 
@@ -97,21 +207,21 @@ def _flow(here: ServiceUnderLoad, load_pps: float, watchers: Watchers, every: Se
             if flow.left_s() < _ROUND_S:
                 break
             rates = {name: _rate(flow, watchers, BLOCKS[name]) for name in order}
-            if all(rates.values()):  # else the machine stood still for a whole block
+            if all(rates.values()):  # else the machine was stalled for a whole block
                 rounds.append(rates)
     return rounds
 
 
-def _rate(flow: BlockFlow, watchers: Watchers, who: Collection[str]) -> float:
+def _rate(flow: BlockFlow, watchers: Watchers, names: Collection[str]) -> float:
     with ExitStack() as held:
-        watchers.switch(who, held)
+        watchers.switch(names, held)
         rate_pps, lasted_s = flow.block(_BLOCK_S)
-    watchers.watched(who, lasted_s)
+    watchers.watched(names, lasted_s)
     return rate_pps
 
 
 def costs(found: Sequence[Rates]) -> dict[str, Estimate]:
-    """What each way of watching takes in its blocks, as a share of the throughput, and what nothing takes."""
+    """Return the cost of each kind of block as a share of the throughput; that of `NOTHING` is the noise."""
 
     def compared(name: str, plain: Callable[[Rates], float]) -> Estimate:
         return estimate([plain(rates) - log(rates[name]) for rates in found])
@@ -119,7 +229,7 @@ def costs(found: Sequence[Rates]) -> dict[str, Estimate]:
     def unwatched(rates: Rates) -> float:
         return (log(rates[NOTHING]) + log(rates[AGAIN])) / 2
 
-    rows = {name: compared(name, unwatched) for name, who in BLOCKS.items() if who}
+    rows = {name: compared(name, unwatched) for name, probes in BLOCKS.items() if probes}
     return {**rows, NOTHING: compared(AGAIN, lambda rates: log(rates[NOTHING]))}
 
 
@@ -134,9 +244,9 @@ def _summary(found: Sequence[Rates], cpu: Mapping[str, float]) -> dict[str, Any]
         "goal": _GOAL,
         "ratio": round(rows[BOTH].middle / _GOAL, 2),
         "unit": "ratio",
-        "note": f"of {rate_pps / 1e3:.0f} kpps, {_TIMES} times as much, divided by {_TIMES}, {len(found)} rounds: "
+        "note": f"of {rate_pps / 1e3:.0f} kpps, measured at {_TIMES} times the frequency, {len(found)} rounds: "
         + ", ".join(f"{name} {_share(row)}" for name, row in rows.items())
-        + "; processor time of one CPU: "
+        + "; CPU time as a share of one CPU: "
         + ", ".join(f"{name} {share:.2%}" for name, share in shares.items()),
         "detail": {**{name: row._asdict() for name, row in rows.items()}, "cpu": shares},
     }

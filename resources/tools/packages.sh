@@ -85,8 +85,6 @@ need_browser() {
 need_bench() {
     need_network
     need_lab
-    need_browser
-    need trace-cmd command -v trace-cmd
 }
 need_jenkins() { # the pipelines' tests
     need default-jre-headless command -v java

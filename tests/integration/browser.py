@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.bench.chromium import CHROMIUM, Chromium
+from tests.chromium import CHROMIUM, Chromium
 
 __all__ = ["CHROMIUM", "IN_CHROMIUM", "Browser"]
 

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-from csit_utils.bench.nights.__main__ import write_story
-from csit_utils.bench.nights.story import EventKind, story
+from csit_utils.bench.nights import EventKind, story, write_story
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 

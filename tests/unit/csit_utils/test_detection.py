@@ -1,15 +1,17 @@
 """The measure of false alarms and power."""
 
-from csit_utils.bench.detection import AFTER, KINDS, NO_STEP, SIZES, measure, power
+from csit_utils.bench.studies_trends import AFTER, KINDS, NO_STEP, SIZES, false_alarms, power, table
 
 
 def test_noise_is_called_a_step_no_more_often_than_promised() -> None:
-    row = measure(series=40)
-    assert "failed" not in row
-    assert row["ratio"] == row["ours"] / row["peer"]
-    assert set(row["detail"]) == set(KINDS) >= set(NO_STEP)
-    assert row["detail"]["two bands, 10 apart, 25 % low"]["two_bands"] > 0.8
-    assert row["detail"]["drift by 10 in all"]["drift"] > 0.5
+    (line,) = table(studies=8)
+    assert line.unit == "% of series"
+    assert line.value <= line.bound
+    found = false_alarms(series=40)
+    assert line.value == max(100 * found[kind]["alone"] for kind in NO_STEP)
+    assert set(found) == set(KINDS) >= set(NO_STEP)
+    assert found["two bands, 10 apart, 25 % low"]["two_bands"] > 0.8
+    assert found["drift by a total of 10"]["drift"] > 0.5
 
 
 def test_larger_steps_and_more_nights_are_found_more_often() -> None:

@@ -1,15 +1,17 @@
 """A simulated history: what is planted, what its files hold, and what is found in it."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from robot.api import ExecutionResult
 
-from csit_utils.analysis.trend import trends
-from csit_utils.bench.nights.__main__ import write_story
-from csit_utils.bench.nights.judging import judge
-from csit_utils.bench.nights.story import EventKind, Story, story
+from csit_utils.analysis.cells import CellFigure
+from csit_utils.analysis.trend import State, Trend, trends
+from csit_utils.bench.nights import FIRST_NIGHT, EventKind, PlantedEvent, Story, story, write_story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.load import load
@@ -17,6 +19,69 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 
 NIGHTS = 18
 CSC = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+
+
+_NEAR = 1
+"""Largest error of the night of a step."""
+
+
+@dataclass(frozen=True)
+class NightJudgement:
+    """Names of trends, such as `sim-a (simulated) CSC 1R1C ... PDR`."""
+
+    found: tuple[str, ...]
+    """Planted steps that were found, with their direction."""
+    missed: tuple[str, ...]
+    """Planted steps that were not found."""
+    false: tuple[str, ...]
+    """Findings that were not planted."""
+    bands: tuple[str, ...]
+    """Planted bands that were found."""
+    bands_missed: tuple[str, ...]
+    suspected: tuple[str, ...]
+    """Planted falls of the last night that are suspected."""
+
+
+def night_of(found: CellFigure) -> int:
+    """The night of a figure, from 0."""
+    return (found.at - FIRST_NIGHT) // timedelta(days=1)
+
+
+def judge(history: Story, found: Iterable[Trend]) -> NightJudgement:
+    """Compare trends with the planted events."""
+    rows: dict[str, list[str]] = {name: [] for name in NightJudgement.__dataclass_fields__}
+    for trend in found:
+        planted = _planted(history, trend)
+        name = trend.cell.name
+        steps = [event for event in planted if event.kind is EventKind.STEP]
+        for event in steps:
+            rows["found" if any(_is(event, trend, step.index) for step in trend.steps) else "missed"].append(name)
+        banded = any(event.kind is EventKind.TWO_BANDS for event in planted)
+        if banded:
+            rows["bands" if trend.state is State.TWO_BANDS else "bands_missed"].append(name)
+        strange = [step for step in trend.steps if not any(_is(event, trend, step.index) for event in steps)]
+        if strange or trend.drift is not None or (trend.bands is not None and not banded):
+            rows["false"].append(f"{name}: {trend.state}")
+        if trend.suspected is not None:
+            fresh = any(event.kind is EventKind.FRESH for event in planted)
+            rows["suspected" if fresh else "false"].append(name if fresh else f"{name}: suspected")
+    return NightJudgement(**{name: tuple(own) for name, own in rows.items()})
+
+
+def _planted(history: Story, trend: Trend) -> Sequence[PlantedEvent]:
+    series = trend.cell.series
+    cell = Cell(
+        service_type=ServiceType(series.service_type),
+        nf_chains=trend.cell.nf_chains,
+        nf_nodes=trend.cell.nf_nodes,
+    )
+    return [event for event in history.events if event.meets(series.system.testbed, event.first, cell)]
+
+
+def _is(event: PlantedEvent, trend: Trend, index: int) -> bool:
+    """Whether the step at a figure is an event."""
+    step = next(step for step in trend.steps if step.index == index)
+    return abs(night_of(trend.figures[index]) - event.first) <= _NEAR and (step.change > 0) == (event.factor > 1)
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from resources.libraries.python.studies.interference.colocation_server import Sh
 def test_every_line_is_within_its_bound() -> None:
     lines = table(1)
     assert [line.what for line in lines] == [
-        "share of network I/O, 2 together",
-        "share of network I/O, 3 together",
-        "share of network I/O, 4 together",
+        "share of network I/O, 2 NFs",
+        "share of network I/O, 3 NFs",
+        "share of network I/O, 4 NFs",
         "sensitivity (row mean)",
         "regret of the advised placement",
     ]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.bench import studies_profiles
-from csit_utils.bench.printed_router import Printed, PublishedRouter, printed_sweep
-from csit_utils.bench.study_lines import BoundedQuantity
+from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.bench.studies_profiles import Printed, PublishedRouter, printed_sweep
 from resources.libraries.python.studies.sweep.model.profile import Metric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 

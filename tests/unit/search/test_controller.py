@@ -6,7 +6,6 @@ import pytest
 from search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 from csit_utils.bench import search as bench_search
-from csit_utils.bench import searches
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import Prior
@@ -57,20 +56,24 @@ def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(factor: float) -
     With 60 seeds: 45 s for twice the truth, 46 s for half of it, 43 s cold, 55 s MLRsearch.
     """
 
-    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> searches.SearchRun:
-        return searches.with_prior(model, rng, searches.prior_of(searches.cold(model, earlier, earlier), factor))
+    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> bench_search.SearchRun:
+        return bench_search.with_prior(
+            model, rng, bench_search.prior_of(bench_search.cold(model, earlier, earlier), factor)
+        )
 
-    def mean_s(search: searches.Search) -> float:
+    def mean_s(search: bench_search.Search) -> float:
         return sum(bench_search.figures(search, name, 6)["mean_s"] for name in ModelName) / len(ModelName)
 
-    assert mean_s(misled) <= min(mean_s(searches.cold) * 1.2, mean_s(searches.plain_mlrsearch))
+    assert mean_s(misled) <= min(mean_s(bench_search.cold) * 1.2, mean_s(bench_search.plain_mlrsearch))
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 @pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND])
 def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(name: ModelName, factor: float) -> None:
-    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> searches.SearchRun:
-        return searches.with_prior(model, rng, searches.prior_of(searches.cold(model, earlier, earlier), factor))
+    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> bench_search.SearchRun:
+        return bench_search.with_prior(
+            model, rng, bench_search.prior_of(bench_search.cold(model, earlier, earlier), factor)
+        )
 
     # MLRsearch has 0.57 and 0.61 % on noisy, 0.76 and 0.82 % on two_band; 50 searches tell it within a fifth or so.
     figures = bench_search.figures(misled, name, 50)
@@ -110,7 +113,7 @@ def test_systems_that_nothing_was_tuned_on_are_searched_as_well(name: ModelName,
     """Errors as MLRsearch's or less, in less time."""
     ours, cold, peer = (
         bench_search.figures(search, name, 12, **parameters)
-        for search in (searches.warm, searches.cold, searches.plain_mlrsearch)
+        for search in (bench_search.warm, bench_search.cold, bench_search.plain_mlrsearch)
     )
     for goal in ("ndr", "pdr"):
         key = f"{goal}_rms_error_percent"

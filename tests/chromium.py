@@ -138,7 +138,7 @@ class Chromium:
                 self._keep(self._read())
         self.wait("document.documentElement.dataset.ready === 'yes'")
 
-    def value(self, expression: str) -> Any:  # noqa: ANN401 - whatever JavaScript gives
+    def value(self, expression: str) -> Any:
         """The value of a JavaScript expression; a promise is waited for.
 
         Raises:

@@ -1,25 +1,25 @@
-"""How often noise is called a step, and which steps are found: measured on synthetic series with seeds.
+"""False alarm rate and power of step detection in trends, on synthetic series with fixed seeds.
 
-Series are 30 nights of noise with a standard deviation of 1 around a level of 100, or what the kind says. The peer is
-FD.io CSIT's jumpavg, where it is installed, on the same series; it has no rate of false alarms that could be set.
+A series has 30 nights of noise with a standard deviation of 1 around a level of 100, unless its kind says otherwise.
+FD.io CSIT's jumpavg, where it is installed, gets the same series; its false alarm rate cannot be set.
 
-`python -m csit_utils.bench.detection` prints the tables of docs/statistics.md.
+`python -m csit_utils.bench.studies_trends` prints the tables of docs/statistics.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 from csit_utils.analysis.history import Findings, look
 from csit_utils.analysis.trend import ALPHA
+from csit_utils.bench.studies import BoundedQuantity
 
 NIGHTS = 30
 SERIES = 500
 CELLS = 500
-"""Of the dataset that a single series is taken from: it gets `ALPHA / CELLS`."""
+"""Series of the dataset that a series is one of: its false alarm rate is `ALPHA / CELLS`."""
 LEVEL = 100.0
 SIZES = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 """Of steps, in standard deviations of the noise."""
@@ -50,7 +50,7 @@ def _drifting(total: float) -> _Draw:
 
 
 def _dependent(rng: _Rng) -> Sequence[float]:
-    """Each night remembers half of the one before; the standard deviation is 1."""
+    """An autoregressive series with a coefficient of 0.5 and a standard deviation of 1."""
     values = [float(rng.normal())]
     for value in rng.normal(0, np.sqrt(0.75), NIGHTS - 1):
         values.append(0.5 * values[-1] + float(value))
@@ -58,7 +58,7 @@ def _dependent(rng: _Rng) -> Sequence[float]:
 
 
 def _outliers(rng: _Rng) -> Sequence[float]:
-    """Each night goes wrong with 5 %, and then by 30 standard deviations."""
+    """Each night is an outlier of 30 standard deviations with a probability of 5 %."""
     return [value - 30 * (rng.random() < 0.05) for value in _gaussian(rng)]
 
 
@@ -71,12 +71,12 @@ KINDS: Mapping[str, _Draw] = {
     "two bands, 10 apart, 25 % low": _two_bands(0.25, 10),
     "two bands, 10 apart, 40 % low": _two_bands(0.4, 10),
     "two bands, 6 apart, 25 % low": _two_bands(0.25, 6),
-    "each night remembers half of the last": _dependent,
-    "drift by 3 in all": _drifting(3),
-    "drift by 10 in all": _drifting(10),
+    "autocorrelated, coefficient 0.5": _dependent,
+    "drift by a total of 3": _drifting(3),
+    "drift by a total of 10": _drifting(10),
 }
 NO_STEP = tuple(KINDS)[:6]
-"""Kinds for which the promised rate of false alarms is to hold."""
+"""Kinds for which the false alarm rate is promised."""
 
 
 def _look(values: Sequence[float], alpha: float, resolution: float = 0.0) -> Findings:
@@ -84,7 +84,11 @@ def _look(values: Sequence[float], alpha: float, resolution: float = 0.0) -> Fin
 
 
 def false_alarms(series: int) -> dict[str, dict[str, float]]:
-    """Share of series of each kind in which a step is found, at `ALPHA` for one series and as one of `CELLS`."""
+    """Return by kind the share of series with a step: at `ALPHA` (`alone`), and as one of `CELLS` (`one_of_many`).
+
+    `two_bands`, `drift` and `suspected` are the shares of series with these findings, `jumpavg` that of series in which
+    jumpavg finds more than one level.
+    """
     found: dict[str, dict[str, float]] = {}
     for number, (kind, draw) in enumerate(KINDS.items()):
         rng = np.random.default_rng(number)
@@ -105,16 +109,19 @@ def false_alarms(series: int) -> dict[str, dict[str, float]]:
 
 
 def _jumpavg(drawn: Sequence[Sequence[float]]) -> float | None:
-    """Share of series in which the peer sees more than one group; None without it."""
+    """Share of series in which jumpavg finds more than one group; None where it is not installed."""
     if find_spec("jumpavg") is None:
         return None
-    from jumpavg import classify  # noqa: PLC0415 - a peer that need not be there
+    from jumpavg import classify  # noqa: PLC0415 - optional
 
     return sum(len(classify([value * 1e4 for value in values])) > 1 for values in drawn) / len(drawn)
 
 
 def power(series: int) -> dict[float, dict[int, float]]:
-    """Share of steps down that are found within a night of their place, as one of `CELLS`, by size and nights since."""
+    """Return the share of steps down found within a night of their place, by size and nights since the step.
+
+    The false alarm rate is that of one series of `CELLS`.
+    """
     found: dict[float, dict[int, float]] = {}
     for size in SIZES:
         found[size] = {}
@@ -131,29 +138,24 @@ def power(series: int) -> dict[float, dict[int, float]]:
     return found
 
 
-def measure(series: int = SERIES) -> dict[str, Any]:
-    """The worst rate of false alarms of noise that has no step, against what is promised.
+def table(studies: int) -> list[BoundedQuantity]:
+    """Return the worst false alarm rate of noise without a step.
 
-    Told under `failed` where it is above the promise by more than three standard errors.
+    Its bound is the promised rate plus three standard errors.
+
+    Args:
+        studies: A fifth of the number of series of each kind, which is at least 20.
     """
-    detail = false_alarms(series)
-    kind, worst = max(((kind, detail[kind]["alone"]) for kind in NO_STEP), key=lambda each: each[1])
+    series = max(20, 5 * studies)
+    found = false_alarms(series)
+    kind, worst = max(((kind, found[kind]["alone"]) for kind in NO_STEP), key=lambda each: each[1])
     most = ALPHA + 3 * (ALPHA * (1 - ALPHA) / series) ** 0.5
-    row: dict[str, Any] = {
-        "name": "trend_false_alarms",
-        "ours": worst,
-        "peer": ALPHA,
-        "ratio": worst / ALPHA,
-        "unit": "share of series",
-        "series": series,
-        "detail": detail,
-        "note": f"peer is the promise; worst of {len(NO_STEP)} kinds of noise: {kind}",
-    }
-    return {**row, "failed": f"{worst:.2%} of series without a step have one"} if worst > most else row
+    note = f"promised {100 * ALPHA:g} %, three standard errors more here; worst of {len(NO_STEP)} kinds: {kind}"
+    return [BoundedQuantity("trend: false alarms", 100 * worst, 100 * most, "% of series", note)]
 
 
 def tables(series: int = SERIES) -> str:
-    """Both tables in Markdown."""
+    """Return the tables of false alarms and of power in Markdown."""
     alarms = false_alarms(series)
     heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg"]
     lines = [f"| noise | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
