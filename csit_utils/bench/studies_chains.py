@@ -42,11 +42,11 @@ queue that drops up to 5 % of packets; a co-located load that takes 40 % of the 
 
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _VNFS = (
-    VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
-    VnfSpec(name="firewall", kind=NfKind.LINUX_FIREWALL),
-    VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
-    VnfSpec(name="ips", kind=NfKind.SURICATA),
-    VnfSpec(name="monitor", kind=NfKind.TCPDUMP, mode=Mode.PASSIVE),
+    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+    VnfSpec(name="firewall", kind=NfKind("linux_firewall")),
+    VnfSpec(name="nat", kind=NfKind("linux_nat")),
+    VnfSpec(name="ips", kind=NfKind("suricata")),
+    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
 )
 _POLICIES = ("gateway > firewall", "firewall > nat", "monitor > nat")
 _VOLUMES = 4

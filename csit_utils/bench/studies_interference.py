@@ -42,11 +42,11 @@ SHARES = (0.0, 0.2, 0.4, 0.6)
 MOST_TOGETHER = 4
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _CONTENDERS = (
-    Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind.LINUX_GATEWAY),
-    Contender(name="monitor", type=NfType.MONITOR, kind=NfKind.PKTSTAT),
-    Contender(name="inspection", type=NfType.INSPECTION, kind=NfKind.SURICATA),
-    Contender(name="balancer", type=NfType.BALANCER, kind=NfKind.NGINX_BALANCER),
-    Contender(name="proxy", type=NfType.NAT, kind=NfKind.NGINX_PROXY),
+    Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
+    Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
+    Contender(name="inspection", type=NfType.INSPECTION, kind=NfKind("suricata")),
+    Contender(name="balancer", type=NfType.BALANCER, kind=NfKind("nginx_balancer")),
+    Contender(name="proxy", type=NfType.NAT, kind=NfKind("nginx_proxy")),
 )
 _FEW = 2
 """Contenders of studies of up to `MOST_TOGETHER` co-located NFs, to bound the number of combinations."""

@@ -51,11 +51,11 @@ pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.sk
 WITH_NFT = pytest.mark.skipif(bool(list(missing_nft())), reason="; ".join(map(str, missing_nft())))
 WITH_TESTPMD = pytest.mark.skipif(bool(list(missing_testpmd())), reason="; ".join(map(str, missing_testpmd())))
 ROUTER, FIREWALL, NAT, TESTPMD, PROCESS = (
-    NfKind.LINUX_ROUTER,
-    NfKind.LINUX_FIREWALL,
-    NfKind.LINUX_NAT,
-    NfKind.TESTPMD,
-    NfKind.PROCESS,
+    NfKind("linux_router"),
+    NfKind("linux_firewall"),
+    NfKind("linux_nat"),
+    NfKind("testpmd"),
+    NfKind("process"),
 )
 TESTPMDS = () if list(missing_testpmd()) else (TESTPMD,)
 QUICK = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10")
@@ -167,7 +167,7 @@ def test_nfs_in_containers_forward_on_their_cpus(service_type: str, rows: int, k
         weights = [file.read_text(encoding="ascii").strip() for file in files if file.exists()]
         assert len(weights) == len(firsts)
         assert set(weights) <= {"88761", "-20"}, "in control groups of version 1 or 2"
-        with_program = {nf.name for nf in deployment.plan.functions if nf.kind is TESTPMD}
+        with_program = {nf.name for nf in deployment.plan.functions if nf.kind == TESTPMD}
         assert {name for name, found in programs.items() if found} == with_program
         assert deployment.problems() == ()
         assert deployment.facts()["functions"]["containers"].startswith("podman ")

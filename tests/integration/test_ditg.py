@@ -73,7 +73,7 @@ def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() ->
 @pytest.mark.skipif(bool(list(nft_missing())), reason="; ".join(map(str, nft_missing())))
 def test_answers_come_back_through_a_nat() -> None:
     """The receiver sees other addresses than the sender has, and the routers behind know where these are."""
-    with running(NfKind.LINUX_NAT, NfKind.LINUX_ROUTER) as deployment:
+    with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
         trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, purpose="sweep")
         result = deployment.measure(trial)
         assert result.received >= 0.99 * result.sent, result

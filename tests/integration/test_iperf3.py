@@ -40,7 +40,7 @@ def running(*kinds: NfKind) -> Iterator[Deployment]:
 
 @realtime(RATE)
 def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
-    with running(NfKind.LINUX_NAT, NfKind.LINUX_ROUTER) as deployment:
+    with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
         asked = Trial(load_pps=2000.0, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, sessions=2)
         by_udp = deployment.measure(asked)
         assert {(each.instance, each.direction) for each in by_udp.flows} == {

@@ -27,7 +27,7 @@ from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_a
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing())))]
-ROUTER, FIREWALL, NAT = NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT
+ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 NO_PORTS, UDP = 61, 17
 LOCAL = PROJECT / "topologies" / "local.yaml"
 

@@ -43,7 +43,7 @@ from tests.realtime import CPU, LOSS, realtime
 LACKING = "; ".join(map(str, missing()))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
-ROUTER, OPENVPN = NfKind.LINUX_ROUTER, NfKind.OPENVPN
+ROUTER, OPENVPN = NfKind("linux_router"), NfKind("openvpn")
 FRAMES = 20
 TTL = 64
 LOAD_PPS = 1000.0

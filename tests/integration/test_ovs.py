@@ -139,4 +139,4 @@ def test_the_suites_run_on_it(tmp_path: Path) -> None:
     assert row.mrr and row.mrr.mean_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert "1ch-2ovs-1dcr" in row.test_name
-    assert NfKind.LINUX_ROUTER in (function.kind for function in row.plan.functions)
+    assert NfKind("linux_router") in (function.kind for function in row.plan.functions)

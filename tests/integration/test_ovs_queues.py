@@ -178,7 +178,7 @@ def test_one_that_is_killed_has_no_values_and_nothing_stays_open(ports: str) -> 
 
 
 def test_where_copies_are_sent_rings_tell_no_losses_and_it_is_said() -> None:
-    asked = cell("CSC", 1, 1).model_copy(update={"taps": (Tap(position=1, kind=NfKind.TCPDUMP),)})
+    asked = cell("CSC", 1, 1).model_copy(update={"taps": (Tap(position=1, kind=NfKind("tcpdump")),)})
     with deployed(topology_with(ports="af_xdp"), asked) as deployment:
         sampler = sampler_of(deployment)
         sampler.start()

@@ -37,7 +37,7 @@ def plan_of(testbed: str, nodes: int, positions: Sequence[int]) -> Plan:
         service_type=ServiceType.CSC,
         nf_chains=1,
         nf_nodes=nodes,
-        taps=tuple(Tap(position=position, kind=NfKind.TCPDUMP) for position in positions),
+        taps=tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in positions),
     )
     return make_plan(load_topology(PROJECT / "topologies" / f"{testbed}.yaml"), cell, discover())
 

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS as MONITOR_DRIVERS
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
@@ -32,14 +33,14 @@ TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 LACKING = "; ".join(
     str(each)
     for each in makers.missing_for_some(TOPOLOGY.dut)
-    if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in (NfKind.SURICATA, NfKind.OPENVPN))
+    if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in ("suricata", "openvpn"))
 )
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 FRAMES = 20
-GATEWAY, NAT, PROCESS = NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.PROCESS
-MONITORS = tuple(kind for kind in NfKind if kind.is_monitor and kind is not NfKind.SURICATA)
+GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("process")
+MONITORS = tuple(each.kind for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
-NGINX = (NfKind.NGINX_PROXY, NfKind.NGINX_BALANCER)
+NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
 LOAD_PPS = 4000.0
 WAITING = "import time\nwhile True: time.sleep(60)"
 
@@ -103,13 +104,13 @@ def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_moni
         }
         facts = deployment.facts()["functions"]
         assert set(facts) == {GATEWAY, *MONITORS}
-        assert "stand-in for an intrusion detection system" in facts[NfKind.NGREP]
+        assert "stand-in for an intrusion detection system" in facts[NfKind("ngrep")]
 
 
 @realtime(LOSS)
 def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() -> None:
     """Stopped, it takes nothing out of its ring: once that is full, all the rest is dropped, and still forwarded."""
-    with running(NfKind.PKTSTAT) as deployment:
+    with running(NfKind("pktstat")) as deployment:
         (pid,) = processes("pktstat")
         os.kill(pid, signal.SIGSTOP)
         result = deployment.measure(trial(100_000.0))
@@ -118,14 +119,14 @@ def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() ->
         assert found.dropped is not None
         assert found.dropped > 0
         assert result.received <= found.packets + found.dropped <= result.sent
-    with pytest.raises(AssertionError, match="pktstat of nf-1-1 was killed by SIGKILL"), running(NfKind.PKTSTAT):
+    with pytest.raises(AssertionError, match="pktstat of nf-1-1 was killed by SIGKILL"), running(NfKind("pktstat")):
         os.kill(next(iter(processes("pktstat"))), signal.SIGKILL)
 
 
 @realtime(LOSS)
 def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
-    tap = Tap(position=1, kind=NfKind.NGREP, limits=Limits(cpu=0.5, memory_mib=64))
-    with running(NfKind.LINUX_ROUTER, taps=(tap,)) as deployment:
+    tap = Tap(position=1, kind=NfKind("ngrep"), limits=Limits(cpu=0.5, memory_mib=64))
+    with running(NfKind("linux_router"), taps=(tap,)) as deployment:
         result = deployment.measure(trial())
         assert result.received == result.sent
         found = done(deployment)
@@ -153,7 +154,7 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
 
 @realtime(CPU)
 def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
-    with running(NfKind.TCPDUMP, limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
+    with running(NfKind("tcpdump"), limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))
         program, first, second = sorted(map(os.sched_getscheduler, confined))
         assert (program, first, second) == (os.SCHED_OTHER, SCHED_DEADLINE, SCHED_DEADLINE)
@@ -170,7 +171,7 @@ def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
 @pytest.mark.parametrize("limits", [Limits(memory_mib=64), Limits(network_pps=50_000)])
 def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limits) -> None:
     """With CONFIG_RT_GROUP_SCHED, a control group of CPU time takes no program that runs in real time."""
-    with running(NfKind.TCPDUMP, limits=(limits,)) as deployment:
+    with running(NfKind("tcpdump"), limits=(limits,)) as deployment:
         (program,) = processes("tcpdump")
         assert os.sched_getscheduler(program) == os.SCHED_RR
         confined = processes_of(folder for folder in discover().folders("csit-nf-1-1") if folder.exists())

@@ -77,7 +77,7 @@ def test_a_sweep_of_a_virtual_machine_has_the_cpu_time_of_its_threads_where_all_
     (record,) = records(tmp_path).values()
     assert record.sweep is not None
     (vnf,) = record.sweep.vnfs
-    assert (vnf.kind, vnf.vcpus) == (NfKind.QEMU_FIREWALL, len(record.plan.cores.cpus("nf-1-1")))
+    assert (vnf.kind, vnf.vcpus) == (NfKind("qemu_firewall"), len(record.plan.cores.cpus("nf-1-1")))
     low, high = record.sweep.points
     assert len(low.cpu["nf-1-1"]) == vnf.vcpus
     assert 0.005 < sum(low.cpu["nf-1-1"]) < sum(high.cpu["nf-1-1"]) <= vnf.vcpus

@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
 ]
-SURICATA = NfKind.SURICATA
+SURICATA = NfKind("suricata")
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def _alerts(place: str) -> list[str]:
 @realtime(LOSS)
 def test_it_sees_copies_within_limits() -> None:
     tap = Tap(position=1, kind=SURICATA, limits=Limits(cpu=0.5, memory_mib=256))
-    with running(NfKind.LINUX_ROUTER, taps=(tap,)) as deployment:
+    with running(NfKind("linux_router"), taps=(tap,)) as deployment:
         result = deployment.measure(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}

@@ -33,12 +33,12 @@ pytestmark = [
 ]
 NO_OVS = "; ".join(map(str, missing_for_ovs("auto")))
 WITH_OVS = pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
-ROUTER, TESTPMD = NfKind.LINUX_ROUTER, NfKind.TESTPMD
+ROUTER, TESTPMD = NfKind("linux_router"), NfKind("testpmd")
 VICTIM = """
 import time
 from resources.libraries.python.model.kinds import NfKind
 from tests.integration.user_space import cell, deployed, topology_with
-with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind.TESTPMD,))):
+with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("testpmd"),))):
     print("deployed", flush=True)
     time.sleep(60)
 """

@@ -12,6 +12,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import missing
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -22,7 +23,6 @@ from resources.libraries.python.model.cell import Cell, Frame, FramePart, Servic
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Link, Plan, Port
-from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.profiles import profile

@@ -20,6 +20,7 @@ from resources.libraries.python.drivers.functions.vm import accelerator
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import FOLDER, VirtualMachines
 from resources.libraries.python.drivers.functions.vm.image import Image, image
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -30,7 +31,6 @@ from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.planning.names import GENERATOR
 from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot

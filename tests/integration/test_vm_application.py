@@ -15,6 +15,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.functions.vm.vhost import VHOST
 from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
@@ -34,7 +35,6 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
@@ -103,7 +103,7 @@ def send_from(flow: Flow, sender: str, count: int) -> None:
 
 @realtime(LOSS)
 def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind.QEMU_FIREWALL)
+    plan = plan_of(NfKind("qemu_firewall"))
     with deployed(plan, machine) as (fabric, guests, inside):
         tasks = tasks_on(plan, fabric)["nf-1-1"]
         assert len(tasks.vcpus()) == len(plan.cores.cpus("nf-1-1"))
@@ -134,13 +134,13 @@ def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine
         now = guests.counters()
         assert (now["csn1x1i2"].tx_packets, inside.looked_up("nf-1-1")) == (FRAMES, 2 * FRAMES), "all were dropped"
         assert guests.problems() == ()
-        said = guests.facts()[NfKind.QEMU_FIREWALL]
+        said = guests.facts()[NfKind("qemu_firewall")]
         assert said.startswith("nftables v")
         assert said.endswith("100 rules for every packet of either direction, in the guest")
 
 
 @realtime(LOSS)
-@pytest.mark.parametrize("kind", [NfKind.QEMU_TCPDUMP, NfKind.QEMU_PKTSTAT])
+@pytest.mark.parametrize("kind", [NfKind("qemu_tcpdump"), NfKind("qemu_pktstat")])
 def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:  # noqa: F811
     plan = plan_of(kind)
     with deployed(plan, machine) as (fabric, guests, _):
@@ -156,7 +156,7 @@ def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKi
 
 @realtime(LOSS)
 def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU, NfKind.QEMU_TCPDUMP)
+    plan = plan_of(NfKind("qemu_nat"), NfKind("qemu"), NfKind("qemu_tcpdump"))
     with deployed(plan, machine) as (fabric, guests, inside):
         arrive(fabric, plan.flows[0])
         done = guests.processed()
@@ -167,7 +167,7 @@ def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  #
 
 @realtime(LOSS)
 def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind.QEMU_FIREWALL, size=NfSize.of(3))
+    plan = plan_of(NfKind("qemu_firewall"), size=NfSize.of(3))
     with deployed(plan, machine) as (fabric, guests, inside):
         assert len(tasks_on(plan, fabric)["nf-1-1"].vcpus()) == len(plan.cores.cpus("nf-1-1")) >= 3
         for number, flow in enumerate(plan.flows, 1):
@@ -185,8 +185,8 @@ def rate(load_pps: float, seconds: float = 1.0) -> Trial:
 @pytest.mark.skipif(path_of("suricata") is None, reason="suricata is not installed")
 def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
     """Inline beside the kernel that routes, and passive at copies of the same packets."""
-    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
-    with running_on(TOPOLOGY, vsc(NfKind.QEMU_SURICATA).model_copy(update={"taps": (tap,)})) as deployment:
+    tap = Tap(position=1, kind=NfKind("qemu_suricata"))
+    with running_on(TOPOLOGY, vsc(NfKind("qemu_suricata")).model_copy(update={"taps": (tap,)})) as deployment:
         sent = 0
         for _ in range(2):
             result = deployment.measure(rate(400.0, 1.3))
@@ -195,14 +195,14 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
             done = dict(cast(Processing, deployment.parts.functions).processed())
             assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), Processed(sent, 0))
         assert deployment.problems() == ()
-        said = deployment.facts()["functions"][NfKind.QEMU_SURICATA]
+        said = deployment.facts()["functions"][NfKind("qemu_suricata")]
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)
 
 
 @realtime(LOSS)
 @pytest.mark.skipif(any(nginx_missing()) or path_of("ip") is None, reason="nginx or iproute2 is not installed")
 def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
-    kinds = (NfKind.QEMU_NGINX_BALANCER, NfKind.QEMU_NGINX_PROXY)
+    kinds = (NfKind("qemu_nginx_balancer"), NfKind("qemu_nginx_proxy"))
     with running_on(TOPOLOGY, vsc(*kinds)) as deployment:
         before = deployment.sample()
         result = deployment.measure(rate(400.0))
@@ -221,7 +221,7 @@ def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
 
 @pytest.mark.skipif(not VHOST.exists(), reason=f"this kernel has no {VHOST}")
 def test_the_threads_of_vhost_are_charged_to_the_guest(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind.QEMU_FIREWALL)
+    plan = plan_of(NfKind("qemu_firewall"))
     with deployed(plan, machine) as (fabric, guests, _):
         if guests.facts()["vhost"] != "on":
             pytest.skip(f"vhost is {guests.facts()['vhost']}")

@@ -21,13 +21,14 @@ from resources.libraries.python.drivers.host.ownership.ownership import DIRECTOR
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import crash
 from resources.libraries.python.drivers.vpp.cli import CommandLine
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.model.settings import Container, Vpp
+from resources.libraries.python.model.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -54,7 +55,7 @@ pytestmark = [
 NO_VMS = "; ".join(map(str, vm_missing()))
 LOCAL_VPP = PROJECT / "topologies" / "local-vpp.yaml"
 PODMAN = Container(engine="podman")
-VPP, ROUTER = NfKind.VPP, NfKind.LINUX_ROUTER
+VPP, ROUTER = NfKind("vpp"), NfKind("linux_router")
 VICTIM = """
 import time
 from tests.integration.test_vpp import topology
@@ -70,7 +71,7 @@ def topology(
 ) -> Topology:
     """The testbed `local-vpp`, with the VPP that is here, in network namespaces unless a container is asked for."""
     read = load_topology(LOCAL_VPP)
-    vpp = read.dut.vpp.model_copy(update={"prefix": PREFIX, **settings})
+    vpp = read.dut.settings(Vpp).model_copy(update={"prefix": PREFIX, **settings})
     dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
     return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
 
@@ -145,7 +146,7 @@ def test_under_load_packets_come_back_and_the_work_is_told() -> None:
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 def test_packets_pass_virtual_machines_over_vhost_user() -> None:
     """The guests' memory is the vSwitch's to copy from; what guests do themselves, only their neighbours see."""
-    with deployed(topology(vms=NfKind.QEMU), cell("VSC", 1, 1)) as deployment:
+    with deployed(topology(vms=NfKind("qemu")), cell("VSC", 1, 1)) as deployment:
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
         assert deployment.problems() == ()
         send_and_count(deployment)
@@ -158,7 +159,7 @@ def test_packets_pass_virtual_machines_over_vhost_user() -> None:
 @pytest.mark.parametrize(("vswitch", "columns"), [("vpp", 1), ("vpp", 2), ("linux_bridge", 1)])
 def test_packets_pass_vpps_in_virtual_machines(vswitch: str, columns: int) -> None:
     """Over vhost-user every hop is counted, inside of guests too; over taps the ports' counters are the kernel's."""
-    with deployed(topology(vswitch=vswitch, vms=NfKind.QEMU_VPP), cell("VSC", 1, columns)) as deployment:
+    with deployed(topology(vswitch=vswitch, vms=NfKind("qemu_vpp")), cell("VSC", 1, columns)) as deployment:
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
         assert deployment.problems() == ()
         send_and_count(deployment)
@@ -181,7 +182,7 @@ def test_a_vpp_that_cannot_start_in_a_guest_is_told_with_how_it_ended(tmp_path: 
         (tmp_path / "lib" / "vpp_plugins" / f"{name}_plugin.so").touch()
     with (
         pytest.raises(CsitError, match=r"(?s)the virtual machine of nf-1-1 ended.*VPP ended with 1"),
-        deployed(topology(vswitch="linux_bridge", vms=NfKind.QEMU_VPP, prefix=str(tmp_path)), cell("VSC", 1, 1)),
+        deployed(topology(vswitch="linux_bridge", vms=NfKind("qemu_vpp"), prefix=str(tmp_path)), cell("VSC", 1, 1)),
     ):
         pass
 

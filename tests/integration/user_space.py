@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -41,7 +42,7 @@ def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
     """The testbed `local-ovs`, with another vSwitch or other ports."""
     topology = load_topology(LOCAL_OVS)
     dut = topology.dut.model_copy(
-        update={"vswitch": vswitch, "ovs": topology.dut.ovs.model_copy(update={"ports": ports})}
+        update={"vswitch": vswitch, "ovs": topology.dut.settings(Ovs).model_copy(update={"ports": ports})}
     )
     names = {name: dut if node.type == "DUT" else node for name, node in topology.nodes.items()}
     return topology.model_copy(update={"nodes": names})

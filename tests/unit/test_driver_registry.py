@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.driver import Driver
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nodes import ContainerKind, VmKind
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 from tests.how_to_driver import PAGE, added_driver
@@ -48,8 +49,8 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("{isolatd: true}", r"nodes\.DUT1\.vswitch_options\.isolatd: Extra inputs are not permitted"),
-        ("{isolated: perhaps}", r"nodes\.DUT1\.vswitch_options\.isolated: Input should be a valid boolean"),
+        ("{isolatd: true}", r"nodes\.DUT1\.learning_bridge\.isolatd: unknown key; did you mean 'isolated'"),
+        ("{isolated: perhaps}", r"nodes\.DUT1\.learning_bridge\.isolated: Input should be a valid boolean"),
     ],
 )
 def test_options_are_those_of_the_declaration(topology: Path, options: str, sentence: str) -> None:
@@ -59,11 +60,43 @@ def test_options_are_those_of_the_declaration(topology: Path, options: str, sent
         load_topology(topology)
 
 
-def test_a_driver_without_options_refuses_them(topology: Path) -> None:
-    text = topology.read_text(encoding="utf-8").replace("vswitch: learning_bridge", "vswitch: linux_bridge")
+def test_settings_are_of_the_node_that_has_the_driver(topology: Path) -> None:
+    text = topology.read_text(encoding="utf-8").replace("    type: TG", "    type: TG\n    learning_bridge: {}")
     topology.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match="vswitch_options: linux_bridge has no options"):
+    with pytest.raises(ConfigError, match=r"nodes\.TG\.learning_bridge: unknown key"):
         load_topology(topology)
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("ovss: {}", r"nodes\.DUT1\.ovss: unknown key; did you mean 'ovs'\?"),
+        ("ovs: {port: auto}", r"nodes\.DUT1\.ovs\.port: unknown key; did you mean 'ports'\?"),
+        ("suricata: {rules: 99999}", r"nodes\.DUT1\.suricata\.rules: 99999 is above the maximum of 50,000"),
+        ("vm: 7", r"nodes\.DUT1\.vm: a mapping \(`key: value`\) is expected here, not a number"),
+    ],
+)
+def test_what_is_wrong_under_the_key_of_a_driver_is_named_with_its_line(
+    topology: Path, key: str, sentence: str
+) -> None:
+    text = topology.read_text(encoding="utf-8").replace("    vswitch:", f"    {key}\n    vswitch:")
+    topology.write_text(text, encoding="utf-8")
+    line = text.splitlines().index(f"    {key}") + 1
+    with pytest.raises(ConfigError, match=rf"yaml:{line}: {sentence}"):
+        load_topology(topology)
+
+
+def test_settings_of_drivers_are_written_as_they_were_read(topology: Path) -> None:
+    text = topology.read_text(encoding="utf-8").replace("    vswitch:", "    suricata: {rules: 7}\n    vswitch:")
+    topology.write_text(text, encoding="utf-8")
+    testbed = load_topology(topology)
+    said = testbed.model_dump(mode="json")
+    assert said["nodes"]["DUT1"]["suricata"] == {"rules": 7}
+    assert said["nodes"]["DUT1"]["learning_bridge"] == {"isolated": True}
+    assert "vpp" not in said["nodes"]["DUT1"]
+    assert Topology.model_validate(said) == testbed == Topology.model_validate_json(testbed.model_dump_json())
+    assert testbed.dut.settings(Suricata).rules == 7
+    assert testbed.dut.settings(Ngrep).patterns == 100
 
 
 def test_a_topology_names_only_drivers_that_there_are(topology: Path) -> None:
@@ -79,8 +112,10 @@ def test_what_a_declaration_names_is_there(driver: Driver) -> None:
         assert name is None or callable(driver_registry.load(name))
 
 
-def test_every_kind_of_a_topology_has_a_driver() -> None:
-    assert {*ContainerKind.__args__, *VmKind.__args__} == set(driver_registry.functions())
+def test_every_kind_has_its_place_in_topologies() -> None:
+    for name, driver in driver_registry.functions().items():
+        assert {*driver.listed} <= {"containers", "vms"}, name
+        assert driver.listed or driver.host, f"no topology can have {name}"
 
 
 def test_packages_of_programs_are_those_that_are_installed_for_tests() -> None:

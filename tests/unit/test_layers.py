@@ -30,9 +30,9 @@ UPSTREAM = {
     "analysis": {"model", "search", "analysis"},
     "roles": {"model", "roles"},
     "drivers": {"model", "planning", "roles", "drivers", "registration"},
-    "emulation": {"model", "drivers", "testbed", "emulation"},
+    "emulation": {"model", "drivers", "registration", "testbed", "emulation"},
     "recording": {"model", "planning", "recording"},
-    "testbed": {"model", "planning", "search", "roles", "drivers", "recording", "testbed"},
+    "testbed": {"model", "planning", "search", "roles", "drivers", "registration", "recording", "testbed"},
 }
 """What a room may import of the libraries. Data flows one way; `studies` sits on top and may import all of them."""
 OFFLINE = {*PURE, "recording"}

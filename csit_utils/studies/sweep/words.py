@@ -67,7 +67,7 @@ def sweep_words(sweep: Sweep) -> str:
 
 def kind_words(vnf: Vnf) -> str:
     """`firewall`, for a Linux firewall."""
-    return vnf.kind.value.removeprefix("linux_").replace("_", " ")
+    return vnf.kind.removeprefix("linux_").replace("_", " ")
 
 
 def vnf_words(vnf: Vnf) -> str:
@@ -82,7 +82,7 @@ def chain_words(cell: Cell) -> str:
     nodes = []
     for node in range(1, cell.nf_nodes + 1):
         kind = cell.kind_of(node)
-        name = kind.value.removeprefix("linux_").replace("_", " ") if kind else "NF"
+        name = kind.removeprefix("linux_").replace("_", " ") if kind else "NF"
         nodes.append(" | ".join([name] * (1 if node in cell.shared_nodes else cell.nf_chains)))
     return " → ".join(nodes)
 

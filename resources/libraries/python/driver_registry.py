@@ -1,19 +1,20 @@
-"""The drivers that there are: found by the module `registration` of each package in the folder of their role.
+"""Drivers, found by the module `registration` of each package in the folder of their role.
 
 This module and registrations are pure, so that models and planning can look drivers up. Registrations are imported when
 the first driver is looked up, drivers themselves when one is made.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import ValidationError
+from pydantic import Field, create_model
 from pydantic_core import PydanticCustomError
 
-from resources.libraries.python.model.base import Misfit
+from resources.libraries.python.model.base import Frozen
 
 if TYPE_CHECKING:
     from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver, VSwitchDriver
@@ -33,14 +34,39 @@ def generators() -> "dict[str, GeneratorDriver]":
 
 
 @cache
-def functions() -> "dict[NfKind, FunctionDriver]":
-    """Network functions by kind."""
-    return {each.kind: each for each in _registered("functions")}
+def functions() -> "dict[str, FunctionDriver]":
+    """Network functions by kind: those that are declared, then applications in the guests of one that runs them."""
+    found: dict[str, FunctionDriver] = {each.name: each for each in _registered("functions")}
+    guests = [
+        replace(
+            host,
+            name=f"{host.name}_{each.guest.name}",
+            word=each.word,
+            in_guest=each.kind,
+            host=host.kind,
+            listed=(),
+            passive=each.passive,
+            udp_only=each.udp_only,
+            translates=each.translates,
+            simple=False,
+        )
+        for host in found.values()
+        if host.runs_guests
+        for each in found.values()
+        if each.guest is not None
+    ]
+    return {**found, **{each.name: each for each in guests}}
+
+
+@cache
+def guests_of(vms: "NfKind") -> "tuple[NfKind, ...]":
+    """Kinds of virtual machines that a testbed has with one of them: itself, then those that run applications."""
+    return (functions()[vms].kind, *(each.kind for each in functions().values() if each.host == vms))
 
 
 def forget() -> None:
-    """Look for drivers anew at the next question: tests add packages while they run."""
-    for known in (vswitches, generators, functions):
+    """Find drivers again when they are next looked up: tests add packages while they run."""
+    for known in (vswitches, generators, functions, guests_of, settings_of, key_of, earlier_keys):
         known.cache_clear()
 
 
@@ -52,42 +78,58 @@ def load(name: str) -> Callable[..., Any]:
 
 def known_vswitch(name: str) -> str:
     """Return a name of a vSwitch, or refuse one that no driver has; for validation of topologies."""
-    return _known(name, list(vswitches()))
+    return check_known(name, list(vswitches()))
 
 
 def known_generator(name: str) -> str:
     """Return a name of a generator, or refuse one that no driver has; for validation of topologies."""
-    return _known(name, list(generators()))
+    return check_known(name, list(generators()))
 
 
-def check_options(driver: "Driver", options: Mapping[str, Any], place: tuple[str, ...]) -> None:
-    """Validate the settings of a driver in a topology.
-
-    Args:
-        driver: Declares them.
-        options: As the topology has them.
-        place: Where they are in the model that has them.
+@cache
+def settings_of(node_type: Literal["TG", "DUT"]) -> type[Frozen]:
+    """Model of the settings of drivers that a node can have, by key.
 
     Raises:
-        Misfit: With the place of the first that is wrong.
+        ValueError: Two drivers have different settings under one key.
     """
-    if driver.options is None:
-        if options:
-            raise Misfit(place, f"{driver.name} has no options")
-        return
-    try:
-        driver.options.model_validate(options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise Misfit((*place, *first["loc"]), first["msg"]) from error
+    drivers: list[Driver] = (
+        [*generators().values()] if node_type == "TG" else [*vswitches().values(), *functions().values()]
+    )
+    found: dict[str, type[Frozen]] = {}
+    for driver in drivers:
+        for key, model in driver.options.items():
+            if found.setdefault(key, model) is not model:
+                raise ValueError(f"{driver.name} and another driver have different settings under the key {key}")
+    fields: dict[str, Any] = {key: (model, Field(default_factory=model)) for key, model in found.items()}
+    return create_model(f"SettingsOf{node_type}", __base__=Frozen, **fields)
 
 
-def _known(name: str, names: list[str]) -> str:
+@cache
+def key_of(options: type[Frozen]) -> str:
+    """Key of a node under which settings are."""
+    every = (*generators().values(), *vswitches().values(), *functions().values())
+    return next(key for driver in every for key, model in driver.options.items() if model is options)
+
+
+@cache
+def earlier_keys() -> "tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]":
+    """Functions that turn keys of earlier versions into those of today."""
+    every = (*generators().values(), *vswitches().values(), *functions().values())
+    return tuple(dict.fromkeys(each.reads_earlier for each in every if each.reads_earlier is not None))
+
+
+def check_known(name: str, names: Collection[str]) -> str:
+    """Return a name, or refuse one that is not among some names; for validation of topologies."""
     if name not in names:
-        *first, last = (f"'{each}'" for each in names)
-        expected = f"{', '.join(first)} or {last}"
-        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected(names)})
     return name
+
+
+def expected(names: Collection[str]) -> str:
+    """Names as the validation of literals lists them."""
+    *first, last = (f"'{each}'" for each in names)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _registered(folder: str) -> Iterator[Any]:

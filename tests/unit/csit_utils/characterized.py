@@ -40,8 +40,8 @@ from resources.libraries.python.studies.sweep.model.record import (
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
-FIREWALL = (NfKind.LINUX_FIREWALL,)
-ROUTER_FIREWALL = (NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL)
+FIREWALL = (NfKind("linux_firewall"),)
+ROUTER_FIREWALL = (NfKind("linux_router"), NfKind("linux_firewall"))
 LOADS = 12
 
 
@@ -127,7 +127,7 @@ def swept(test_name: str, sweep: Sweep, **parts: Any) -> Record:
 def chained(path: MeasuredPath | None = None, **parts: Any) -> Record:
     """A router and a firewall, predicted from both alone, and from the path without them."""
     chain = sweep_of("router-firewall", ROUTER_FIREWALL, capacity_pps=1.9e5)
-    alone = (sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
+    alone = (sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
     prediction = predict(chain.name, [MeasuredVnf(profiled(each)) for each in alone], chain.points, "hungriest", path)
     return record(
         "chain", "Router And Firewall", sweep=chain, profile=profiled(chain), predictions=(prediction,), **parts
@@ -231,7 +231,7 @@ def one_of_each(**parts: Any) -> list[Record]:
         swept("Firewall", flagged, warnings=("data threads share cores: oversubscribed",), **parts),
         swept("Firewall 512B", sweep_of("firewall", FIREWALL, frame=B512), **parts),
         swept("Firewall 2C", sweep_of("firewall", FIREWALL, size=NfSize.TWO, capacity_pps=3.9e5), **parts),
-        swept("Router", sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5), **parts),
+        swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5), **parts),
         chained(**parts),
         burst(**parts),
         sized(**parts),

@@ -127,14 +127,14 @@ def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> 
 
 
 def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
-    kinds = (NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_ROUTER)
+    kinds = (NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_router"))
     cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=kinds, shared_nodes=(1, 3))
     assert chain_words(cell) == "router → firewall | firewall → router"
     chain = chained().sweep
     assert chain is not None
     split = chain.model_copy(update={"cell": cell})
     names = ("nf-0-1", "nf-1-2", "nf-2-2")
-    vnfs = [Vnf(name=name, kind=NfKind.LINUX_ROUTER, vcpus=1) for name in names]
+    vnfs = [Vnf(name=name, kind=NfKind("linux_router"), vcpus=1) for name in names]
     assert [share_of(split, vnf) for vnf in vnfs] == [1.0, 0.5, 0.5]
 
 

@@ -71,7 +71,7 @@ def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_wit
 
 
 def test_a_sweep_that_never_loses_has_no_upper_bound_and_no_break_point() -> None:
-    sweep = sweep_of("router", (NfKind.LINUX_ROUTER,))
+    sweep = sweep_of("router", (NfKind("linux_router"),))
     below = sweep.model_copy(update={"points": sweep.points[:4], "samples": sweep.samples[:8]})
     (row,) = rows(swept("Router", below))
     (only,) = row.measures

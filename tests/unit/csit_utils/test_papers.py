@@ -161,8 +161,8 @@ def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
 def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_mode() -> None:
     spec = spec_of(("ips", "ids"), volumes_bps=(1e8, 5e8))
     vnfs = (
-        VnfSpec(name="ips", kind=NfKind.SURICATA),
-        VnfSpec(name="ids", kind=NfKind.SURICATA, mode=Mode.PASSIVE),
+        VnfSpec(name="ips", kind=NfKind("suricata")),
+        VnfSpec(name="ids", kind=NfKind("suricata"), mode=Mode.PASSIVE),
     )
     alone = {name: Chain(members=(Member(name=name, size=NfSize.ONE),)) for name in ("ips", "ids")}
     runs = (
@@ -179,7 +179,7 @@ def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_m
 
 
 def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kind() -> None:
-    router = swept("Router", sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5))
+    router = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
     section = beside("troia", "sweep", router)
     assert router.profile is not None and router.profile.break_point is not None
     assert own(section)["virtual router", "ADVA testbed"] == [router.profile.break_point.rate]
@@ -195,8 +195,8 @@ def test_functions_are_simulated_only_where_those_of_a_simulated_router_are_draw
         section = beside("troia", "sweep", *records)
         return next(figure for figure in section.figures if figure.identity == "published-troia-functions")
 
-    router = swept("Router", sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5))
-    firewall = swept("Firewall", sweep_of("firewall", (NfKind.LINUX_FIREWALL,)))
+    router = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
+    firewall = swept("Firewall", sweep_of("firewall", (NfKind("linux_firewall"),)))
     simulated = {"world": World.SIM, "simulated": True, "test_name": "Simulated", "test_id": "simulated"}
     assert not functions(router, firewall.model_copy(update=simulated)).simulated
     found = functions(router, router.model_copy(update=simulated))

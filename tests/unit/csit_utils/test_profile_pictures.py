@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sweep.model.record import Sweep
 from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import made
 
-ROUTER = sweep_of("router", (NfKind.LINUX_ROUTER,), capacity_pps=4e5)
+ROUTER = sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5)
 ONE = sweep_of("firewall", FIREWALL)
 GBPS = 512e-9
 """Of one packet per second of 64 bytes."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jenkins.with_vpp import with_vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 
@@ -17,9 +18,9 @@ def test_only_the_folder_of_vpp_is_another_one(tmp_path: Path) -> None:
     testbed = tmp_path / "testbed.yaml"
     with_vpp(LAB, "/opt/vpp/4711", testbed)
     then, now = load_topology(LAB), load_topology(testbed)
-    assert {dut.vpp.prefix for dut in now.duts.values()} == {"/opt/vpp/4711"}
+    assert {dut.settings(Vpp).prefix for dut in now.duts.values()} == {"/opt/vpp/4711"}
     as_before = {
-        name: node.model_copy(update={"vpp": then.nodes[name].vpp}) if name in now.duts else node
+        name: node.model_copy(update={"vpp": then.nodes[name].settings(Vpp)}) if name in now.duts else node
         for name, node in now.nodes.items()
     }
     assert now.model_copy(update={"nodes": as_before}) == then
@@ -44,4 +45,4 @@ def test_the_lab_installs_before_the_topology_is_written(tmp_path: Path) -> None
         )
         assert done.returncode == status
         assert (tmp_path / "said").read_text(encoding="utf-8") == f"{LAB} {prefix}\n"
-    assert load_topology(testbed).dut.vpp.prefix == "/opt/vpp/4711"
+    assert load_topology(testbed).dut.settings(Vpp).prefix == "/opt/vpp/4711"

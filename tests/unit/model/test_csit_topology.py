@@ -110,7 +110,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (
-        "vpp", (NfKind.VPP,), NfKind.QEMU_VPP,
+        "vpp", (NfKind("vpp"),), NfKind("qemu_vpp"),
     )  # fmt: skip
     port = topology.tg.interfaces["port1"]
     assert (port.mac_address, port.pci_address, port.rate_bps) == (
@@ -151,7 +151,7 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
     ]
     assert topology.tg.interfaces["port3"].mac_address is None, "a place that was never filled in"
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", 2)
-    assert topology.dut.containers == (NfKind.VPP, NfKind.LINUX_ROUTER)
+    assert topology.dut.containers == (NfKind("vpp"), NfKind("linux_router"))
     assert topology.tg.access is not None
     assert (topology.tg.access.host, topology.tg.access.jump[0].host) == ("192.0.2.1", "192.0.2.9")
 

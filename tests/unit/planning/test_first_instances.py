@@ -11,7 +11,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
 from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
 
-KINDS = st.lists(st.sampled_from([NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.NGINX_PROXY]), min_size=1, max_size=5)
+KINDS = st.lists(st.sampled_from([*map(NfKind, ("linux_router", "ngrep", "nginx_proxy"))]), min_size=1, max_size=5)
 
 
 def together(kinds: list[NfKind], discriminator: str = "link") -> Plan:
@@ -42,21 +42,21 @@ def test_what_stays_is_as_it_was_and_nothing_of_the_others_stays(kinds: list[NfK
 @pytest.mark.parametrize("count", [0, 3])
 def test_there_are_only_so_many(count: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of 2 service instances"):
-        first_instances(together([NfKind.LINUX_ROUTER] * 2), count)
+        first_instances(together([NfKind("linux_router")] * 2), count)
 
 
 @pytest.mark.parametrize("discriminator", ["link", "vlan", "mac"])
 def test_the_first_alone_is_wired_as_if_nobody_else_had_been_planned(discriminator: str) -> None:
     """Also where instances share the cables to the generator."""
-    router = NfKind.LINUX_ROUTER
-    part = first_instances(together([router, NfKind.NGREP], discriminator), 1)
+    router = NfKind("linux_router")
+    part = first_instances(together([router, NfKind("ngrep")], discriminator), 1)
     alone = together([router], discriminator)
     for what in ("links", "segments", "functions", "flows", "paths"):
         assert getattr(part, what) == getattr(alone, what), what
 
 
 def test_instances_that_share_an_nf_cannot_be_alone() -> None:
-    whole = together([NfKind.LINUX_ROUTER] * 2)
+    whole = together([NfKind("linux_router")] * 2)
     shared = tuple(function.model_copy(update={"instance": 0}) for function in whole.functions[:1])
     with pytest.raises(ValueError, match="service instances share nf-1-1"):
         first_instances(whole.model_copy(update={"functions": shared}), 1)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
 from resources.libraries.python.errors import ConfigError
@@ -15,7 +16,6 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryNode, Need
-from resources.libraries.python.model.settings import Vm
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb
@@ -30,8 +30,8 @@ def local(**changes: object) -> Topology:
     """The local testbed with every kind of NF."""
     base = load_topology(TOPOLOGIES / "local.yaml")
     fields = {
-        "containers": (NfKind.LINUX_ROUTER, NfKind.TESTPMD),
-        "vms": NfKind.QEMU,
+        "containers": (NfKind("linux_router"), NfKind("testpmd")),
+        "vms": NfKind("qemu"),
         "vm": Vm(memory_mb=128),
         "vswitch": "linux_bridge",
     }
@@ -50,8 +50,8 @@ def test_virtual_machines_take_their_memory_and_what_qemu_adds() -> None:
 
 
 def test_nfs_of_different_kinds_are_counted_each() -> None:
-    assert need(local(), cell(CSC, 1, 2, NfKind.TESTPMD)) == Need(2 + 2 * 438)
-    mixed = need(local(), cell(CSC, 3, 2, NfKind.LINUX_ROUTER, NfKind.TESTPMD))
+    assert need(local(), cell(CSC, 1, 2, NfKind("testpmd"))) == Need(2 + 2 * 438)
+    mixed = need(local(), cell(CSC, 3, 2, NfKind("linux_router"), NfKind("testpmd")))
     assert mixed == Need(2 + 3 * (2 + 438))
 
 
@@ -60,7 +60,7 @@ def test_a_vswitch_in_userspace_takes_memory_of_its_own() -> None:
 
 
 def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else() -> None:
-    vpp = local(vswitch="vpp", containers=(NfKind.VPP,))
+    vpp = local(vswitch="vpp", containers=(NfKind("vpp"),))
     each = 512 + 39  # heap, and 16384 buffers of 2496 bytes
     found = need(vpp, cell(CSC, 1, 2))
     assert found == Need(3 * (2 + 128), 0, 3 * each)
@@ -70,7 +70,7 @@ def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else(
 
 
 def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
-    guest = local(vms=NfKind.QEMU_VPP)
+    guest = local(vms=NfKind("qemu_vpp"))
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
     assert guest_hugepages(guest.dut) == huge_pages
     assert guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
@@ -107,7 +107,7 @@ def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out() -> None:
 
 
 def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
-    vpp, asked = local(vswitch="vpp", containers=(NfKind.VPP,)), cell(CSC, 1, 2)
+    vpp, asked = local(vswitch="vpp", containers=(NfKind("vpp"),)), cell(CSC, 1, 2)
     ordinary, either = 3 * (2 + 128), 3 * (512 + 39)
     pages = -(-either // 2)
     enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
@@ -118,18 +118,18 @@ def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
 
 
 def test_a_program_takes_what_its_limits_allow_or_an_estimate() -> None:
-    programs = local(containers=(NfKind.PKTSTAT, NfKind.LINUX_ROUTER))
-    asked = cell(CSC, 2, 2, NfKind.PKTSTAT, NfKind.LINUX_ROUTER)
+    programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
+    asked = cell(CSC, 2, 2, NfKind("pktstat"), NfKind("linux_router"))
     assert need(programs, asked) == Need(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)
     limited = asked.model_copy(update={"limits": (Limits(memory_mib=300), Limits())})
     assert need(programs, limited) == Need(2 + 2 * (2 + 300) + 2 * 2)
 
 
 def test_services_side_by_side_take_the_memory_of_each() -> None:
-    kinds = (NfKind.PKTSTAT, NfKind.LINUX_ROUTER, NfKind.PKTSTAT)
+    kinds = (NfKind("pktstat"), NfKind("linux_router"), NfKind("pktstat"))
     limits = (Limits(memory_mib=100), Limits(), Limits(memory_mib=200))
     side_by_side = Cell(service_type=CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, limits=limits)
-    programs = local(containers=(NfKind.PKTSTAT, NfKind.LINUX_ROUTER))
+    programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
     assert need(programs, side_by_side) == Need(2 + (2 + 100) + 2 + (2 + 200))
 
 

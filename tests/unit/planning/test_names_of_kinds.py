@@ -14,7 +14,7 @@ from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
-ROUTER, TESTPMD = NfKind.LINUX_ROUTER, NfKind.TESTPMD
+ROUTER, TESTPMD = NfKind("linux_router"), NfKind("testpmd")
 
 
 def topology(vswitch: str) -> Topology:

@@ -21,7 +21,7 @@ from tests.unit.planning.labs import lab
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 LOCAL = load_topology(TOPOLOGIES / "local.yaml")
 PATH = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=0)
-ROUTER = PATH.model_copy(update={"nf_nodes": 1, "nf_kinds": (NfKind.LINUX_ROUTER,)})
+ROUTER = PATH.model_copy(update={"nf_nodes": 1, "nf_kinds": (NfKind("linux_router"),)})
 MACHINE = layout([(cpu, cpu, 0, 0) for cpu in range(16)])
 
 

@@ -26,7 +26,7 @@ from tests.unit.planning.labs import lab
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
 MACHINE = layout([(cpu, cpu % 120, 0, 0) for cpu in range(240)])
-WATCHING = st.sampled_from([NfKind.TCPDUMP, NfKind.NETSNIFF, NfKind.PKTSTAT, NfKind.NGREP])
+WATCHING = st.sampled_from([NfKind("tcpdump"), NfKind("netsniff"), NfKind("pktstat"), NfKind("ngrep")])
 
 
 @st.composite
@@ -43,11 +43,14 @@ def cells(draw: st.DrawFn) -> Cell:
     )
 
 
+TCPDUMP = NfKind("tcpdump")
+
+
 def planned(cell: Cell) -> Plan:
     return make_plan(LOCAL, cell, MACHINE)
 
 
-def chain(*positions: int, nodes: int = 2, kind: NfKind = NfKind.TCPDUMP, chains: int = 1) -> Cell:
+def chain(*positions: int, nodes: int = 2, kind: NfKind = TCPDUMP, chains: int = 1) -> Cell:
     taps = tuple(Tap(position=position, kind=kind) for position in positions)
     return Cell(service_type=ServiceType.CSC, nf_chains=chains, nf_nodes=nodes, taps=taps)
 
@@ -117,7 +120,7 @@ def test_a_chain_of_passive_nfs_only_is_the_path_with_copies() -> None:
 
 
 def test_the_record_names_kinds_of_passive_nfs_too() -> None:
-    cell = chain(2, kind=NfKind.NGREP)
+    cell = chain(2, kind=NfKind("ngrep"))
     assert drivers_of(LOCAL, cell, {"containers": "all"})["containers"] == "linux_router, ngrep"
     assert planned(cell).suite_id == "eth-l2bd-1ch-4veth-2dcr2t-lnxip4-tap2ngrep"
 
@@ -128,10 +131,10 @@ def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
         service_type=ServiceType.CSC,
         nf_chains=2,
         nf_nodes=2,
-        nf_kinds=(NfKind.LINUX_ROUTER, NfKind.PROCESS),
+        nf_kinds=(NfKind("linux_router"), NfKind("process")),
         limits=(Limits(), slow),
         programs=(None, program),
-        taps=(Tap(position=3, kind=NfKind.PROCESS, program=program, limits=slow),),
+        taps=(Tap(position=3, kind=NfKind("process"), program=program, limits=slow),),
     )
     plan = planned(cell)
     assert {nf.node: (nf.limits, nf.program) for nf in plan.functions} == {1: (Limits(), None), 2: (slow, program)}
@@ -145,7 +148,8 @@ def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
 
 
 def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
-    kinds, sizes = (NfKind.LINUX_GATEWAY, NfKind.NGREP, NfKind.NGINX_PROXY), (NfSize.ONE, NfSize.TWO, NfSize.ONE)
+    kinds = tuple(map(NfKind, ("linux_gateway", "ngrep", "nginx_proxy")))
+    sizes = (NfSize.ONE, NfSize.TWO, NfSize.ONE)
     limits = (Limits(), Limits(cpu=0.5), Limits())
     cell = Cell(
         service_type=ServiceType.CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, nf_sizes=sizes, limits=limits

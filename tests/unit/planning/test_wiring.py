@@ -24,7 +24,7 @@ def wired(service_type: str, rows: int, columns: int) -> Wiring:
     return wire(
         asked,
         allocate(asked, MACHINE, 0, Sizes(), generator_cores=1),
-        [NfKind.LINUX_ROUTER] * asked.nf_nodes,
+        [NfKind("linux_router")] * asked.nf_nodes,
         "linux_bridge",
     )
 
@@ -114,7 +114,7 @@ def test_ports_are_spread_over_the_data_threads_they_have(asked: tuple[str, int,
     cores = allocate(big, MACHINE, 0, Sizes(), generator_cores=1)
     load = Counter(
         port.data_thread
-        for link in wire(big, cores, [NfKind.LINUX_ROUTER] * big.nf_nodes, "linux_bridge").links
+        for link in wire(big, cores, [NfKind("linux_router")] * big.nf_nodes, "linux_bridge").links
         for port in (link.a, link.b)
         if port.owner == "vswitch"
     )
@@ -126,4 +126,4 @@ def test_more_instances_than_addresses_are_refused() -> None:
     asked = Cell(service_type=ServiceType.CSC, nf_chains=255, nf_nodes=1)
     big = layout((cpu, cpu, 0, 0) for cpu in range(1024))
     with pytest.raises(PlanError, match="255 service instances"):
-        wire(asked, allocate(asked, big, 0, Sizes()), [NfKind.LINUX_ROUTER] * asked.nf_nodes, "linux_bridge")
+        wire(asked, allocate(asked, big, 0, Sizes()), [NfKind("linux_router")] * asked.nf_nodes, "linux_bridge")

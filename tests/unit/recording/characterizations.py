@@ -27,9 +27,9 @@ def sweep(name: str = "firewall") -> Sweep:
     rates = (1e4, 2e4)
     return Sweep(
         name=name,
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.LINUX_FIREWALL,)),
+        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_firewall"),)),
         spec=SPEC,
-        vnfs=(Vnf(name="nf-1-1", kind=NfKind.LINUX_FIREWALL, vcpus=1, shares_cpus_with=("vswitch",)),),
+        vnfs=(Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
         samples=tuple(
             SweepSample(
                 rate_pps=rate_pps,

@@ -23,7 +23,7 @@ NEIGHBOURS = 3
 def planned(service_type: str, rows: int, columns: int) -> Plan:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     cores: CoreMap = allocate(cell, MACHINE, 0, Sizes())
-    wiring = wire(cell, cores, [NfKind.LINUX_ROUTER] * cell.nf_nodes, "linux_bridge")
+    wiring = wire(cell, cores, [NfKind("linux_router")] * cell.nf_nodes, "linux_bridge")
     return Plan(
         testbed="t",
         cell=cell,

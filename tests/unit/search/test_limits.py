@@ -169,7 +169,7 @@ def test_without_threads_the_planned_cpus_are_told() -> None:
 
 
 def test_of_threads_that_poll_no_time_is_told() -> None:
-    functions = tuple(nf.model_copy(update={"kind": NfKind.TESTPMD}) for nf in PLAN.functions)
+    functions = tuple(nf.model_copy(update={"kind": NfKind("testpmd")}) for nf in PLAN.functions)
     polling = PLAN.model_copy(update={"functions": functions})
     said = text(loss("nf-1-1", 9), threads=(thread("nf-1-1", "csn1x1i1", 1.0),), plan=polling)
     assert "poll" in said
@@ -186,7 +186,7 @@ def test_of_threads_that_poll_no_time_is_told() -> None:
     ],
 )
 def test_a_vpp_polls_where_its_own_driver_says_so(owner: str, role: str, polls: bool) -> None:
-    functions = tuple(nf.model_copy(update={"kind": NfKind.VPP}) for nf in PLAN.functions)
+    functions = tuple(nf.model_copy(update={"kind": NfKind("vpp")}) for nf in PLAN.functions)
     plan = PLAN.model_copy(update={"functions": functions})
     place = {"nf-1-1": "csn1x1i1", "vswitch": "csv1p1"}[owner]
     facts = {role: {DATA_THREADS: POLL}}
@@ -204,7 +204,7 @@ def test_cpus_of_another_machine_are_other_cpus() -> None:
     foreign = thread("vswitch-2", "csv1p3", 0.7).model_copy(update={"machine": "DUT2"})
     busy = CpuLoad(cpu=plan.cores.cpus("nf-1-2")[0], user=0.99, system=0.0, softirq=0.0, stolen=0.0)
     plan = plan.model_copy(
-        update={"functions": tuple(nf.model_copy(update={"kind": NfKind.LINUX_ROUTER}) for nf in plan.functions)}
+        update={"functions": tuple(nf.model_copy(update={"kind": NfKind("linux_router")}) for nf in plan.functions)}
     )
     said = text(here, threads=(own, foreign), plan=plan)
     assert "the CPU had nf-1-1 20 %:" in said

@@ -69,9 +69,9 @@ def _points(spec: InterferenceSpec) -> str:
 
 def _functions(spec: InterferenceSpec) -> Iterator[TableLine]:
     for one in spec.contenders:
-        stand_in = one.stand_in.value if one.stand_in else None
-        raw = {"object": "function", "name": one.name, "type": one.type.value, "kind": one.kind.value}
-        yield TableLine((one.name, one.type.value, one.kind.value, stand_in or "-"), {**raw, "stand_in": stand_in})
+        stand_in = one.stand_in
+        raw = {"object": "function", "name": one.name, "type": one.type.value, "kind": one.kind}
+        yield TableLine((one.name, one.type.value, one.kind, stand_in or "-"), {**raw, "stand_in": stand_in})
 
 
 def _gatherings(spec: InterferenceSpec) -> Iterator[TableLine]:

@@ -111,7 +111,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
     """
     found = port_option(node)
     user, asked = (None, "") if found is None else (found[0], found[1].asked(node))
-    sockets = "" if found is None else f"`{found[1].section}: {{ports: {found[1].sockets}}}` for the kernel's sockets"
+    sockets = "" if found is None else f"`{found[1].key}: {{ports: {found[1].sockets}}}` for the kernel's sockets"
     if interface.nic_vfs:
         return _of_function(interface, user, asked, place)
     driver = kernel_driver(interface)

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
@@ -54,8 +55,8 @@ class Tap(Frozen):
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Self:
-        if not self.kind.can_be_passive:
-            can = ", ".join(kind for kind in NfKind if kind.can_be_passive)
+        if not self.kind.driver.passive:
+            can = ", ".join(name for name, driver in driver_registry.functions().items() if driver.passive)
             raise ValueError(f"an NF of kind {self.kind} cannot be passive: packets have to go through it; {can} can")
         if reason := misfit(self.kind, self.program):
             raise ValueError(reason)
@@ -63,12 +64,13 @@ class Tap(Frozen):
 
 
 def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
-    """Say that an NF has a program of the user's that is not of kind `process`, or the other way round."""
-    if (kind is NfKind.PROCESS) == (program is not None):
+    """Say that an NF has a program of the user's and its kind takes none, or the other way round."""
+    if (kind is not None and kind.driver.takes_program) == (program is not None):
         return None
     if program is None:
-        return "an NF of kind process needs a program"
-    return f"a program of the user's own belongs to an NF of kind process, not {kind or 'the default'}"
+        return f"an NF of kind {kind} needs a program"
+    takes = " or ".join(name for name, driver in driver_registry.functions().items() if driver.takes_program)
+    return f"a program of the user's own belongs to an NF of kind {takes}, not {kind or 'the default'}"
 
 
 def _is_empty(value: object) -> bool:
@@ -103,7 +105,7 @@ class Cell(Frozen):
     limits: tuple[Limits, ...] = Field(default=(), exclude_if=_is_empty)
     """Of the NFs of an instance, one for each node; empty for none."""
     programs: tuple[UserProgram | None, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of the NFs of an instance, one for each node; only nodes of kind `process` have one."""
+    """Of the NFs of an instance, one for each node; only nodes whose kind takes one have it."""
 
     @model_validator(mode="after")
     def _instances_have_one_kind_each(self) -> Self:

@@ -7,11 +7,13 @@ import a driver.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium
@@ -20,6 +22,10 @@ from resources.libraries.python.model.trial import Protocol
 
 def _no_problem(_: object) -> str | None:
     return None
+
+
+def _nothing(_: object) -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +61,8 @@ class RequiredProgram:
 class PortOption:
     """The setting by which a topology says how a program takes physical ports."""
 
-    section: str
-    """Key of the node under which `ports` is."""
+    options: type[Frozen]
+    """Settings that have it, as `ports`."""
     sockets: str
     """Value of `ports` for sockets on ports of the kernel."""
     sockets_label: str
@@ -64,9 +70,14 @@ class PortOption:
     kernel_itself: frozenset[str] = frozenset()
     """Values with which the kernel forwards and no sockets are used."""
 
+    @property
+    def key(self) -> str:
+        """Key of the node under which the settings are."""
+        return driver_registry.key_of(self.options)
+
     def asked(self, node: TgNode | DutNode) -> str:
-        """What the topology says."""
-        return str(getattr(node, self.section).ports)
+        """Return the setting of a node."""
+        return str(getattr(node.settings(self.options), "ports"))  # noqa: B009 - not a key of all settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +92,19 @@ class Driver:
     """Function that makes the driver; None where only the simulated testbed has it."""
     missing: str | None = None
     """Function that yields what the present machine lacks, a `Problem` each; None where it needs nothing."""
-    options: type[Frozen] | None = None
-    """Settings that a topology can make: `vswitch_options` of a DUT, `generator.options` of a TG. All have defaults."""
+    options: Mapping[str, type[Frozen]] = field(default_factory=dict)
+    """Settings that a topology can make, by the key of the node that has them; one class where drivers share a key. All
+    have defaults."""
+    reads_earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Turns the keys that a node had in earlier versions into those of today."""
     programs: tuple[RequiredProgram, ...] = ()
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether only the simulated testbed has it."""
+        return self.factory is None
 
     @property
     def product_words(self) -> frozenset[str]:
@@ -101,8 +120,8 @@ class VSwitchDriver(Driver):
     """Memory that it takes, an upper estimate."""
     variant: Callable[[DutNode], str] | None = None
     """What it is on a node as far as media are concerned, one of `media` or its name; None where that is its name."""
-    media: Mapping[str, Mapping[NfKind, Medium]] = field(default_factory=dict)
-    """Media of links to NFs that are not veth pairs, by variant and NF kind."""
+    media: Mapping[str, Mapping[NfKind | Form, Medium]] = field(default_factory=dict)
+    """Media of links to NFs that are not veth pairs, by variant and NF kind or form."""
     interface_words: Mapping[str, str] = field(default_factory=dict)
     """Word of suite ids for its interfaces towards NFs, by variant; where there is none the medium decides."""
     ports: PortOption | None = None
@@ -145,17 +164,40 @@ class GeneratorDriver(Driver):
     """Huge pages that it takes where DPDK drives its ports."""
 
 
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A kind of NF as an application in the guests of virtual machines."""
+
+    name: str
+    """Of the kind, behind that of the virtual machines: `firewall` is `qemu_firewall` in those of `qemu`."""
+    application: str
+    """Function that says what a guest runs, called with the NF, the node and the number of vCPUs."""
+    programs: tuple[RequiredProgram, ...] = ()
+    """Programs of the node that a guest gets."""
+    missing: str | None = None
+    """Function that yields what those programs lack; None where it is enough that they are there."""
+    memory_mb: Callable[[DutNode], int] = _nothing
+    """Memory that it takes beside the guest's system."""
+    least_memory_mb: Callable[[DutNode], int] = _nothing
+    """The same where limits leave little: with less it does not start; 0 if not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionDriver(Driver):
     """Network functions of one kind; the name is that of the kind.
 
     The factory is called with a node, its context and the NFs of the kind, the passive ones among them; `missing` with
-    a node and the kind. Linux guests of all kinds are one driver's.
+    a node and the kind. Virtual machines with all applications are one driver's.
     """
 
-    kind: NfKind
+    kind: NfKind = field(init=False)
+    """The name, as test rows and records have it."""
     word: str
     """What the NF runs, in suite ids and tags."""
+    form: Form
+    """What it consists of."""
+    listed: tuple[str, ...] = ("containers",)
+    """Keys of a DUT under which topologies list it."""
     memory: Callable[[DutNode, NfKind, ServiceType, Limits], Need] | None = None
     """Memory of one NF, an upper estimate; None for that of a namespace, or of a program where the kind has one."""
     least_memory_mb: Callable[[DutNode, NfKind], int] | None = None
@@ -164,3 +206,30 @@ class FunctionDriver(Driver):
     """Medium of links between two of the kind in a pipeline."""
     on_request: bool = False
     """A topology can list the kind on machines that lack something for it: other kinds run all the same."""
+    simple: bool = False
+    """Forwards and does nothing else."""
+    passive: bool = False
+    """Is of use where packets do not go through it, because it looks at copies of them."""
+    shareable: bool = False
+    """One NF has interfaces for any number of service instances; others have two."""
+    udp_only: bool = False
+    """Does its work on UDP datagrams, and on nothing else."""
+    translates: bool = False
+    """Translates source addresses of what goes forward."""
+    takes_program: bool = False
+    """Runs a program that the test row or spec describes."""
+    polls: bool | None = False
+    """Its data threads run all the time, with or without packets; None where the driver's facts say whether they do."""
+    joins_late: bool = False
+    """Without a container, its program joins a control group only after it has taken its memory."""
+    guest: Guest | None = None
+    """How it runs in guests of virtual machines; None if it does not."""
+    runs_guests: bool = False
+    """Virtual machines that run the applications of all kinds that have a `guest`."""
+    in_guest: NfKind | None = None
+    """Set by the registry: the application of the guests of such virtual machines."""
+    host: NfKind | None = None
+    """Set by the registry: the kind of these virtual machines."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", NfKind(self.name))

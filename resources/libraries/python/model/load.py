@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounded_yaml, csit_topology
 from resources.libraries.python.model.base import Location, Misfit
@@ -248,6 +249,8 @@ def _field_names(model: object, seen: set[object]) -> set[str]:
     if isinstance(model, type) and issubclass(model, BaseModel):
         for name, field in model.model_fields.items():
             names |= {name} | _field_names(field.annotation, seen)
+        if role := getattr(model, "ROLE", None):
+            names |= _field_names(driver_registry.settings_of(role), seen)
     for argument in getattr(model, "__args__", ()):
         names |= _field_names(argument, seen)
     return names

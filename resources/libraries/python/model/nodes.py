@@ -1,31 +1,20 @@
 """Nodes of a testbed: processors, memory, interfaces, and what generates traffic or is under test there."""
 
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from resources.libraries.python.driver_registry import check_options, known_vswitch, vswitches
+from resources.libraries.python import driver_registry
+from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.cpu import CpuLayout, layout
-from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.settings import (
-    Container,
-    Firewall,
-    Gateway,
-    Generator,
-    Ngrep,
-    Ovs,
-    Sizes,
-    Suricata,
-    Trex,
-    Vm,
-    Vpp,
-)
+from resources.libraries.python.model.settings import Container, Generator, Sizes
 
 
 def _is_cpu_list(ranges: str) -> str:
@@ -46,26 +35,20 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-ContainerKind = Literal[
-    NfKind.LINUX_ROUTER,
-    NfKind.LINUX_FIREWALL,
-    NfKind.LINUX_NAT,
-    NfKind.LINUX_GATEWAY,
-    NfKind.TCPDUMP,
-    NfKind.NETSNIFF,
-    NfKind.PKTSTAT,
-    NfKind.NGREP,
-    NfKind.SURICATA,
-    NfKind.NGINX_BALANCER,
-    NfKind.NGINX_PROXY,
-    NfKind.OPENVPN,
-    NfKind.PROCESS,
-    NfKind.TESTPMD,
-    NfKind.VPP,
-    NfKind.SIM,
+def _listed_under(key: str) -> AfterValidator:
+    """Refuse kinds that a topology cannot list under a key of a DUT."""
+
+    def check(kind: NfKind) -> NfKind:
+        driver_registry.check_known(kind, [name for name, each in functions().items() if key in each.listed])
+        return kind
+
+    return AfterValidator(check)
+
+
+ContainerKinds = Annotated[
+    tuple[Annotated[NfKind, _listed_under("containers")], ...], BeforeValidator(_as_list), Field(min_length=1)
 ]
-ContainerKinds = Annotated[tuple[ContainerKind, ...], BeforeValidator(_as_list), Field(min_length=1)]
-VmKind = Literal[NfKind.QEMU, NfKind.QEMU_VPP, NfKind.SIM]
+VmKind = Annotated[NfKind, _listed_under("vms")]
 Interfaces = Annotated[dict[Name, "Interface"], Field(min_length=2, max_length=128)]
 """Of a node, in pairs: odd ones towards TG port 1, even ones towards TG port 2."""
 
@@ -134,16 +117,45 @@ def _numa_nodes(interfaces: Interfaces) -> tuple[int | None, ...]:
     return tuple(interface.numa_node for interface in interfaces.values())
 
 
-class TgNode(Frozen):
+Settings = TypeVar("Settings", bound=Frozen)
+
+
+class _Node(Frozen):
+    """Base of nodes, which have settings of drivers under keys of the drivers' own."""
+
+    model_config = ConfigDict(extra="allow")
+    ROLE: ClassVar[Literal["TG", "DUT"]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_fit(cls, data: object, info: ValidationInfo) -> object:
+        """Validate keys that drivers declare, and refuse all other ones that are not fields."""
+        if not isinstance(data, dict):
+            return data
+        for read in driver_registry.earlier_keys():
+            data = read(data)
+        rest = {key: value for key, value in data.items() if key not in cls.model_fields}
+        if not rest:
+            return data
+        found = driver_registry.settings_of(cls.ROLE).model_validate(rest, context=info.context)
+        return {**data, **{key: getattr(found, key) for key in rest}}
+
+    def settings(self, model: type[Settings]) -> Settings:
+        """Return settings of drivers, those of the topology or else the defaults."""
+        found = (self.__pydantic_extra__ or {}).get(driver_registry.key_of(model))
+        return found if isinstance(found, model) else model()
+
+
+class TgNode(_Node):
     """The node that sends and receives."""
 
+    ROLE = "TG"
     type: Literal["TG"]
     access: Access | None = None
     """How it is reached; of a lab only."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
     """Where it is a machine of its own."""
     generator: Generator
-    trex: Trex = Trex()
     uio_driver: UioDriver | None = None
     """Of all its ports that do not say another one."""
     shares_machine_with: Name | None = None
@@ -167,7 +179,7 @@ class TgNode(Frozen):
     @property
     def simulated_parts(self) -> tuple[str, ...]:
         """Keys of the file whose value is of the world `sim`."""
-        return ("generator.driver",) if self.generator.driver == "sim" else ()
+        return ("generator.driver",) if generators()[self.generator.driver].is_simulated else ()
 
     @model_validator(mode="after")
     def _cpus_fit(self) -> Self:
@@ -187,9 +199,10 @@ class TgNode(Frozen):
             raise Misfit(("interfaces",), f"on NUMA node {self.numa_node}, but cpus has {list(self.layout.numa_nodes)}")
 
 
-class DutNode(Frozen):
+class DutNode(_Node):
     """The node that runs the vSwitch and the NFs."""
 
+    ROLE = "DUT"
     type: Literal["DUT"]
     access: Access | None = None
     """How it is reached; of a lab only."""
@@ -197,47 +210,18 @@ class DutNode(Frozen):
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
-    vswitch_options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
-    """Settings of the vSwitch, as its driver declares them. Those of `ovs` and `vpp` are under these keys."""
-    ovs: Ovs = Ovs()
-    vpp: Vpp = Vpp()
     containers: ContainerKinds
     """What an NF of a CSC or CSP can be; the first is the default."""
     container: Container = Container()
     """What these run in."""
     vms: VmKind | None = None
     """What an NF of a VSC is; None where the testbed has no VMs."""
-    vm: Vm = Vm()
-    firewall: Firewall = Firewall()
-    gateway: Gateway = Gateway()
-    ngrep: Ngrep = Ngrep()
-    suricata: Suricata = Suricata()
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
     uio_driver: UioDriver | None = None
     """Of all its ports that do not say another one."""
     interfaces: Interfaces
-
-    @model_validator(mode="before")
-    @classmethod
-    def _engine_of_vpp(cls, data: object) -> object:
-        """Read `vpp.engine` and `vpp.image`, the names of `container.engine` and `container.image` before."""
-        vpp = data.get("vpp") if isinstance(data, dict) else None
-        if not isinstance(data, dict) or not isinstance(vpp, dict) or not {"engine", "image"} & vpp.keys():
-            return data
-        if "container" in data:
-            raise ValueError("has vpp.engine or vpp.image beside container; container is for NFs of all kinds")
-        named = {key: vpp[key] for key in ("engine", "image") if key in vpp}
-        if named.get("engine") == "process":
-            named["engine"] = "none"
-        rest = {key: value for key, value in vpp.items() if key not in named}
-        return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
-
-    @model_validator(mode="after")
-    def _options_fit(self) -> Self:
-        check_options(vswitches()[self.vswitch], self.vswitch_options, ("vswitch_options",))
-        return self
 
     @model_validator(mode="after")
     def _cpus_fit(self) -> Self:
@@ -253,18 +237,16 @@ class DutNode(Frozen):
     def simulated_parts(self) -> tuple[str, ...]:
         """Keys of the file whose value is of the world `sim`."""
         parts = {
-            "vswitch": self.vswitch == "sim",
-            "containers": NfKind.SIM in self.containers,
-            "vms": self.vms is NfKind.SIM,
+            "vswitch": vswitches()[self.vswitch].is_simulated,
+            "containers": any(kind.driver.is_simulated for kind in self.containers),
+            "vms": self.vms is not None and self.vms.driver.is_simulated,
         }
         return tuple(key for key, simulated in parts.items() if simulated)
 
     @property
     def guests(self) -> tuple[NfKind, ...]:
-        """What an NF of a VSC can be; the first is the default. Linux guests run applications on request."""
-        if self.vms is NfKind.QEMU:
-            return LINUX_GUESTS
-        return () if self.vms is None else (self.vms,)
+        """Kinds of NFs of a VSC; the first is the default. Linux guests run applications on request."""
+        return () if self.vms is None else driver_registry.guests_of(self.vms)
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
         """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it.

@@ -24,11 +24,11 @@ def to_vswitch(vswitch: str, kind: NfKind) -> Medium:
     """
     for driver in driver_registry.vswitches().values():
         if vswitch in driver.media:
-            return driver.media[vswitch].get(kind, Medium.VETH)
+            media = driver.media[vswitch]
+            return media.get(kind) or media.get(kind.driver.form, Medium.VETH)
     return Medium.VETH
 
 
 def between(one: NfKind, other: NfKind) -> Medium:
     """Medium of the link between two NFs of a pipeline."""
-    known = driver_registry.functions().get(one)
-    return known.medium_between if one is other and known is not None else Medium.VETH
+    return one.driver.medium_between if one == other else Medium.VETH

@@ -59,16 +59,16 @@ def need(topology: Topology, cell: Cell) -> Need:
 def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, limits: Limits = _NONE) -> Need:
     if kind is None:
         return Need()  # the testbed has no such NF, which is a reason of its own
-    known = driver_registry.functions().get(NfKind.QEMU if kind.in_guest else kind)
-    if known is not None and known.memory is not None:
-        return known.memory(topology.dut, kind, service_type, limits)
+    memory = kind.driver.memory
+    if memory is not None:
+        return memory(topology.dut, kind, service_type, limits)
     return Need(NAMESPACE_MB + (0 if kind.is_namespace else limits.memory_mib or PROGRAM_MB))
 
 
 def least_guest_mb(dut: DutNode, kind: NfKind) -> int:
     """Memory that limits must leave to a guest of a kind: with less, what is in it does not start; 0 if not known."""
-    known = driver_registry.functions().get(NfKind.QEMU if kind.in_guest else kind)
-    return 0 if known is None or known.least_memory_mb is None else known.least_memory_mb(dut, kind)
+    least_mb = kind.driver.least_memory_mb
+    return 0 if least_mb is None else least_mb(dut, kind)
 
 
 def node_of(topology: Topology, memory: MemoryLayout | None) -> MemoryNode | None:

@@ -107,7 +107,7 @@ def applications_of(kinds: Sequence[NfKind]) -> tuple[str, ...]:
 
 def _word(kind: NfKind) -> str:
     """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
-    return driver_registry.functions()[kind.in_guest or kind].word
+    return kind.driver.word
 
 
 def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:

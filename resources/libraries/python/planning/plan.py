@@ -88,8 +88,8 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         return reason
     for node in cell.shared_nodes:
         kind = dut.kind_of(cell.service_type, cell.kind_of(node))
-        if kind is not None and not kind.is_shareable:
-            can = ", ".join(kind for kind in NfKind if kind.is_shareable)
+        if kind is not None and not kind.driver.shareable:
+            can = ", ".join(name for name, driver in driver_registry.functions().items() if driver.shareable)
             return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
     return None
 
@@ -122,7 +122,7 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
         return f"testbed {name}: {label} makes no copies for passive NFs here; use the vSwitch {others}"
     for tap in cell.taps:
         if tap.kind not in (has := (*dut.containers, *dut.guests)):
-            has = tuple(kind for kind in has if kind.can_be_passive)
+            has = tuple(kind for kind in has if kind.driver.passive)
             return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(has) or 'none'}"
         at_cable = tap.position in {1, cell.nf_nodes + 1}
         if at_cable and cell.nf_chains > 1 and edges_of(topology).shared:

@@ -195,4 +195,4 @@ class ServiceLayout:
 
 def _translates(kind: NfKind) -> bool:
     """Whether NFs of a kind translate addresses, in a guest or not."""
-    return NfKind.LINUX_NAT in (kind, kind.in_guest)
+    return kind.driver.translates

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.evidence import HopLoss, Located, Usage
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.search.locate import AND, by_owner
@@ -32,10 +31,6 @@ _VSWITCH, _GENERATOR = "vswitch", "generator"
 DATA_THREADS, POLL = "data threads", "poll"
 """The fact by which a driver says that its data threads run all the time, where that is not so of all of its kind."""
 _Facts = Mapping[str, Mapping[str, str]]
-_POLLING = frozenset({NfKind.TESTPMD})
-"""NFs whose data threads run all the time, with or without packets."""
-_MAY_POLL = frozenset({NfKind.VPP, NfKind.QEMU_VPP})
-"""NFs of which the driver says whether they do."""
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -169,11 +164,10 @@ def _machine(plan: Plan, owner: str) -> str | None:
 
 
 def _polls(plan: Plan, owner: str, facts: _Facts) -> bool:
-    kinds = {function.name: function.kind for function in plan.functions}
-    if kinds.get(owner) in _POLLING:
-        return True
-    role = facts.get("functions" if owner in kinds else "vswitch", {})
-    return kinds.get(owner, NfKind.VPP) in _MAY_POLL and role.get(DATA_THREADS) == POLL
+    kind = next((function.kind for function in plan.functions if function.name == owner), None)
+    if kind is not None and kind.driver.polls is not None:
+        return kind.driver.polls
+    return facts.get("vswitch" if kind is None else "functions", {}).get(DATA_THREADS) == POLL
 
 
 def _work(owner: str, facts: _Facts) -> str:

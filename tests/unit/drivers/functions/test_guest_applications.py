@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.driver_registry import guests_of
 from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.registration import Suricata
+from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm_application import requirements
@@ -24,7 +27,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import LINUX_GUESTS, NfKind
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.plan import Medium, Plan
@@ -33,6 +36,8 @@ from resources.libraries.python.planning.plan import drivers_of, make_plan
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
+GUESTS = guests_of(NfKind("qemu"))
+GUESTS = guests_of(NfKind("qemu"))
 HOST = layout((cpu, cpu, 0, 0) for cpu in range(16))
 
 
@@ -67,20 +72,20 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
 
 
 def test_a_vsc_of_them_is_planned_and_named_like_the_same_in_containers() -> None:
-    plan = plan_of(NfKind.QEMU_FIREWALL, NfKind.QEMU_TCPDUMP, NfKind.QEMU)
+    plan = plan_of(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu"))
     assert plan.suite_id == "eth-l2bd-1ch-6vh-3vm1t-lnxfw+tcpdump+lnxip4"
     assert drivers_of(LOCAL, plan.cell, {"vms": "qemu"})["vms"] == "qemu_firewall, qemu_tcpdump, qemu"
 
 
 def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
-    (here, there) = (plan_of(*row).functions for row in ((NfKind.QEMU_NAT,), (NfKind.QEMU,)))
-    (container,) = plan_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).functions
+    (here, there) = (plan_of(*row).functions for row in ((NfKind("qemu_nat"),), (NfKind("qemu"),)))
+    (container,) = plan_of(NfKind("linux_nat"), service_type=ServiceType.CSC).functions
     assert here[0].translates_to == container.translates_to is not None
     assert there[0].translates_to is None
 
 
 def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
-    plan = plan_of(NfKind.QEMU_NAT, NfKind.QEMU)
+    plan = plan_of(NfKind("qemu_nat"), NfKind("qemu"))
     nat, behind = plan.functions
     words = Router(plan, 128).command_line(behind, 1500)
     assert nat.translates_to is not None
@@ -89,29 +94,29 @@ def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> 
 
 
 def test_they_may_be_among_containers_of_a_chain() -> None:
-    plan = plan_of(NfKind.LINUX_NAT, NfKind.QEMU_FIREWALL, service_type=ServiceType.CSC)
-    assert [function.kind for function in plan.functions] == [NfKind.LINUX_NAT, NfKind.QEMU_FIREWALL]
+    plan = plan_of(NfKind("linux_nat"), NfKind("qemu_firewall"), service_type=ServiceType.CSC)
+    assert [function.kind for function in plan.functions] == [NfKind("linux_nat"), NfKind("qemu_firewall")]
 
 
 def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
-    with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_firewall, qemu_nat, "):
-        plan_of(NfKind.OPENVPN)
+    with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_tcpdump, "):
+        plan_of(NfKind("openvpn"))
 
 
-@pytest.mark.parametrize("kind", LINUX_GUESTS)
+@pytest.mark.parametrize("kind", GUESTS)
 def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKind) -> None:
     local_vpp = load_topology(PROJECT / "topologies" / "local-vpp.yaml")
-    dut = local_vpp.dut.model_copy(update={"vms": NfKind.QEMU})
+    dut = local_vpp.dut.model_copy(update={"vms": NfKind("qemu")})
     topology = local_vpp.model_copy(update={"nodes": {**local_vpp.nodes, "DUT1": dut}})
     plan = make_plan(topology, cell_of(kind), HOST)
     assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
-    more_mb = 192 + 8 if kind is NfKind.QEMU_SURICATA else 0
-    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind.QEMU)) + Need(more_mb)
+    more_mb = 192 + 8 if kind == "qemu_suricata" else 0
+    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind("qemu"))) + Need(more_mb)
 
 
 def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbers() -> None:
     def cell(memory_mib: int) -> Cell:
-        asked = cell_of(NfKind.QEMU, NfKind.QEMU_SURICATA)
+        asked = cell_of(NfKind("qemu"), NfKind("qemu_suricata"))
         return asked.model_copy(update={"limits": (Limits(memory_mib=64), Limits(memory_mib=memory_mib))})
 
     sentence = r"an NF of kind qemu_suricata \(node 2\) is limited to 199 MiB of memory, its guest needs 200"
@@ -121,18 +126,18 @@ def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbe
 
 
 def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, router) = plan_of(NfKind.QEMU_FIREWALL, NfKind.QEMU_TCPDUMP, NfKind.QEMU).functions
+    (wall, dump, router) = plan_of(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu")).functions
     rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
     assert rules is not None and watching is not None
-    assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.firewall.rules).text([wall]), "accepted")
-    assert watching.argv == tuple(programs(1, 1)[NfKind.TCPDUMP].argv(dump.left.name, Path("/")))
+    assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
+    assert watching.argv == tuple(programs(1, 1)[NfKind("tcpdump")].argv(dump.left.name, Path("/")))
     assert application(router, LOCAL.dut) is None
-    assert (rules.carries, watching.carries) == (("nft",), ("tcpdump", "perl"))
+    assert (needed(wall.kind), needed(dump.kind)) == (("nft",), ("tcpdump", "perl"))
 
 
 def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
-    (function,) = plan_of(NfKind.QEMU_SURICATA).functions
-    made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.suricata.rules)[NfKind.SURICATA]
+    (function,) = plan_of(NfKind("qemu_suricata")).functions
+    made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")]
     assert made is not None
     assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
     assert made.files == alone.files(function.left.name, Path("/tmp"))  # noqa: S108 - in the guest
@@ -141,7 +146,7 @@ def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socke
 
 
 def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
-    (function,) = plan_of(NfKind.QEMU_NGINX_BALANCER).functions
+    (function,) = plan_of(NfKind("qemu_nginx_balancer")).functions
     made = application(function, LOCAL.dut, 3)
     assert made is not None
     text, rules = made.files["nginx.conf"], made.then.splitlines()
@@ -152,14 +157,14 @@ def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to
     sides = [side.name for side in (function.left, function.right) for _ in range(2)]
     assert [words.split()[4] for words in rules[1:]] == sides
     assert all("ipproto 17 dport" in words and words.endswith("lookup 100") for words in rules[1:])
-    (proxy,) = plan_of(NfKind.QEMU_NGINX_PROXY).functions
+    (proxy,) = plan_of(NfKind("qemu_nginx_proxy")).functions
     other = application(proxy, LOCAL.dut)
     assert other is not None and "transparent" not in other.files["nginx.conf"]
 
 
 def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_looks(tmp_path: Path) -> None:
-    tap = Tap(position=1, kind=NfKind.QEMU_SURICATA)
-    asked = cell_of(NfKind.LINUX_NAT, service_type=ServiceType.CSC).model_copy(update={"taps": (tap,)})
+    tap = Tap(position=1, kind=NfKind("qemu_suricata"))
+    asked = cell_of(NfKind("linux_nat"), service_type=ServiceType.CSC).model_copy(update={"taps": (tap,)})
     plan = make_plan(LOCAL, asked, HOST)
     (passive,) = plan.taps
     assert plan.suite_id.endswith("-lnxnat-tap1vmsuricata")
@@ -168,27 +173,27 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
         "vms": "qemu_suricata",
     }
     without = asked.model_copy(update={"taps": ()})
-    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind.QEMU_SURICATA)) + Need(-2)
+    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind("qemu_suricata"))) + Need(-2)
     made = Applications([passive], plan, LOCAL.dut, FewCounters(0))
     ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
     assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
     made.arguments(passive, tmp_path)
     assert f"--af-packet={passive.interface}" in (tmp_path / "tap-1-1.program").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"qemu_firewall cannot be passive: .*; .*qemu_ngrep"):
-        Tap(position=1, kind=NfKind.QEMU_FIREWALL)
+        Tap(position=1, kind=NfKind("qemu_firewall"))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LINUX_GUESTS if kind.in_guest])
+@pytest.mark.parametrize("kind", [kind for kind in GUESTS if kind.in_guest])
 def test_the_programs_of_every_kind_are_known_and_missing_ones_are_named(
     monkeypatch: pytest.MonkeyPatch, kind: NfKind
 ) -> None:
     (function,) = plan_of(kind).functions
     made = application(function, LOCAL.dut)
-    assert made is not None and kind.in_guest is not None
-    assert made.carries == needed(kind.in_guest)
+    assert made is not None and needed(kind)
+    assert not made.argv or made.argv[0] in needed(kind)
     monkeypatch.setattr(requirements, "path_of", lambda _: None)
-    told = [str(each) for each in requirements.missing()]
-    assert all(any(row.startswith(f"{name} missing") and kind in row for row in told) for name in made.carries)
+    told = [str(each) for each in requirements.missing(LOCAL.dut, NfKind("qemu"))]
+    assert all(any(row.startswith(f"{name} missing") and kind in row for row in told) for name in needed(kind))
 
 
 def test_the_first_program_is_sound_and_no_packet_ever_passes_without_rules() -> None:
@@ -227,17 +232,17 @@ def inside(tmp_path: Path, kind: NfKind, received: int = 0) -> tuple[Application
 
 
 def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path: Path) -> None:
-    _, words = inside(tmp_path, NfKind.QEMU_FIREWALL)
+    _, words = inside(tmp_path, NfKind("qemu_firewall"))
     assert f"name=opt/csit/rules,file={tmp_path}/nf-1-1.rules" in words
     assert (tmp_path / "nf-1-1.rules").read_text(encoding="utf-8").startswith("table ip csit {")
     assert f"socket,id=questions,path={tmp_path}/nf-1-1.questions,server=on,wait=off" in words
-    _, words = inside(tmp_path, NfKind.QEMU_PKTSTAT)
+    _, words = inside(tmp_path, NfKind("qemu_pktstat"))
     assert f"name=opt/csit/program,file={tmp_path}/nf-1-1.program" in words
     assert "pktstat -1 -n -w" in (tmp_path / "nf-1-1.program").read_text(encoding="utf-8")
 
 
 def test_packets_of_a_monitor_are_added_up_and_its_end_is_told(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind.QEMU_TCPDUMP, received=5000)
+    made, _ = inside(tmp_path, NfKind("qemu_tcpdump"), received=5000)
     ends = f"\r\n{END} 0\r\n".encode()
     told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
     with guest(tmp_path / "nf-1-1.questions", *told) as asked:
@@ -250,7 +255,7 @@ def test_packets_of_a_monitor_are_added_up_and_its_end_is_told(tmp_path: Path) -
 
 
 def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sentence(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind.QEMU_SURICATA)
+    made, _ = inside(tmp_path, NfKind("qemu_suricata"))
     good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
     bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
     end = f"{END} 0\n".encode()
@@ -264,7 +269,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
 
 
 def test_datagrams_of_nginx_are_those_of_the_guest_and_packets_that_passed_it_by_are_told(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind.QEMU_NGINX_PROXY, received=5000)
+    made, _ = inside(tmp_path, NfKind("qemu_nginx_proxy"), received=5000)
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
     told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
     with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{END} 0\n".encode()) as asked:
@@ -290,7 +295,7 @@ def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_
 
 
 def test_packets_that_passed_the_rules_by_are_told(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind.QEMU_FIREWALL, received=1_000_000)
+    made, _ = inside(tmp_path, NfKind("qemu_firewall"), received=1_000_000)
     found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
     lost = '{"nftables": [{"metainfo": {}}]}'
     with guest(tmp_path / "nf-1-1.questions", *(f"{text}\n{END} 0\n".encode() for text in (found, lost))) as asked:

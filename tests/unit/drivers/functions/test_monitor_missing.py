@@ -8,6 +8,7 @@ import pytest
 from resources.libraries.python.drivers.functions.monitor import driver
 from resources.libraries.python.drivers.functions.monitor.driver import Monitors
 from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import Unsupported
@@ -15,13 +16,13 @@ from resources.libraries.python.model.kinds import NfKind
 from tests.unit.planning.test_first_instances import together
 
 
-@pytest.mark.parametrize("kind", [kind for kind in NfKind if kind.is_monitor])
-def test_a_missing_program_is_one_sentence_with_how_to_mend_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [each.kind for each in DRIVERS])
+def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", lambda _: None)
     nothing = SimpleNamespace()  # would fail on any use
     program = programs(100, 100)[kind]
     monitors = Monitors(
-        together([NfKind.PKTSTAT]).functions[:1], cast(Fabric, nothing), program, cast(Companions, nothing)
+        together([NfKind("pktstat")]).functions[:1], cast(Fabric, nothing), program, cast(Companions, nothing)
     )
     monitors._functions = tuple(each.model_copy(update={"kind": kind}) for each in monitors._functions)
     with pytest.raises(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.programs import installed
 from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
@@ -40,7 +41,7 @@ def local(tmp_path: Path, *changes: tuple[str, str]) -> Topology:
 
 @pytest.mark.parametrize("rules", [1, 2, 100, 1000])
 def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rules: int) -> None:
-    text = firewall(rules).text(row(NfKind.LINUX_FIREWALL))
+    text = firewall(rules).text(row(NfKind("linux_firewall")))
     senders = re.findall(r"^ip saddr (\S+) counter drop$", text, re.MULTILINE)
     assert len(set(senders)) == rules - 1
     assert all(sender.startswith("198.18.") or sender.startswith("198.19.") for sender in senders)
@@ -51,7 +52,7 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
 
 @pytest.mark.parametrize("addresses", [1, 500, 65536])
 def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addresses: int) -> None:
-    text = gateway(addresses).text(row(NfKind.LINUX_GATEWAY))
+    text = gateway(addresses).text(row(NfKind("linux_gateway")))
     (elements,) = re.findall(r"elements = \{ (.*) \}; \}", text)
     found = elements.split(", ")
     assert len(found) == len(set(found)) == addresses
@@ -64,7 +65,7 @@ def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addres
 
 
 def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
-    text = nat().text(row(NfKind.LINUX_NAT, chains=2, shared=(1,)))
+    text = nat().text(row(NfKind("linux_nat"), chains=2, shared=(1,)))
     assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
     assert 'oifname "csn2x1i2" snat prefix to 30.2.0.0/16' in text
     assert 'iifname { "csn1x1i2", "csn2x1i2" } meta l4proto' in text
@@ -72,10 +73,10 @@ def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
 
 
 def test_the_number_of_rules_is_said_in_the_topology(tmp_path: Path) -> None:
-    assert load_topology(LOCAL).dut.firewall.rules == 100
-    assert local(tmp_path, ("rules: 100", "rules: 20")).dut.firewall.rules == 20
+    assert load_topology(LOCAL).dut.settings(Firewall).rules == 100
+    assert local(tmp_path, ("rules: 100", "rules: 20")).dut.settings(Firewall).rules == 20
     with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .*greater than or equal to 1"):
-        local(tmp_path, ("rules: 100", "rules: 0"))
+        local(tmp_path, ("rules: 100}", "rules: 0}"))
 
 
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.functions.monitor.patterns import patterns
 from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.nginx.configuration import configuration
 from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
 from resources.libraries.python.drivers.generators.builtin import frames
@@ -29,12 +30,12 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-MONITORS = [kind for kind in NfKind if kind.is_monitor]
+MONITORS = [each.kind for each in DRIVERS]
 
 
 def function(kind: NfKind) -> NfPlan:
     """The first NF of a plan for two instances."""
-    program = UserProgram(start=("sleep", "9")) if kind is NfKind.PROCESS else None
+    program = UserProgram(start=("sleep", "9")) if kind == "process" else None
     asked = Cell(
         service_type=ServiceType.CSC,
         nf_chains=2,
@@ -59,24 +60,24 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
     found = patterns(count)
     assert len(set(found)) == count
     assert all(re.fullmatch("[0-9a-f]{8}", each) for each in found)
-    assert programs(count, 1)[NfKind.NGREP].argv("eth0", Path("/run/x"))[-1] == "|".join(found)
+    assert programs(count, 1)[NfKind("ngrep")].argv("eth0", Path("/run/x"))[-1] == "|".join(found)
 
 
-@pytest.mark.parametrize("kind", [*MONITORS, NfKind.NGINX_PROXY])
+@pytest.mark.parametrize("kind", [*MONITORS, NfKind("nginx_proxy")])
 def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("resources.libraries.python.drivers.host.programs.installed._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
-    word = f"{kind}" if kind.is_monitor else "nginx_balancer and nginx_proxy"
+    word = f"{kind}" if kind in MONITORS else "nginx_balancer and nginx_proxy"
     sentences = [str(each) for each in makers.missing_for_some(dut) if f"missing for NFs of kind {word}" in str(each)]
     assert len(sentences) == 1
     assert "apt-get install" in sentences[0]
     assert sentences[0] not in map(str, makers.missing(dut))
 
 
-@pytest.mark.parametrize(("kind", "kept"), [(NfKind.NGINX_BALANCER, True), (NfKind.NGINX_PROXY, False)])
+@pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])
 def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKind, kept: bool) -> None:
     text = configuration(function(kind), traffic_profile(), workers=2, module="/m.so")
     assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
@@ -95,7 +96,7 @@ def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str
     assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
 
 
-function_of_process = function(NfKind.PROCESS)
+function_of_process = function(NfKind("process"))
 
 
 def test_a_program_tells_what_it_has_processed() -> None:

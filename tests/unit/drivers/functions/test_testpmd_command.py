@@ -29,7 +29,7 @@ Logical Core 2 (socket 0) forwards packets on 1 streams:
 
 
 def plan_of(size: NfSize = NfSize.ONE) -> Plan:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_sizes=(size,), nf_kinds=(NfKind.TESTPMD,))
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_sizes=(size,), nf_kinds=(NfKind("testpmd"),))
     return make_plan(TOPOLOGY, cell, CORES)
 
 

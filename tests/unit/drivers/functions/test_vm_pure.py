@@ -265,7 +265,7 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
 
 
 def test_vms_of_the_local_testbed_are_qemu() -> None:
-    assert {function.kind for function in plan_of().functions} == {NfKind.QEMU}
+    assert {function.kind for function in plan_of().functions} == {NfKind("qemu")}
     assert re.fullmatch(r"eth-l2bd-1ch-4vh-2vm1t-lnxip4", plan_of().suite_id)
 
 

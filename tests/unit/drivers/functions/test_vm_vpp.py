@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, in
 from resources.libraries.python.drivers.functions.vm_vpp.requirements import missing
 from resources.libraries.python.drivers.functions.vpp.commands import routing
 from resources.libraries.python.drivers.vpp.configuration import making
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
@@ -24,11 +25,10 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
-from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
-NODE: DutNode = LOCAL_VPP.dut.model_copy(update={"vms": NfKind.QEMU_VPP})
+NODE: DutNode = LOCAL_VPP.dut.model_copy(update={"vms": NfKind("qemu_vpp")})
 SHOWN = """\tlinux-vdso.so.1 (0x00007ffe5b7f2000)
 \tlibvnet.so.26.10 => /opt/vpp/lib/x86_64-linux-gnu/libvnet.so.26.10 (0x00007f0e60000000)
 \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f0e5f000000)

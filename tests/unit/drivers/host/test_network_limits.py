@@ -20,7 +20,7 @@ def plan(*rates_pps: float | None) -> Plan:
         service_type=ServiceType.CSC,
         nf_chains=len(rates_pps),
         nf_nodes=1,
-        instance_kinds=(NfKind.LINUX_ROUTER,) * len(rates_pps),
+        instance_kinds=(NfKind("linux_router"),) * len(rates_pps),
         limits=tuple(Limits(network_pps=rate) for rate in rates_pps),
     )
     return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)

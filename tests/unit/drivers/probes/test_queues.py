@@ -96,7 +96,7 @@ def planned(topology: str, *taps: Tap) -> Plan:
 
 
 def test_ports_that_send_copies_are_left_out() -> None:
-    plan = planned("sim.yaml", Tap(position=2, kind=NfKind.SIM))
+    plan = planned("sim.yaml", Tap(position=2, kind=NfKind("sim")))
     ports = {port.interface for port in plan.ports(VSWITCH)}
     assert len(ports) == 5
     (copied,) = ports - set(forwarding(plan, VSWITCH))

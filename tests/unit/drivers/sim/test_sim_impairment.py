@@ -15,9 +15,9 @@ from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.unit.studies.chains.test_study_of_chains import SIM
 
 VNFS = (
-    VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
-    VnfSpec(name="ips", kind=NfKind.SURICATA),
-    VnfSpec(name="monitor", kind=NfKind.TCPDUMP, mode=Mode.PASSIVE),
+    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+    VnfSpec(name="ips", kind=NfKind("suricata")),
+    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
 )
 SPEC = ChainStudySpec(
     name="study", vnfs=VNFS, workloads=(Workload(volume_bps=40e6, frame=frame("64B")),), lengths=(2, 3), duration_s=5

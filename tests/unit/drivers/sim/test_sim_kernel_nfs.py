@@ -18,7 +18,7 @@ from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.studies.sweep.model.record import CpuUse
 from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
 
-ROUTER, FIREWALL, NAT = NfKind.LINUX_ROUTER, NfKind.LINUX_FIREWALL, NfKind.LINUX_NAT
+ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 
 
 def cell(*kinds: NfKind, size: str = "1c", chains: int = 1, shared: tuple[int, ...] = ()) -> Cell:
@@ -46,7 +46,7 @@ def used(of: Bed, load_pps: float) -> CpuUse:
 
 def test_the_more_is_done_to_a_packet_the_fewer_are_forwarded() -> None:
     router, nat, firewall = (capacity_pps(cell(kind), SMALL) for kind in (ROUTER, NAT, FIREWALL))
-    assert firewall < nat < router < capacity_pps(cell(NfKind.SIM), SMALL)
+    assert firewall < nat < router < capacity_pps(cell(NfKind("sim")), SMALL)
     assert capacity_pps(cell(ROUTER, FIREWALL), SMALL) == firewall
     assert limiting_node(cell(ROUTER, FIREWALL, NAT), SMALL) == 2
 
@@ -118,6 +118,6 @@ def test_an_nf_that_does_not_scale_is_as_fast_with_more_cores_and_leaves_them_id
 
 def test_the_shipped_topology_simulates_them_and_has_its_own_kind_by_default() -> None:
     topology = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
-    assert topology.dut.containers[:4] == (NfKind.SIM, ROUTER, FIREWALL, NAT)
+    assert topology.dut.containers[:4] == (NfKind("sim"), ROUTER, FIREWALL, NAT)
     default = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1)
     assert bed(default).system.capacity_pps(SMALL) == capacity_pps(default, SMALL)

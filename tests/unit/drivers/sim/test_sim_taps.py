@@ -14,7 +14,7 @@ from resources.libraries.python.search.connectivity import connectivity_trial, d
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
 
-ROUTER, NGREP, TCPDUMP = NfKind.LINUX_ROUTER, NfKind.NGREP, NfKind.TCPDUMP
+ROUTER, NGREP, TCPDUMP = NfKind("linux_router"), NfKind("ngrep"), NfKind("tcpdump")
 
 
 def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...] = ()) -> Cell:
@@ -62,7 +62,7 @@ def test_a_slow_tap_loses_alone() -> None:
 
 
 def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
-    running = bed(chain(NfKind.LINUX_FIREWALL, taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
+    running = bed(chain(NfKind("linux_firewall"), taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
     load = 1.25 * running.system.capacity_pps(SMALL)
     done = running.run(load)
     assert done.loss_ratio == pytest.approx(0.2, abs=1e-5)
@@ -74,7 +74,7 @@ def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
 
 
 def test_copies_cost_the_vswitch_and_nobody_else() -> None:
-    plain, watched = chain(NfKind.SIM), chain(NfKind.SIM, taps=(Tap(position=1, kind=NfKind.SIM),) * 4)
+    plain, watched = chain(NfKind("sim")), chain(NfKind("sim"), taps=(Tap(position=1, kind=NfKind("sim")),) * 4)
     assert capacity_pps(watched, SMALL) < capacity_pps(plain, SMALL)
     router = chain(ROUTER, taps=(Tap(position=1, kind=NGREP),))
     assert bed(router).system.capacity_pps(SMALL) == capacity_pps(chain(ROUTER), SMALL)
@@ -137,12 +137,12 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
     assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind is not NfKind.SIM])
+@pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.containers if kind != "sim"])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
-    programs = (UserProgram(start=("cat",)),) if kind is NfKind.PROCESS else ()
+    programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
     running = bed(cell)
-    assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind.SIM, 1.0)
+    assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind("sim"), 1.0)
     before = running.counters()
     result = running.generator.run(connectivity_trial(running.plan, SMALL))
     assert diagnose(running.plan, result, before, running.counters()) == ()

@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.vpp.configuration import making, moves
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
 from resources.libraries.python.drivers.vpp.placement import place
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice, Waiting, waiting
 from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
@@ -16,7 +17,6 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Segment
-from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")

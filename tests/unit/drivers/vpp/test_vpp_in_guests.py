@@ -19,7 +19,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.planning.plan import make_plan
 
 _READ = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
-_NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind.QEMU_VPP})}
+_NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}
 PLAN = make_plan(
     _READ.model_copy(update={"nodes": _NODES}),
     Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=1),

@@ -155,7 +155,7 @@ def test_memory_and_frame_size_are_looked_at_first() -> None:
 
 
 def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way() -> None:
-    taps = tuple(Tap(position=position, kind=NfKind.TCPDUMP) for position in (2, 2))
+    taps = tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in (2, 2))
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, taps=taps)
     plan = make_plan(TOPOLOGY, cell, SIXTEEN_CORES)
     assert rules_of_copies(plan) == [

@@ -28,7 +28,7 @@ def spec_of(
 ) -> ChainStudySpec:
     return ChainStudySpec(
         name="study",
-        vnfs=tuple(VnfSpec(name=name, kind=NfKind.LINUX_ROUTER) for name in names),
+        vnfs=tuple(VnfSpec(name=name, kind=NfKind("linux_router")) for name in names),
         policies=tuple(policies),
         lengths=tuple(lengths),
         workloads=tuple(map(workload, volumes_bps)),

@@ -26,9 +26,9 @@ from resources.libraries.python.studies.chains.planning.chain_cell import cell_o
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 
 VNFS = (
-    VnfSpec(name="router", kind=NfKind.LINUX_ROUTER),
-    VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
-    VnfSpec(name="dump", kind=NfKind.TCPDUMP, mode=Mode.PASSIVE),
+    VnfSpec(name="router", kind=NfKind("linux_router")),
+    VnfSpec(name="nat", kind=NfKind("linux_nat")),
+    VnfSpec(name="dump", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
 )
 
 
@@ -43,8 +43,8 @@ def chain(*names: str, memory_mib: int | None = None) -> Chain:
 
 def test_inline_ones_are_nodes_and_passive_ones_lie_between_them() -> None:
     cell = cell_of(chain("router", "dump", "nat"), spec())
-    assert (cell.nf_nodes, cell.nf_kinds) == (2, (NfKind.LINUX_ROUTER, NfKind.LINUX_NAT))
-    assert [(tap.kind, tap.position) for tap in cell.taps] == [(NfKind.TCPDUMP, 2)]
+    assert (cell.nf_nodes, cell.nf_kinds) == (2, (NfKind("linux_router"), NfKind("linux_nat")))
+    assert [(tap.kind, tap.position) for tap in cell.taps] == [(NfKind("tcpdump"), 2)]
 
 
 @pytest.mark.parametrize(("order", "position"), [(("dump", "nat"), 1), (("nat", "dump"), 2)])
@@ -95,17 +95,17 @@ def test_names_of_the_plan_lead_to_vnfs() -> None:
 
 def test_a_program_goes_to_its_node() -> None:
     program = UserProgram(start=("sleep", "9"))
-    vnfs = (VNFS[0], VnfSpec(name="own", kind=NfKind.PROCESS, program=program))
+    vnfs = (VNFS[0], VnfSpec(name="own", kind=NfKind("process"), program=program))
     assert cell_of(chain("router", "own"), spec(vnfs=vnfs)).programs == (None, program)
 
 
 def test_what_forwards_packets_cannot_be_passive() -> None:
-    vnfs = (VnfSpec(name="nat", kind=NfKind.LINUX_NAT, mode=Mode.PASSIVE),)
+    vnfs = (VnfSpec(name="nat", kind=NfKind("linux_nat"), mode=Mode.PASSIVE),)
     with pytest.raises(PlanError, match=r"nat: an NF of kind linux_nat cannot be passive"):
         cell_of(chain("nat"), spec(vnfs=vnfs))
 
 
-MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind.QEMU), *VNFS))
+MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind("qemu")), *VNFS))
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_virtual_machines_are_chained_with_each_other_and_with_containers(order:
 
 
 def test_a_service_of_virtual_machines_only_is_no_chain_of_containers() -> None:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.QEMU,))
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("qemu"),))
     assert "no NFs of kind qemu for a CSC" in str(no_such_kind(load_topology(TOPOLOGIES / "local.yaml"), cell))

@@ -29,7 +29,7 @@ PUBLISHED = (
 
 
 def study(names: tuple[str, ...], *policies: str, lengths: tuple[int, ...] = (), **more: object) -> ChainStudySpec:
-    vnfs = tuple(VnfSpec(name=name, kind=NfKind.LINUX_ROUTER) for name in names)
+    vnfs = tuple(VnfSpec(name=name, kind=NfKind("linux_router")) for name in names)
     data = {"name": "study", "vnfs": vnfs, "policies": policies, "lengths": lengths, "workloads": (WORKLOAD,), **more}
     return ChainStudySpec.model_validate(data)
 
@@ -101,8 +101,8 @@ def test_counts_and_blame_are_those_of_trying_every_order(policies: list[str], l
 def test_resources_multiply_chains_and_each_chain_is_another_one() -> None:
     sizes = {"sizes": (NfSize.HALF, NfSize.ONE)}
     vnfs = (
-        VnfSpec(name="a", kind=NfKind.LINUX_ROUTER, memory_mib=(64, 128, 256), **sizes),
-        VnfSpec(name="b", kind=NfKind.LINUX_NAT, **sizes),
+        VnfSpec(name="a", kind=NfKind("linux_router"), memory_mib=(64, 128, 256), **sizes),
+        VnfSpec(name="b", kind=NfKind("linux_nat"), **sizes),
     )
     found = generate(study(("a",), vnfs=vnfs))
     assert found.count == 6 + 2 + 2 * 12

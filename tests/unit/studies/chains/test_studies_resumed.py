@@ -26,8 +26,8 @@ SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 CHAINS = ChainStudySpec(
     name="chains",
     vnfs=(
-        VnfSpec(name="gateway", kind=NfKind.LINUX_GATEWAY),
-        VnfSpec(name="nat", kind=NfKind.LINUX_NAT),
+        VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+        VnfSpec(name="nat", kind=NfKind("linux_nat")),
     ),
     workloads=tuple(
         Workload(volume_bps=volume, sessions=sessions, frame=frame("64B"))
@@ -40,9 +40,9 @@ CHAINS = ChainStudySpec(
 PAIRS = InterferenceSpec(
     name="pairs",
     contenders=(
-        Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind.LINUX_GATEWAY),
-        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.SURICATA, stand_in=NfKind.NGREP),
-        Contender(name="monitor", type=NfType.MONITOR, kind=NfKind.PKTSTAT),
+        Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
+        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("suricata"), stand_in=NfKind("ngrep")),
+        Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
     ),
     frame=frame("512B"),
     duration_s=0.4,
@@ -68,7 +68,7 @@ class World(SimulatedTestbed):
         if self.deployed == self._killed_before:
             raise Killed
         self.deployed += 1
-        for kind in (NfKind.SURICATA, NfKind.PKTSTAT):
+        for kind in (NfKind("suricata"), NfKind("pktstat")):
             if kind in {function.kind for function in plan.functions}:
                 raise Unsupported(f"{kind} missing")
         return super().parts(plan, asked)
@@ -188,11 +188,11 @@ def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:
     path.write_text(text.replace(f'"load_pps":{load_pps}', '"load_pps":12345.0'), "utf-8")
     found = pairs(World(), path).result()
     assert {meeting.load_pps for meeting in found.meetings} == {12345.0}
-    assert [one.kind for one in found.spec.contenders] == [NfKind.LINUX_GATEWAY, NfKind.NGREP, NfKind.PKTSTAT]
+    assert [one.kind for one in found.spec.contenders] == [NfKind("linux_gateway"), NfKind("ngrep"), NfKind("pktstat")]
 
 
 def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
-    vnfs = (*CHAINS.vnfs, VnfSpec(name="ids", kind=NfKind.SURICATA))
+    vnfs = (*CHAINS.vnfs, VnfSpec(name="ids", kind=NfKind("suricata")))
     spec = CHAINS.model_copy(update={"vnfs": vnfs, "lengths": (1,)})
     spec = spec.model_copy(update={"faults": ()})
     path = tmp_path / "journal.jsonl"
@@ -216,7 +216,7 @@ def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> No
 
 
 def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
-    spec = CHAINS.model_copy(update={"vnfs": (VnfSpec(name="ids", kind=NfKind.SURICATA),), "faults": ()})
+    spec = CHAINS.model_copy(update={"vnfs": (VnfSpec(name="ids", kind=NfKind("suricata")),), "faults": ()})
     path = tmp_path / "journal.jsonl"
     with pytest.raises(CsitError, match="no chain could be measured: suricata missing"):
         chains(World(), path, spec)

@@ -20,7 +20,7 @@ from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
-KINDS = (NfKind.LINUX_GATEWAY, NfKind.LINUX_NAT, NfKind.LINUX_ROUTER)
+KINDS = (NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("linux_router"))
 
 
 class World(SimulatedTestbed):
@@ -44,7 +44,7 @@ def test_a_study_of_interference_does_what_its_preview_counts(
 ) -> None:
     spec = InterferenceSpec(
         name="s",
-        contenders=tuple(Contender(name=kind.value, type=NfType.NAT, kind=kind) for kind in KINDS[:names]),
+        contenders=tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in KINDS[:names]),
         frame=frame("512B"),
         frames=tuple(map(frame, ("512B", "64B")[:frames])) if frames > 1 else (),
         together=together,
@@ -67,7 +67,7 @@ def test_a_study_of_interference_does_what_its_preview_counts(
 def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None:
     spec = ChainStudySpec(
         name="s",
-        vnfs=tuple(VnfSpec(name=kind.value, kind=kind, memory_mib=(64, 128)) for kind in KINDS[:2]),
+        vnfs=tuple(VnfSpec(name=kind, kind=kind, memory_mib=(64, 128)) for kind in KINDS[:2]),
         workloads=tuple(
             Workload(volume_bps=volume, sessions=count, frame=frame("64B"))
             for count in sessions

@@ -20,7 +20,7 @@ Company = tuple[str, tuple[str, ...]]
 
 
 def spec_of(*names: str, **more: object) -> InterferenceSpec:
-    contenders = tuple(Contender(name=name, type=NfType.GATEWAY, kind=NfKind.SIM) for name in names)
+    contenders = tuple(Contender(name=name, type=NfType.GATEWAY, kind=NfKind("sim")) for name in names)
     return InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})
 
 

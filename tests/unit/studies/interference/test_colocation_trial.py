@@ -18,7 +18,7 @@ from resources.libraries.python.testbed.deployment.generator_limits import datag
 from tests.unit.planning.test_first_instances import together
 from tests.unit.studies.interference.meetings import FRAME, spec_of
 
-PLAN = together([NfKind.LINUX_ROUTER, NfKind.NGREP])
+PLAN = together([NfKind("linux_router"), NfKind("ngrep")])
 TURN = Turn(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
 FORWARD, REVERSE = Direction
 ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)

@@ -37,10 +37,10 @@ from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")
 KINDS = {
-    "gateway": (NfType.GATEWAY, NfKind.LINUX_GATEWAY),
-    "monitor": (NfType.MONITOR, NfKind.PKTSTAT),
-    "inspection": (NfType.INSPECTION, NfKind.NGREP),
-    "proxy": (NfType.NAT, NfKind.NGINX_PROXY),
+    "gateway": (NfType.GATEWAY, NfKind("linux_gateway")),
+    "monitor": (NfType.MONITOR, NfKind("pktstat")),
+    "inspection": (NfType.INSPECTION, NfKind("ngrep")),
+    "proxy": (NfType.NAT, NfKind("nginx_proxy")),
 }
 NOISE = 0.02
 
@@ -201,7 +201,7 @@ class WithoutSome(SimulatedTestbed):
 
 
 def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
-    found = measured(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    found = measured(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     assert len(found.matrix) == 9
     assert [note for note in found.notes if "pktstat" in note] == [
         "monitor is left out: pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat"
@@ -212,14 +212,14 @@ def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_mea
 
 
 def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
-    study = study_of(spec(repetitions=2), WithoutSome(NfKind.PKTSTAT))
+    study = study_of(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     study.plan()
     study.measure(study.loads_pps())
     with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, and the specification asks for all"):
         study.enough()
     with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
         study.enough()
-    lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind.PKTSTAT))
+    lower = study_of(spec(repetitions=2, least_measured=0.6), WithoutSome(NfKind("pktstat")))
     lower.plan()
     lower.measure(lower.loads_pps())
     lower.enough()
@@ -228,11 +228,11 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why()
 
 def test_where_none_starts_there_is_nothing_to_measure() -> None:
     with pytest.raises(Unsupported, match=r"^monitor is left out: pktstat missing"):
-        measured(spec("monitor"), WithoutSome(NfKind.PKTSTAT))
+        measured(spec("monitor"), WithoutSome(NfKind("pktstat")))
 
 
 def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
-    study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind.LINUX_GATEWAY, after=6))
+    study = study_of(spec("gateway", repetitions=10), WithoutSome(NfKind("linux_gateway"), after=6))
     load_pps = study.loads_pps()
     with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
         study.measure(load_pps)
@@ -250,7 +250,7 @@ def test_progress_counts_to_the_end() -> None:
 
 
 def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_starts() -> None:
-    dut = SIM.nodes["DUT1"].model_copy(update={"containers": (NfKind.SIM, NfKind.LINUX_GATEWAY)})
+    dut = SIM.nodes["DUT1"].model_copy(update={"containers": (NfKind("sim"), NfKind("linux_gateway"))})
     poor = SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}})
     with pytest.raises(PlanError, match="ngrep"):
         study_of(spec("gateway", "inspection"), topology=poor).plan()
@@ -259,7 +259,7 @@ def test_a_kind_that_a_testbed_lacks_and_too_many_are_refused_before_anything_st
 
 
 def ids(**changes: object) -> Contender:
-    row = {"name": "ids", "type": NfType.INSPECTION, "kind": NfKind.SURICATA, "stand_in": NfKind.NGREP}
+    row = {"name": "ids", "type": NfType.INSPECTION, "kind": NfKind("suricata"), "stand_in": NfKind("ngrep")}
     return Contender.model_validate({**row, **changes})
 
 
@@ -269,19 +269,19 @@ def with_ids(one: Contender) -> InterferenceSpec:
 
 def test_what_is_there_needs_no_stand_in() -> None:
     found = measured(with_ids(ids()))
-    assert (found.spec.contenders[0].kind, found.spec.contenders[0].stand_in_for) == (NfKind.SURICATA, None)
+    assert (found.spec.contenders[0].kind, found.spec.contenders[0].stand_in_for) == (NfKind("suricata"), None)
 
 
 @pytest.mark.parametrize("own", [None, UserProgram(start=("my-ids",))])
 def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
     own: UserProgram | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = NfKind.PROCESS if own else NfKind.SURICATA
+    kind = NfKind("process") if own else NfKind("suricata")
     real = SharedServer.deploy
     taken_away: list[object] = []
 
     def deploy(server: SharedServer, company: tuple[str, ...], *more: object) -> CellUnderTest:
-        if company[0] == "ids" and server._contenders["ids"].kind is kind:
+        if company[0] == "ids" and server._contenders["ids"].kind == kind:
             server._deployed = cast(Any, (SimpleNamespace(remove=taken_away.append), kind))
             raise Unsupported("it is not installed")
         return real(server, company, *more)  # type: ignore[arg-type]
@@ -292,31 +292,31 @@ def test_what_does_not_start_is_measured_by_its_stand_in_which_is_named(
     study.measure(study.loads_pps())
     found = study.result()
     stand_in = found.spec.contenders[0]
-    assert (stand_in.kind, stand_in.program) == (NfKind.NGREP, None)
+    assert (stand_in.kind, stand_in.program) == (NfKind("ngrep"), None)
     assert stand_in.stand_in_for == ("my-ids" if own else "suricata")
     assert {row.target for row in found.matrix} == {"ids", "gateway"}
     assert "ids is measured as ngrep: it is not installed" in found.notes
     assert taken_away == [kind], "what came to life of it is removed before its stand-in is deployed"
     assert study.draft.plan is not None
-    assert set(study.draft.plan.cell.instance_kinds) == {NfKind.NGREP}
+    assert set(study.draft.plan.cell.instance_kinds) == {NfKind("ngrep")}
 
 
 def test_a_testbed_without_a_kind_gets_the_stand_in_before_anything_starts() -> None:
-    kinds = (NfKind.SIM, NfKind.LINUX_GATEWAY, NfKind.NGREP)
+    kinds = (NfKind("sim"), NfKind("linux_gateway"), NfKind("ngrep"))
     dut = SIM.nodes["DUT1"].model_copy(update={"containers": kinds})
     study = study_of(with_ids(ids()), topology=SIM.model_copy(update={"nodes": {**SIM.nodes, "DUT1": dut}}))
     study.plan()
-    assert study.spec.contenders[0].kind is NfKind.NGREP
+    assert study.spec.contenders[0].kind == "ngrep"
 
 
 def test_a_stand_in_needs_no_program_of_its_own() -> None:
     with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
-        ids(stand_in=NfKind.PROCESS)
+        ids(stand_in=NfKind("process"))
 
 
 def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
     own = UserProgram(start=("my-ids", "-i", "{left}"))
-    one = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS, program=own)
+    one = Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("process"), program=own)
     both = (*spec("gateway").contenders, one)
     study = study_of(spec(repetitions=1).model_copy(update={"contenders": both}))
     study.plan()
@@ -327,4 +327,4 @@ def test_a_program_of_the_users_own_goes_to_its_instances_only() -> None:
 
 def test_a_program_belongs_to_a_process_and_to_no_other_kind() -> None:
     with pytest.raises(ValueError, match="ids: an NF of kind process needs a program"):
-        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind.PROCESS)
+        Contender(name="ids", type=NfType.INSPECTION, kind=NfKind("process"))

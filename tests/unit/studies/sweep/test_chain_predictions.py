@@ -188,7 +188,7 @@ def test_a_chain_has_a_vnf() -> None:
 
 def test_vnfs_share_cpus_also_by_way_of_others() -> None:
     def vnf(name: str, *others: str) -> Vnf:
-        return Vnf(name=name, kind=NfKind.LINUX_ROUTER, vcpus=1, shares_cpus_with=others)
+        return Vnf(name=name, kind=NfKind("linux_router"), vcpus=1, shares_cpus_with=others)
 
     words = sharing([vnf("a", "b", "vswitch"), vnf("b", "a", "c"), vnf("c", "b"), vnf("d", "vswitch"), vnf("e")])
     assert words["a"] == words["b"] == words["c"] is not None

@@ -39,7 +39,7 @@ def cell() -> Iterator[CellUnderTest]:
     """A simulated router, deployed."""
     asked = Asked(
         test_type=TestType.MRR,
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind.LINUX_ROUTER,)),
+        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
         frame=B64,
         profile=QUICK,
     )

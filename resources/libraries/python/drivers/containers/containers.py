@@ -24,7 +24,6 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import Container as Settings
@@ -62,7 +61,7 @@ class NfContainers:
             machine: The machine's lock, held.
         """
         self._settings = settings
-        self._names = [each.name for each in functions if not each.kind.is_vm and each.kind is not NfKind.SIM]
+        self._names = [each.name for each in functions if not each.kind.is_vm and not each.kind.driver.is_simulated]
         self._cores = cores
         self._machine = machine
         self._choice: EngineChoice | None = None

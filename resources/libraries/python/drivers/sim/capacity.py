@@ -25,19 +25,19 @@ _CORES_EXPONENT = 0.9
 _HALF_CORE_NF_PPS = 5.97e6
 """What one half-core NF forwards; a core is two halves."""
 _KINDS_PPS = {
-    NfKind.LINUX_ROUTER: 0.6e6,
-    NfKind.LINUX_GATEWAY: 0.5e6,
-    NfKind.LINUX_NAT: 0.45e6,
-    NfKind.NETSNIFF: 0.4e6,
-    NfKind.TCPDUMP: 0.35e6,
-    NfKind.LINUX_FIREWALL: 0.3e6,
-    NfKind.PKTSTAT: 0.25e6,
-    NfKind.PROCESS: 0.2e6,
-    NfKind.SURICATA: 0.2e6,
-    NfKind.NGREP: 0.15e6,
-    NfKind.NGINX_BALANCER: 0.1e6,
-    NfKind.NGINX_PROXY: 0.09e6,
-    NfKind.OPENVPN: 0.08e6,
+    "linux_router": 0.6e6,
+    "linux_gateway": 0.5e6,
+    "linux_nat": 0.45e6,
+    "netsniff": 0.4e6,
+    "tcpdump": 0.35e6,
+    "linux_firewall": 0.3e6,
+    "pktstat": 0.25e6,
+    "process": 0.2e6,
+    "suricata": 0.2e6,
+    "ngrep": 0.15e6,
+    "nginx_balancer": 0.1e6,
+    "nginx_proxy": 0.09e6,
+    "openvpn": 0.08e6,
 }
 """The same of other kinds. Assumed: the fewer, the more is done to each packet."""
 _COPY_US = 0.046
@@ -65,7 +65,7 @@ def vswitch_pps(cell: Cell, frame: Frame) -> float:
 
 def nfs_pps(cell: Cell, node: int, scales_to: ScalesTo = _WITHOUT_END) -> float:
     """What the NFs at place `node` (1-based) of all instances forward together; one NF where they share it."""
-    kind, cores = cell.kind_of(node) or NfKind.SIM, used_cores(cell, node, scales_to)
+    kind, cores = cell.kind_of(node) or NfKind("sim"), used_cores(cell, node, scales_to)
     return float(cell.count_of(node) * _half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
 
 
@@ -81,7 +81,7 @@ def _half_core_pps(kind: NfKind) -> float:
 def used_cores(cell: Cell, node: int, scales_to: ScalesTo, instance: int = 1) -> float:
     """Data cores of an NF that have work; the others idle whatever the load."""
     cores = cell.size_of(node, instance).cores
-    return min(cores, scales_to.get(cell.kind_of(node, instance) or NfKind.SIM, cores))
+    return min(cores, scales_to.get(cell.kind_of(node, instance) or NfKind("sim"), cores))
 
 
 def limiting_node(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> int | None:

@@ -16,7 +16,12 @@ from resources.libraries.python.model.plan import Plan
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
 _MIB = 2**20
-_MEMORY_MIB = {NfKind.SURICATA: 320.0, NfKind.NGINX_PROXY: 48.0, NfKind.NGINX_BALANCER: 48.0, NfKind.OPENVPN: 24.0}
+_MEMORY_MIB = {
+    "suricata": 320.0,
+    "nginx_proxy": 48.0,
+    "nginx_balancer": 48.0,
+    "openvpn": 24.0,
+}
 _LITTLE_MIB = 20.0
 """Assumed working sets: Suricata's rules and flow table, the buffers of proxies, and little for all others."""
 _LEAST_LEFT = 0.05

@@ -36,21 +36,21 @@ class Contention(NamedTuple):
     """On each neighbour, in [0, 1)."""
 
 
-CONTENTION: Mapping[NfKind, Contention] = {
+CONTENTION: Mapping[str, Contention] = {
     # Types I, II, III, III, IV, V: fitted.
-    NfKind.LINUX_GATEWAY: Contention(0.15, 0.02, 0.03),
-    NfKind.PKTSTAT: Contention(0.94, 0.26, 0.35),
-    NfKind.SURICATA: Contention(0.95, 0.59, 0.18),
-    NfKind.NGREP: Contention(0.95, 0.59, 0.18),
-    NfKind.NGINX_BALANCER: Contention(0.95, 0.61, 0.93),
-    NfKind.NGINX_PROXY: Contention(0.95, 0.50, 0.95),
+    "linux_gateway": Contention(0.15, 0.02, 0.03),
+    "pktstat": Contention(0.94, 0.26, 0.35),
+    "suricata": Contention(0.95, 0.59, 0.18),
+    "ngrep": Contention(0.95, 0.59, 0.18),
+    "nginx_balancer": Contention(0.95, 0.61, 0.93),
+    "nginx_proxy": Contention(0.95, 0.50, 0.95),
     # Assumed.
-    NfKind.LINUX_ROUTER: Contention(0.12, 0.02, 0.02),
-    NfKind.LINUX_FIREWALL: Contention(0.40, 0.15, 0.10),
-    NfKind.LINUX_NAT: Contention(0.45, 0.30, 0.30),
-    NfKind.NETSNIFF: Contention(0.90, 0.30, 0.30),
-    NfKind.TCPDUMP: Contention(0.92, 0.28, 0.33),
-    NfKind.OPENVPN: Contention(0.90, 0.50, 0.95),
+    "linux_router": Contention(0.12, 0.02, 0.02),
+    "linux_firewall": Contention(0.40, 0.15, 0.10),
+    "linux_nat": Contention(0.45, 0.30, 0.30),
+    "netsniff": Contention(0.90, 0.30, 0.30),
+    "tcpdump": Contention(0.92, 0.28, 0.33),
+    "openvpn": Contention(0.90, 0.50, 0.95),
 }
 _OTHER = Contention(0.50, 0.30, 0.30)
 _WAYS = 2

@@ -1,11 +1,34 @@
 """What the declarations of VPP as vSwitch, as NF and in virtual machines share: memory of a VPP."""
 
-from typing import cast
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from resources.libraries.python.drivers.functions.vm.registration import Vm
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import RequiredProgram
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.settings import Vpp
+
+
+class Vpp(Frozen):
+    """How VPP is run, as vSwitch and as NF."""
+
+    prefix: str = "/usr"
+    """Where it is installed: the folder that has `bin/vpp`."""
+    ports: Literal["auto", "dpdk", "native", "rdma", "af_xdp", "af_packet"] = "auto"
+    """How the vSwitch takes packets from physical ports: DPDK, VPP's own drivers for PCI devices (virtio, vmxnet3,
+    iavf), its rdma driver, AF_XDP or AF_PACKET sockets. `auto` is DPDK on NICs that DPDK knows, and VPP's own driver
+    for such a NIC where the installation has no DPDK plugin. A result says which one it was."""
+    main_heap_mb: Annotated[int, Field(ge=64)] = 512
+    buffers_per_numa: Annotated[int, Field(ge=1024)] = 16384
+    rx_mode: Literal["auto", "polling", "interrupt", "adaptive"] = "auto"
+    """How workers wait for packets; `auto` is polling on dedicated cores and interrupt where a plan is oversubscribed.
+    A result says which one it was."""
+    poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
+    """How long the main thread sleeps when it has looked for work, in microseconds; `auto` is 0 on dedicated cores and
+    100 where a plan is oversubscribed. A result says which one it was."""
+
 
 BUFFER_BYTES = 2496
 """A packet buffer of VPP with 2048 bytes of data."""
@@ -19,10 +42,31 @@ PROGRAM = RequiredProgram(
     "vpp",
     label="VPP",
     version=r"vpp v?(\S+)",
-    path=lambda node: f"{cast(DutNode, node).vpp.prefix}/bin/vpp",
+    path=lambda node: f"{node.settings(Vpp).prefix}/bin/vpp",
     option="vpp.prefix",
     fix="install it (https://fd.io/docs/vpp), or say vpp.prefix",
 )
+
+
+def read_earlier(data: dict[str, Any]) -> dict[str, Any]:
+    """Read `vpp.engine` and `vpp.image`, the names of `container.engine` and `container.image` in earlier versions.
+
+    Args:
+        data: Keys of a node.
+
+    Raises:
+        ValueError: They are there beside `container`.
+    """
+    vpp = data.get("vpp")
+    if not isinstance(vpp, dict) or not {"engine", "image"} & vpp.keys():
+        return data
+    if "container" in data:
+        raise ValueError("has vpp.engine or vpp.image beside container; container is for NFs of all kinds")
+    named = {key: vpp[key] for key in ("engine", "image") if key in vpp}
+    if named.get("engine") == "process":
+        named["engine"] = "none"
+    rest = {key: value for key, value in vpp.items() if key not in named}
+    return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
 
 
 def need(vpp: Vpp) -> Need:
@@ -43,7 +87,7 @@ def guest_hugepages(dut: DutNode) -> int:
 
     Its network cards read memory by physical addresses, and a ring is larger than a page of 4 KB.
     """
-    vpp = dut.vpp
+    vpp = dut.settings(Vpp)
     in_heap = -(-vpp.main_heap_mb // 2)
     in_buffers = -(-vpp.buffers_per_numa * BUFFER_BYTES // 2**21)
     return in_heap + in_buffers + _RINGS_2MB
@@ -51,4 +95,4 @@ def guest_hugepages(dut: DutNode) -> int:
 
 def guest_mb(dut: DutNode) -> int:
     """Memory of a guest with a VPP in it."""
-    return dut.vm.memory_mb + OVERHEAD_MB + 2 * guest_hugepages(dut)
+    return dut.settings(Vm).memory_mb + OVERHEAD_MB + 2 * guest_hugepages(dut)

@@ -10,9 +10,9 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.startup import Waiting, waiting
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.settings import Vpp
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice
 from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
-from resources.libraries.python.model.settings import Vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.rendering import render
 
 RxMode = Literal["polling", "interrupt", "adaptive"]

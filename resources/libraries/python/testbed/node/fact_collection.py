@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Driver, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
@@ -25,7 +26,7 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
         for name, port in node.interfaces.items()
         if port.device or port.pci_address
     }
-    trex = node.trex.directory if isinstance(node, TgNode) and node.generator.driver == "trex" else None
+    trex = node.settings(Trex).directory if isinstance(node, TgNode) and node.generator.driver == "trex" else None
     return {
         ports: {"ports": wanted},
         programs: {"trex": trex, "drivers": {each.on(node): each.version for each in programs_of(node)}},

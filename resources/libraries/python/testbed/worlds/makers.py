@@ -10,7 +10,6 @@ from resources.libraries.python.drivers.functions.limited import ConfinedFunctio
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.names import GENERATOR
@@ -58,14 +57,15 @@ def functions(
         Unsupported: There is none for a kind.
     """
     groups: dict[str, list[NfPlan | TapPlan]] = {}
+    factories: dict[str, str] = {}
     every: tuple[NfPlan | TapPlan, ...] = (*row, *taps)
     for nf in every:
-        known = driver_registry.functions().get(NfKind.QEMU if nf.kind.in_guest else nf.kind)
-        passive = isinstance(nf, TapPlan)
-        if known is None or known.factory is None or (passive and not nf.kind.can_be_passive):
+        known, passive = nf.kind.driver, isinstance(nf, TapPlan)
+        if known.factory is None or (passive and not known.passive):
             raise Unsupported(f"machines have no driver for {'passive ' * passive}NFs of kind {nf.kind}")
-        groups.setdefault(known.name, []).append(nf)
-    factories = {each.name: each.factory for each in driver_registry.functions().values() if each.factory is not None}
+        name = known.host or known.name
+        groups.setdefault(name, []).append(nf)
+        factories[name] = known.factory
     parts = Several(
         [driver_registry.load(factories[name])(node, context, group) for name, group in groups.items()],
         {side.name: function.name for function in row for side in (function.left, function.right)},
@@ -88,7 +88,7 @@ def missing(node: TgNode | DutNode) -> Iterator[Problem]:
     yield from _missing(driver_registry.vswitches()[node.vswitch].missing, node)
     yield from container_missing(node.container)
     for kind in node.containers:
-        if kind is node.containers[0] or not driver_registry.functions()[kind].on_request:
+        if kind == node.containers[0] or not driver_registry.functions()[kind].on_request:
             yield from _missing(driver_registry.functions()[kind].missing, node, kind)
 
 

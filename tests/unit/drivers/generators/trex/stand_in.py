@@ -30,7 +30,7 @@ def plan(service_type: str = "CSC", rows: int = 1, columns: int = 1, *, cpus: in
         service_type=ServiceType(service_type),
         nf_chains=rows,
         nf_nodes=columns,
-        nf_kinds=() if service_type == "VSC" else (NfKind.LINUX_ROUTER,),
+        nf_kinds=() if service_type == "VSC" else (NfKind("linux_router"),),
     )
     topology = load_topology(PROJECT / "topologies" / "local-trex.yaml")
     return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))

@@ -9,6 +9,7 @@ from resources.libraries.python.drivers.generators.trex import config, cores
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
 from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
 from resources.libraries.python.drivers.generators.trex.ports import table_of
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import missing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -17,7 +18,6 @@ from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Nic, Plan
-from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan

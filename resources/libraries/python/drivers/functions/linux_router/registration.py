@@ -1,14 +1,16 @@
 """Declaration of Linux routers as NFs."""
 
 from resources.libraries.python.model.driver import FunctionDriver
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
     FunctionDriver(
         name="linux_router",
         label="Linux router",
-        kind=NfKind.LINUX_ROUTER,
         word="lnxip4",
+        form=Form.NAMESPACE,
+        simple=True,
+        shareable=True,
         factory="resources.libraries.python.drivers.functions.linux_router.driver:make",
     ),
 )

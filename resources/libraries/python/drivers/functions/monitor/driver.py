@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import control
-from resources.libraries.python.drivers.functions.monitor.programs import MonitorProgram, programs
+from resources.libraries.python.drivers.functions.monitor.programs import MonitorProgram, program_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -196,10 +196,10 @@ def version_of(name: str, argument: str) -> str:
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> Monitors:
     """Make the driver of NFs on a node."""
     kind = row[0].kind
-    program = programs(node.ngrep.patterns, node.suricata.rules)[kind]
+    program = program_of(kind, node)
     return Monitors(row, context.fabric, program, context.companions(kind))
 
 
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
     """What this machine lacks for NFs of a node."""
-    return missing(kind, programs(node.ngrep.patterns, node.suricata.rules)[kind])
+    return missing(kind, program_of(kind, node))

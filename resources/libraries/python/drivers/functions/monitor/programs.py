@@ -6,7 +6,8 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.patterns import patterns
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
+from resources.libraries.python.model.nodes import DutNode
 
 _FOR_EVER_S = 2_000_000_000
 _BUFFER_KIB = 4096
@@ -15,7 +16,7 @@ _BUFFER_KIB = 4096
 
 @dataclass(frozen=True, slots=True)
 class MonitorProgram:
-    """Program of a monitor, and how it is run."""
+    """MonitorProgram of a monitor, and how it is run."""
 
     name: str
     """What is run."""
@@ -36,7 +37,12 @@ class MonitorProgram:
     """Seconds after its packet socket is open during which it ignores packets."""
 
 
-def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, MonitorProgram]:
+def program_of(kind: str, node: DutNode) -> MonitorProgram:
+    """Return the program of a kind of NF with the settings of a node."""
+    return programs(node.settings(Ngrep).patterns, node.settings(Suricata).rules)[kind]
+
+
+def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram]:
     """All of them.
 
     Args:
@@ -44,14 +50,14 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, MonitorProg
         rule_count: By which Suricata searches it.
     """
     return {
-        NfKind.TCPDUMP: MonitorProgram(
+        "tcpdump": MonitorProgram(
             "tcpdump",
             "tcpdump",
             "decodes headers and writes a line for each packet",
             lambda interface, _: ["tcpdump", "-nn", "-v", "-B", str(_BUFFER_KIB), "-i", interface],
             "--version",
         ),
-        NfKind.NETSNIFF: MonitorProgram(
+        "netsniff": MonitorProgram(
             "netsniff-ng",
             "netsniff-ng",
             "keeps each packet as in a file of captures, which is thrown away",
@@ -61,7 +67,7 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, MonitorProg
             ],
             "--version",
         ),
-        NfKind.PKTSTAT: MonitorProgram(
+        "pktstat": MonitorProgram(
             "pktstat",
             "pktstat",
             "adds each packet to its flow",
@@ -69,14 +75,14 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[NfKind, MonitorProg
             lambda interface, _: ["pktstat", "-1", "-n", "-w", str(_FOR_EVER_S), "-i", interface],
             "-?",
         ),
-        NfKind.NGREP: MonitorProgram(
+        "ngrep": MonitorProgram(
             "ngrep",
             "ngrep",
             f"searches each payload for {pattern_count} patterns; a stand-in for an intrusion detection system",
             lambda interface, _: ["ngrep", "-q", "-d", interface, "|".join(patterns(pattern_count))],
             "-V",
         ),
-        NfKind.SURICATA: MonitorProgram(
+        "suricata": MonitorProgram(
             "suricata",
             "suricata (on Debian 12: from bookworm-backports)",
             f"detects intrusions by {rule_count} rules that search each payload, and alerts",

@@ -1,41 +1,88 @@
-"""Declarations of programs that look at packets as NFs, and memory of Suricata in a virtual machine."""
+"""Declarations of programs that look at packets as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
-from resources.libraries.python.model.kinds import NfKind
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.kinds import Form
 from resources.libraries.python.model.nodes import DutNode
 
-SURICATA_LEAST_MB = 64
+
+class Ngrep(Frozen):
+    """What an NF of kind ngrep does."""
+
+    patterns: Annotated[int, Field(ge=1, le=5000)] = 100
+    """That each payload is searched for; none is in what our own generators send."""
+
+
+class Suricata(Frozen):
+    """What an NF of kind suricata does."""
+
+    rules: Annotated[int, Field(ge=1, le=50_000)] = 1000
+    """By which it searches each payload; nothing that our own generators send has one of their patterns."""
+
+
+READER = RequiredProgram("perl", "perl")
+"""Reads the counters of packet sockets and asks control sockets, for which the busybox of a guest has no means."""
+SURICATA = "suricata"
+_SURICATA_LEAST_MB = 64
 """What Suricata adds to the least memory of a guest. Measured: with 1000 rules one of 128 + 64 MB starts and counts,
 one of 128 + 32 MB does not answer."""
-SURICATA_GUEST_MB = 192
+_SURICATA_GUEST_MB = 192
 """What it adds by default: its memory for flows and streams (32 MB), rings for frames of 9000 bytes, and
 some to spare."""
 _SURICATA_RULE_KB = 8
 """For each rule. Measured: 37 MB of its own with 1000 rules, 71 with 10,000, 297 with 50,000 (Suricata 7.0.10)."""
-_WORDS = {
-    NfKind.TCPDUMP: ("tcpdump", RequiredProgram("tcpdump", "tcpdump")),
-    NfKind.NETSNIFF: ("netsniff", RequiredProgram("netsniff-ng", "netsniff-ng")),
-    NfKind.PKTSTAT: ("pktstat", RequiredProgram("pktstat", "pktstat")),
-    NfKind.NGREP: ("ngrep", RequiredProgram("ngrep", "ngrep")),
-    NfKind.SURICATA: ("suricata", RequiredProgram("suricata", "suricata")),
-}
+_PACKAGE = "resources.libraries.python.drivers.functions.monitor"
 
 
-def suricata_mb(dut: DutNode, own_mb: int) -> int:
+def _suricata_mb(own_mb: int, dut: DutNode) -> int:
     """Memory of Suricata with its rules, beside what it has by itself."""
-    return own_mb - (-dut.suricata.rules * _SURICATA_RULE_KB // 1024)
+    return own_mb - (-dut.settings(Suricata).rules * _SURICATA_RULE_KB // 1024)
 
 
-DRIVERS = tuple(
-    FunctionDriver(
-        name=kind.value,
+def _monitor(name: str, program: RequiredProgram, guest: Guest, **options: type[Frozen]) -> FunctionDriver:
+    return FunctionDriver(
+        name=name,
         label=program.name,
-        kind=kind,
-        word=word,
-        factory="resources.libraries.python.drivers.functions.monitor.driver:make",
-        missing="resources.libraries.python.drivers.functions.monitor.driver:missing_on",
+        word=name,
+        form=Form.PROGRAM_BESIDE,
+        factory=f"{_PACKAGE}.driver:make",
+        missing=f"{_PACKAGE}.driver:missing_on",
         programs=(program,),
         on_request=True,
+        passive=True,
+        guest=guest,
+        options=options,
     )
-    for kind, (word, program) in _WORDS.items()
+
+
+def _guest(name: str, program: RequiredProgram) -> Guest:
+    return Guest(name, f"{_PACKAGE}.guest:application", (program, READER))
+
+
+_PROGRAMS = {
+    "tcpdump": RequiredProgram("tcpdump", "tcpdump"),
+    "netsniff": RequiredProgram("netsniff-ng", "netsniff-ng"),
+    "pktstat": RequiredProgram("pktstat", "pktstat"),
+    "ngrep": RequiredProgram("ngrep", "ngrep"),
+}
+_OPTIONS = {"ngrep": {"ngrep": Ngrep}}
+_SURICATA = RequiredProgram("suricata", "suricata")
+DRIVERS = (
+    *(_monitor(name, program, _guest(name, program), **_OPTIONS.get(name, {})) for name, program in _PROGRAMS.items()),
+    _monitor(
+        SURICATA,
+        _SURICATA,
+        replace(
+            _guest(SURICATA, _SURICATA),
+            memory_mb=partial(_suricata_mb, _SURICATA_GUEST_MB),
+            least_memory_mb=partial(_suricata_mb, _SURICATA_LEAST_MB),
+        ),
+        suricata=Suricata,
+    ),
 )

@@ -1,16 +1,15 @@
 """Network functions as Linux routers with rules of nftables, a network namespace each."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.nftables import program, rulesets
-from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset, ruleset_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
@@ -101,9 +100,4 @@ class NftablesRouters:
 
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NftablesRouters:
     """Make the driver of NFs on a node."""
-    rules: dict[NfKind, Callable[[], rulesets.Ruleset]] = {
-        NfKind.LINUX_FIREWALL: lambda: rulesets.firewall(node.firewall.rules),
-        NfKind.LINUX_NAT: rulesets.nat,
-        NfKind.LINUX_GATEWAY: lambda: rulesets.gateway(node.gateway.addresses),
-    }
-    return NftablesRouters(row, context.fabric, rules[row[0].kind]())
+    return NftablesRouters(row, context.fabric, ruleset_of(row[0].kind, node))

@@ -1,21 +1,46 @@
 """Declarations of Linux routers with rules of nftables as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
-from resources.libraries.python.model.kinds import NfKind
+from functools import partial
+from typing import Annotated
 
-_WORDS = {NfKind.LINUX_FIREWALL: "lnxfw", NfKind.LINUX_NAT: "lnxnat", NfKind.LINUX_GATEWAY: "lnxgw"}
+from pydantic import Field
 
-DRIVERS = tuple(
-    FunctionDriver(
-        name=kind.value,
-        label="nftables",
-        kind=kind,
-        word=word,
-        factory="resources.libraries.python.drivers.functions.nftables.driver:make",
-        missing="resources.libraries.python.drivers.functions.nftables.program:missing_on",
-        programs=(RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)"),),
-        words=("nft", "nftables"),
-        on_request=True,
-    )
-    for kind, word in _WORDS.items()
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.kinds import Form
+
+
+class Firewall(Frozen):
+    """What an NF of kind linux_firewall does."""
+
+    rules: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """That every packet is looked up in, of either direction: none matches but the last one, which lets it pass."""
+
+
+class Gateway(Frozen):
+    """What an NF of kind linux_gateway does."""
+
+    addresses: Annotated[int, Field(ge=1, le=65_536)] = 500
+    """Of the set that source and destination of every packet are looked up in; none of them matches."""
+
+
+PROGRAM = RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)")
+_PACKAGE = "resources.libraries.python.drivers.functions.nftables"
+_router = partial(
+    FunctionDriver,
+    label="nftables",
+    form=Form.NAMESPACE,
+    factory=f"{_PACKAGE}.driver:make",
+    missing=f"{_PACKAGE}.program:missing_on",
+    programs=(PROGRAM,),
+    words=("nft", "nftables"),
+    on_request=True,
+    shareable=True,
+)
+_guest = partial(Guest, application=f"{_PACKAGE}.guest:application", programs=(PROGRAM,))
+
+DRIVERS = (
+    _router(name="linux_firewall", options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),
+    _router(name="linux_nat", word="lnxnat", translates=True, guest=_guest("nat")),
+    _router(name="linux_gateway", options={"gateway": Gateway}, word="lnxgw", guest=_guest("gateway")),
 )

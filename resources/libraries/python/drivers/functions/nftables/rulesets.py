@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from resources.libraries.python.drivers.functions.nftables.registration import Firewall, Gateway
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
 TABLE = "csit"
@@ -106,6 +108,16 @@ def nat() -> Ruleset:
         )  # fmt: skip
 
     return Ruleset("source addresses translated one to one on the way forward", "tracked", text)
+
+
+def ruleset_of(kind: str, node: DutNode) -> Ruleset:
+    """Return the ruleset of a kind of NF on a node."""
+    made: dict[str, Callable[[], Ruleset]] = {
+        "linux_firewall": lambda: firewall(node.settings(Firewall).rules),
+        "linux_nat": nat,
+        "linux_gateway": lambda: gateway(node.settings(Gateway).addresses),
+    }
+    return made[kind]()
 
 
 def _sides(function: NfPlan) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from ipaddress import IPv4Network
 
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.traffic import TrafficProfile
 from resources.libraries.python.rendering import render
@@ -46,7 +45,7 @@ def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, mo
                 "forward": _addresses(function.right.route.prefix),
                 "reverse": _addresses(function.left.route.prefix),
             },
-            "transparent": NfKind.NGINX_BALANCER in (function.kind, function.kind.in_guest),
+            "transparent": "nginx_balancer" in (function.kind, function.kind.in_guest),
         },
     )
 

@@ -13,8 +13,8 @@ from resources.libraries.python.model.nodes import DutNode
 
 NAME = "nginx"
 ABOUT = {
-    NfKind.NGINX_BALANCER: "a session for each datagram, destinations in turns, sources kept",
-    NfKind.NGINX_PROXY: "a session for each datagram, destinations in turns, sources its own",
+    "nginx_balancer": "a session for each datagram, destinations in turns, sources kept",
+    "nginx_proxy": "a session for each datagram, destinations in turns, sources its own",
 }
 """What becomes of a datagram, for a person."""
 _MODULES = (Path("/usr/lib/nginx/modules"), Path("/usr/lib64/nginx/modules"))

@@ -1,19 +1,32 @@
 """Declarations of nginx as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
-from resources.libraries.python.model.kinds import NfKind
+from functools import partial
 
-DRIVERS = tuple(
-    FunctionDriver(
-        name=kind.value,
-        label="nginx",
-        kind=kind,
-        word=word,
-        factory="resources.libraries.python.drivers.functions.nginx.driver:make",
-        missing="resources.libraries.python.drivers.functions.nginx.program:missing_on",
-        programs=(RequiredProgram("nginx", "nginx"),),
-        words=("nginx",),
-        on_request=True,
-    )
-    for kind, word in ((NfKind.NGINX_BALANCER, "nginxlb"), (NfKind.NGINX_PROXY, "nginxproxy"))
+from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.kinds import Form
+
+PROGRAM = RequiredProgram("nginx", "nginx")
+ROUTES = RequiredProgram("ip", "iproute2")
+"""Makes rules of routing by UDP ports, for which the busybox of a guest has no means."""
+_PACKAGE = "resources.libraries.python.drivers.functions.nginx"
+_nginx = partial(
+    FunctionDriver,
+    label="nginx",
+    form=Form.PROGRAM_BESIDE,
+    factory=f"{_PACKAGE}.driver:make",
+    missing=f"{_PACKAGE}.program:missing_on",
+    programs=(PROGRAM,),
+    on_request=True,
+    udp_only=True,
+)
+_guest = partial(
+    Guest,
+    application=f"{_PACKAGE}.guest:application",
+    programs=(RequiredProgram("nginx", "nginx libnginx-mod-stream"), ROUTES),
+    missing=f"{_PACKAGE}.program:missing_on",
+)
+
+DRIVERS = (
+    _nginx(name="nginx_balancer", word="nginxlb", guest=_guest("nginx_balancer")),
+    _nginx(name="nginx_proxy", word="nginxproxy", guest=_guest("nginx_proxy")),
 )

@@ -29,7 +29,6 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
@@ -157,7 +156,7 @@ class OpenVpns:
         if not self._version:
             return {}
         does = f"encrypts each packet by {CIPHER} and decrypts it again, in two processes"
-        return {NfKind.OPENVPN: f"{self._version}, {does}"}
+        return {"openvpn": f"{self._version}, {does}"}
 
     def problems(self) -> tuple[str, ...]:
         """Ends that have ended or moved, ports without thread or carrier, packets that passed a tunnel by."""

@@ -1,14 +1,14 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
 from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
     FunctionDriver(
         name="openvpn",
         label="OpenVPN",
-        kind=NfKind.OPENVPN,
         word="openvpn",
+        form=Form.PROGRAM_BESIDE,
         factory="resources.libraries.python.drivers.functions.openvpn.driver:make",
         missing="resources.libraries.python.drivers.functions.openvpn.requirements:missing_on",
         programs=(RequiredProgram("openvpn", "openvpn"), RequiredProgram("openssl", "openssl")),

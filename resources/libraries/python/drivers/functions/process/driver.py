@@ -13,7 +13,6 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.function import UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 
@@ -124,4 +123,4 @@ def _run(argv: Sequence[str]) -> str:
 
 def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> UserPrograms:
     """Make the driver of NFs on a node."""
-    return UserPrograms(row, context.fabric, context.companions(NfKind.PROCESS, takes_turns=False))
+    return UserPrograms(row, context.fabric, context.companions(row[0].kind, takes_turns=False))

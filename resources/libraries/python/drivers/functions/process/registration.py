@@ -1,14 +1,16 @@
 """Declaration of programs of the user's own as NFs."""
 
 from resources.libraries.python.model.driver import FunctionDriver
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
     FunctionDriver(
         name="process",
         label="program of the user",
-        kind=NfKind.PROCESS,
         word="process",
+        form=Form.PROGRAM_BESIDE,
+        passive=True,
+        takes_program=True,
         factory="resources.libraries.python.drivers.functions.process.driver:make",
     ),
 )

@@ -4,7 +4,7 @@ from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_M
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 
@@ -19,4 +19,16 @@ def _memory(_: DutNode, __: NfKind, service_type: ServiceType, ___: Limits) -> N
     return Need.huge(HUGE_PAGES_MB, HEAP_MB)
 
 
-DRIVERS = (FunctionDriver(name="sim", label="simulated NF", kind=NfKind.SIM, word="simip4", memory=_memory),)
+DRIVERS = (
+    FunctionDriver(
+        name="sim",
+        label="simulated NF",
+        word="simip4",
+        form=Form.PROGRAM,
+        listed=("containers", "vms"),
+        memory=_memory,
+        simple=True,
+        passive=True,
+        shareable=True,
+    ),
+)

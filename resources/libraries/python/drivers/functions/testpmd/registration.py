@@ -3,7 +3,7 @@
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch, vswitch_of
@@ -25,8 +25,11 @@ DRIVERS = (
     FunctionDriver(
         name="testpmd",
         label="testpmd",
-        kind=NfKind.TESTPMD,
         word="testpmd",
+        form=Form.PROGRAM,
+        simple=True,
+        polls=True,
+        joins_late=True,
         factory="resources.libraries.python.drivers.functions.testpmd.driver:make",
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
         programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, 
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import Inside, Router, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
-from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB
+from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.functions.vm.vhost import VHOST, open_vhost, place_workers
@@ -27,7 +27,6 @@ from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
-from resources.libraries.python.model.settings import Vm
 
 FOLDER = DIRECTORY / "vm"
 """Consoles of the running guests; emptied by the next cell with VMs."""

@@ -1,16 +1,29 @@
 """Declaration of Linux guests of QEMU as NFs, and memory of virtual machines."""
 
-from resources.libraries.python.drivers.functions.monitor.registration import (
-    SURICATA_GUEST_MB,
-    SURICATA_LEAST_MB,
-    suricata_mb,
-)
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
+
+
+class Vm(Frozen):
+    """How virtual machines are made."""
+
+    memory_mb: Annotated[int, Field(ge=64)] = 128
+    """Of a guest's system; what `vpp` says that a VPP has comes on top where one runs in the guest."""
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
+    huge_pages: Literal["none", "2mb", "1gb"] = "none"
+    """What a guest's memory is made of: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
+    boot_within_s: Annotated[float, Field(gt=0)] = 60.0
+
 
 PROGRAM = RequiredProgram("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
@@ -26,19 +39,26 @@ _LEAST_SYSTEM_MB = 128
 
 def machine(dut: DutNode, inside_mb: int) -> Need:
     """Memory of a virtual machine whose guest has so much."""
-    emulated = 0 if dut.vm.accelerator == "kvm" else _TRANSLATION_MB
-    if page_mb := HUGE_PAGES_MB[dut.vm.huge_pages]:
+    emulated = 0 if dut.settings(Vm).accelerator == "kvm" else _TRANSLATION_MB
+    if page_mb := HUGE_PAGES_MB[dut.settings(Vm).huge_pages]:
         return Need.huge(-(-inside_mb // page_mb) * page_mb, NAMESPACE_MB + _OVERHEAD_MB + emulated)
     return Need(NAMESPACE_MB + inside_mb + _OVERHEAD_MB + emulated)
 
 
 def guest_mb(dut: DutNode, kind: NfKind) -> int:
     """Memory of a guest of a kind, where its limits do not say it."""
-    return dut.vm.memory_mb + (suricata_mb(dut, SURICATA_GUEST_MB) if kind is NfKind.QEMU_SURICATA else 0)
+    application = _application(kind)
+    return dut.settings(Vm).memory_mb + (0 if application is None else application.memory_mb(dut))
 
 
 def _least_mb(dut: DutNode, kind: NfKind) -> int:
-    return _LEAST_SYSTEM_MB + suricata_mb(dut, SURICATA_LEAST_MB) if kind is NfKind.QEMU_SURICATA else 0
+    application = _application(kind)
+    own_mb = 0 if application is None else application.least_memory_mb(dut)
+    return _LEAST_SYSTEM_MB + own_mb if own_mb else 0
+
+
+def _application(kind: NfKind) -> Guest | None:
+    return None if kind.in_guest is None else kind.in_guest.driver.guest
 
 
 def _memory(dut: DutNode, kind: NfKind, _: ServiceType, limits: Limits) -> Need:
@@ -49,8 +69,12 @@ DRIVERS = (
     FunctionDriver(
         name="qemu",
         label="QEMU",
-        kind=NfKind.QEMU,
+        options={"vm": Vm},
         word="lnxip4",
+        form=Form.VM,
+        listed=("vms",),
+        simple=True,
+        runs_guests=True,
         factory="resources.libraries.python.drivers.functions.vm_application.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_application.requirements:missing_on",
         programs=(PROGRAM,),

@@ -10,10 +10,11 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm.image import Image
-from resources.libraries.python.drivers.functions.vm.registration import guest_mb
+from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm_application.applications import (
     Application,
     application,
+    needed,
 )
 from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
 from resources.libraries.python.drivers.functions.vm_application.guest_requests import Questions
@@ -60,7 +61,7 @@ class Applications(Router):
             node: Has the settings of guests and applications.
             counters: Of the ports of an NF, by its name.
         """
-        super().__init__(plan, node.vm.memory_mb)
+        super().__init__(plan, node.settings(Vm).memory_mb)
         made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
         self._applications = {name: each for name, each in made.items() if each is not None}
         self._counts = {name: each.counts() for name, each in self._applications.items() if each.argv}
@@ -89,7 +90,7 @@ class Applications(Router):
         if name not in self._applications:
             return base.initramfs
         each = self._applications[name]
-        found = {program: path_of(program) for program in sorted(each.carries)}
+        found = {program: path_of(program) for program in sorted(needed(self._kinds[name]))}
         if missing := [program for program, path in found.items() if path is None]:
             raise Unsupported(f"guests get programs of this machine, and there is no {', '.join(missing)}")
         programs = {program: Path(path) for program, path in found.items() if path is not None}
@@ -203,4 +204,4 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
     inside = (
         None if only_routers else Applications(row, context.plan, node, lambda name: context.fabric.counters([name]))
     )
-    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.vm, inside=inside)
+    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.monitor.registration import READER
+from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.extended_image import extended
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.libraries import libraries
-from resources.libraries.python.drivers.functions.vm_application.applications import NFT, PERL, PLACE
+from resources.libraries.python.drivers.functions.vm_application.applications import PLACE
 from resources.libraries.python.drivers.functions.vm_application.counters import CONTROL, DATAGRAMS, PACKETS
 from resources.libraries.python.rendering import render
 
@@ -68,8 +70,8 @@ def render_init(modules: Sequence[str], programs: Mapping[str, Path], needed: Se
         "ready": READY,
         "probe": PROBE,
         "libraries": list(dict.fromkeys(str(path.parent) for path in needed)),
-        "nft": programs.get(NFT, NFT),
-        "perl": programs.get(PERL, PERL),
+        "nft": programs.get(RULES_PROGRAM.name, RULES_PROGRAM.name),
+        "perl": programs.get(READER.name, READER.name),
         "counts": _COUNTS,
         "control": _CONTROL,
         "control_socket": PLACE / suricata.CONTROL,

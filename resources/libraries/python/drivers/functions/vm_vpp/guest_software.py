@@ -9,12 +9,13 @@ from resources.libraries.python.drivers.functions.vm.driver import VirtualMachin
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces_inside, placement, vcpu_cpus
 from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, PORT, STARTUP, TCP, initramfs
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.vpp.installation import plugin_folder
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice
-from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
+from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
@@ -40,11 +41,11 @@ class VppInside:
             largest_frame_bytes: The largest L2 frame that will be sent, FCS included.
         """
         self._plan = plan
-        self._settings = node.vpp
+        self._settings = node.settings(Vpp)
         self._largest_frame_bytes = largest_frame_bytes
         # Polling on shared cores too: interrupts over UIO take a way through QEMU's and VPP's main threads.
-        mode = "polling" if node.vpp.rx_mode == "auto" else node.vpp.rx_mode
-        settings = node.vpp.model_copy(update={"rx_mode": mode})
+        mode = "polling" if node.settings(Vpp).rx_mode == "auto" else node.settings(Vpp).rx_mode
+        settings = node.settings(Vpp).model_copy(update={"rx_mode": mode})
         self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
         self.waits = mode != "polling"
         self._hugepages = guest_hugepages(node)
@@ -187,4 +188,4 @@ class VppInside:
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VirtualMachines:
     """Make the driver of NFs on a node."""
     inside = VppInside(context.plan, node, largest_frame_bytes=context.largest_frame_bytes)
-    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.vm, inside=inside)
+    return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)

@@ -1,12 +1,12 @@
 """Declaration of VPP in virtual machines as NFs."""
 
-from resources.libraries.python.drivers.functions.vm.registration import PROGRAM, machine
+from resources.libraries.python.drivers.functions.vm.registration import PROGRAM, Vm, machine
 from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
-from resources.libraries.python.drivers.vpp.registration import guest_mb
+from resources.libraries.python.drivers.vpp.registration import Vpp, guest_mb
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode
 
@@ -19,8 +19,12 @@ DRIVERS = (
     FunctionDriver(
         name="qemu_vpp",
         label="VPP in QEMU",
-        kind=NfKind.QEMU_VPP,
+        options={"vm": Vm, "vpp": Vpp},
         word="vppip4",
+        form=Form.VM,
+        listed=("vms",),
+        simple=True,
+        polls=None,
         factory="resources.libraries.python.drivers.functions.vm_vpp.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_vpp.requirements:missing_on",
         programs=(PROGRAM, VPP),

@@ -7,9 +7,9 @@ from pathlib import Path
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.settings import Vpp
 
 
 def missing(settings: Vpp) -> Iterator[Problem]:
@@ -22,4 +22,4 @@ def missing(settings: Vpp) -> Iterator[Problem]:
 
 def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
     """What this machine lacks for NFs of a node."""
-    return missing(node.vpp)
+    return missing(node.settings(Vpp))

@@ -12,12 +12,12 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan
-from resources.libraries.python.model.settings import Vpp
 
 _READY_MORE_S = 3.0
 """For each further NF: they start together, on as many cores as there are."""
@@ -174,7 +174,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRou
         context.plan,
         context.fabric,
         context.lock,
-        node.vpp,
+        node.settings(Vpp),
         context.groups,
         largest_frame_bytes=context.largest_frame_bytes,
     )

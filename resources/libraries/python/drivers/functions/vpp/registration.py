@@ -1,25 +1,29 @@
 """Declaration of VPP as an NF."""
 
-from resources.libraries.python.drivers.vpp.registration import PROGRAM, need
+from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
 
 
 def _memory(dut: DutNode, _: NfKind, __: ServiceType, ___: Limits) -> Need:
-    return Need(NAMESPACE_MB) + need(dut.vpp)
+    return Need(NAMESPACE_MB) + need(dut.settings(Vpp))
 
 
 DRIVERS = (
     FunctionDriver(
         name="vpp",
         label="VPP",
-        kind=NfKind.VPP,
+        options={"vpp": Vpp},
         word="vppip4",
+        form=Form.PROGRAM,
+        simple=True,
+        polls=None,
+        joins_late=True,
         factory="resources.libraries.python.drivers.functions.vpp.driver:make",
         missing="resources.libraries.python.drivers.functions.vpp.requirements:missing_on",
         programs=(PROGRAM,),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.settings import Vpp
 
 
 def missing(settings: Vpp) -> Iterator[Problem]:
@@ -17,4 +17,4 @@ def missing(settings: Vpp) -> Iterator[Problem]:
 
 def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
     """What this machine lacks for NFs of a node."""
-    return missing(node.vpp)
+    return missing(node.settings(Vpp))

@@ -60,7 +60,7 @@ class BuiltInGenerator:
         self._shares = _shares(plan)
         self._alone = _alone(plan)
         self._flow_count = len(plan.flows)
-        self._udp_needed = any(function.kind.takes_udp_only for function in plan.functions)
+        self._udp_needed = any(function.kind.driver.udp_only for function in plan.functions)
         self._workers: list[WorkerProcess] = []
         self._stack = ExitStack()
 

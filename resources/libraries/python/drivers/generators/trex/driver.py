@@ -13,6 +13,7 @@ from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.cores import place
 from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
 from resources.libraries.python.drivers.generators.trex.ports import table_of
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.server import Server
 from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
@@ -25,7 +26,6 @@ from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.model.traffic import traffic_profile
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.linerate import max_rate
@@ -241,5 +241,5 @@ class TrexGenerator:
 def make(node: TgNode, context: DriverContext) -> TrexGenerator:
     """Make the driver for a node."""
     return TrexGenerator(
-        context.plan, context.fabric, context.lock, node.trex, largest_frame_bytes=context.largest_frame_bytes
+        context.plan, context.fabric, context.lock, node.settings(Trex), largest_frame_bytes=context.largest_frame_bytes
     )

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan, Port
-from resources.libraries.python.model.settings import Trex
 from resources.libraries.python.planning.names import GENERATOR
 
 MOST_PORTS = 32

@@ -1,7 +1,28 @@
 """Declaration of TRex as the generator. Its packets are made of the traffic profile of the built-in one."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import GeneratorDriver, PortOption
 from resources.libraries.python.model.trial import Protocol
+
+
+class Trex(Frozen):
+    """How TRex is run."""
+
+    directory: str = "/opt/trex"
+    """Where it is installed: the folder that has `t-rex-64`."""
+    ports: Literal["auto", "dpdk", "af_packet"] = "auto"
+    """How it takes its ports: DPDK drivers by PCI address, or AF_PACKET sockets on ports of the kernel (software mode);
+    `auto` is DPDK on NICs that DPDK knows."""
+    python: str = "auto"
+    """The Python that runs its client library, 3.6 to 3.12, or a later one with the package legacy-cgi; `auto` is this
+    project's own, or else the first of the system's that will do."""
+    memory_mb: Annotated[int, Field(ge=128)] | None = None
+    """Memory that it takes, in huge pages with DPDK; None for its own choice."""
+
 
 _DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""
@@ -10,12 +31,13 @@ DRIVERS = (
     GeneratorDriver(
         name="trex",
         label="TRex",
+        options={"trex": Trex},
         factory="resources.libraries.python.drivers.generators.trex.driver:make",
         missing="resources.libraries.python.drivers.generators.trex.requirements:missing_on",
         words=("t-rex", "t-rex-64"),
         protocols=(Protocol.IP,),
-        ports=PortOption("trex", "af_packet", "AF_PACKET sockets"),
+        ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
-        huge_pages_mb=lambda node: node.trex.memory_mb or _DPDK_MB,
+        huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
     ),
 )

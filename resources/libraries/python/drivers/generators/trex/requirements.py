@@ -6,9 +6,9 @@ from pathlib import Path
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
+from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.model.nodes import TgNode
-from resources.libraries.python.model.settings import Trex
 
 _API = Path("trex", "stl", "api.py")
 
@@ -30,4 +30,4 @@ def missing(settings: Trex) -> Iterator[Problem]:
 
 def missing_on(node: TgNode) -> Iterator[Problem]:
     """What this machine lacks for the generator of a node."""
-    return missing(node.trex)
+    return missing(node.settings(Trex))

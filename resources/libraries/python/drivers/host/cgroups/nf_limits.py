@@ -23,12 +23,9 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import Throttling
 from resources.libraries.python.model.function import Limits as NfLimits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 
 NO_LIMITS = NfLimits()
-_BY_THEMSELVES = frozenset({NfKind.TESTPMD, NfKind.VPP})
-"""Kinds whose programs are in a group only after they have taken their memory, but for those in containers."""
 _MIB = 1 << 20
 
 
@@ -76,7 +73,7 @@ class NfGroups:
         if not self._limits:
             return
         for function in self._functions:
-            if function.limits.memory_mib and function.kind in _BY_THEMSELVES and not self.is_contained(function.name):
+            if function.limits.memory_mib and function.kind.driver.joins_late and not self.is_contained(function.name):
                 raise Unsupported(f"{function.name}: the memory of an NF of kind {function.kind} cannot be limited")
         of_machine, threads = discover(), self._fabric.threads()
         for name, limits in self._limits.items():

@@ -27,12 +27,12 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
     check_size,
     choose,
 )
+from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
-from resources.libraries.python.model.settings import Ovs
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.port_attachment import how
 
@@ -267,7 +267,7 @@ def make(node: DutNode, context: DriverContext) -> OpenVSwitch:
         context.plan,
         context.fabric,
         context.lock,
-        settings=node.ovs,
+        settings=node.settings(Ovs),
         largest_frame_bytes=context.largest_frame_bytes,
         owner=context.vswitch,
     )

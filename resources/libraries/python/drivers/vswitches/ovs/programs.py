@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
-from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, variant
+from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, Ovs, variant
 from resources.libraries.python.model.nodes import DutNode
 
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -52,4 +52,4 @@ def missing(asked: str) -> Iterator[Problem]:
 
 def missing_on(node: DutNode) -> Iterator[Problem]:
     """What this machine lacks for the vSwitch of a node."""
-    return missing("dpdk" if variant(node) == WITH_DPDK else node.ovs.ports)
+    return missing("dpdk" if variant(node) == WITH_DPDK else node.settings(Ovs).ports)

@@ -1,11 +1,28 @@
 """Declaration of Open vSwitch as the vSwitch."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from resources.libraries.python.model.attachment import attachment_of
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import PortOption, RequiredProgram, VSwitchDriver
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
+
+
+class Ovs(Frozen):
+    """How Open vSwitch is made."""
+
+    ports: Literal["auto", "af_xdp", "system", "kernel", "dpdk"] = "auto"
+    """How it takes packets from ports: AF_XDP sockets, AF_PACKET sockets (`system`), not at all because the kernel's
+    module openvswitch forwards them (`kernel`), or DPDK; `auto` is DPDK for physical NICs that DPDK knows, and for
+    virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
+    socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
+    """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
+
 
 WITH_DPDK = "ovs_dpdk"
 """The variant whose physical ports DPDK drives: it shares memory with NFs that are DPDK programs."""
@@ -23,12 +40,12 @@ def variant(dut: DutNode) -> str:
 
 def _memory(dut: DutNode) -> Need:
     if variant(dut) == WITH_DPDK:
-        return Need.huge(dut.ovs.socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
-    return Need(NAMESPACE_MB + (OVERHEAD_MB if dut.ovs.ports == "kernel" else USERSPACE_MB))
+        return Need.huge(dut.settings(Ovs).socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
+    return Need(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
 
 
 def _vlan_problem(dut: DutNode) -> str | None:
-    if dut.ovs.ports in ("system", "kernel"):
+    if dut.settings(Ovs).ports in ("system", "kernel"):
         return None
     return "Open vSwitch separates VLANs on ports of the kernel only; use link or mac, or `ovs: {ports: system}`"
 
@@ -37,6 +54,7 @@ DRIVERS = (
     VSwitchDriver(
         name="ovs",
         label="Open vSwitch",
+        options={"ovs": Ovs},
         factory="resources.libraries.python.drivers.vswitches.ovs.driver:make",
         missing="resources.libraries.python.drivers.vswitches.ovs.programs:missing_on",
         programs=(
@@ -45,9 +63,9 @@ DRIVERS = (
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
         memory=_memory,
         variant=variant,
-        media={WITH_DPDK: {NfKind.TESTPMD: Medium.VHOST_USER}},
+        media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},
         interface_words={"ovs": "ovs"},
-        ports=PortOption("ovs", "system", "sockets of Open vSwitch", frozenset({"kernel"})),
+        ports=PortOption(Ovs, "system", "sockets of Open vSwitch", frozenset({"kernel"})),
         vlan_problem=_vlan_problem,
         keeps_packets=True,  # in the ring of a port of AF_XDP, 2048 at most
     ),

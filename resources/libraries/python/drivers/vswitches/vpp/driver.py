@@ -13,13 +13,13 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, int
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.pages import pool_mb
 from resources.libraries.python.drivers.vpp.physical import kind_of
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Nic, Plan
-from resources.libraries.python.model.settings import Vpp
 from resources.libraries.python.planning.names import VSWITCH
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
         context.plan,
         context.fabric,
         context.lock,
-        node.vpp,
+        node.settings(Vpp),
         largest_frame_bytes=context.largest_frame_bytes,
         owner=context.vswitch,
     )

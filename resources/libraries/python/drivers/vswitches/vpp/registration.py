@@ -1,9 +1,9 @@
 """Declaration of VPP as the vSwitch."""
 
-from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, need, pool_mb
+from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, Vpp, need, pool_mb, read_earlier
 from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.driver import PortOption, VSwitchDriver
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
@@ -12,26 +12,23 @@ from resources.libraries.python.model.plan import Medium
 def _memory(dut: DutNode) -> Need:
     if any(attachment_of(port, dut).is_dpdk for port in dut.interfaces.values() if port.pci_address):
         # DPDK does not do without huge pages.
-        return Need.huge(pool_mb(dut.vpp), NAMESPACE_MB + OVERHEAD_MB)
-    return Need(NAMESPACE_MB) + need(dut.vpp)
+        return Need.huge(pool_mb(dut.settings(Vpp)), NAMESPACE_MB + OVERHEAD_MB)
+    return Need(NAMESPACE_MB) + need(dut.settings(Vpp))
 
 
 DRIVERS = (
     VSwitchDriver(
         name="vpp",
         label="VPP",
+        options={"vpp": Vpp},
+        reads_earlier=read_earlier,
         factory="resources.libraries.python.drivers.vswitches.vpp.driver:make",
         missing="resources.libraries.python.drivers.vswitches.vpp.requirements:missing",
         programs=(PROGRAM,),
         words=("vppctl",),
         memory=_memory,
-        media={
-            "vpp": {
-                NfKind.VPP: Medium.MEMIF,
-                **dict.fromkeys((kind for kind in NfKind if kind.is_vm), Medium.VHOST_USER),
-            }
-        },
-        ports=PortOption("vpp", "af_packet", "AF_PACKET sockets"),
+        media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
+        ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
         copies=False,
         patches_segments=False,

@@ -1,12 +1,14 @@
 """Selection of tests from the density matrix."""
 
 import re
+from collections.abc import Iterable
 from itertools import product
 from math import prod
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import Field
 
+from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
@@ -18,9 +20,6 @@ from resources.libraries.python.model.ranges import expand
 
 DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""
-
-
-Choice = TypeVar("Choice", ServiceType, NfKind)
 
 
 class Selection(Frozen):
@@ -80,7 +79,7 @@ def parse_selection(
         ConfigError: Something in it cannot be read; the text says what is possible.
     """
     found = Selection(
-        service_types=tuple(_one_of(word, ServiceType, "service type") for word in _words(service_types)),
+        service_types=tuple(ServiceType(_one_of(word, ServiceType, "service type")) for word in _words(service_types)),
         points=_points(cells),
         nf_sizes=tuple(parse_sizes(word) for word in _words(nf_sizes)),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
@@ -112,7 +111,7 @@ def parse_kinds(word: str) -> tuple[NfKind, ...]:
     Raises:
         ConfigError: There is no such kind.
     """
-    return tuple(_one_of(kind, NfKind, "NF kind") for kind in word.split("+")) if word else ()
+    return tuple(NfKind(_one_of(kind, functions(), "NF kind")) for kind in word.split("+")) if word else ()
 
 
 def parse_sizes(word: str) -> tuple[NfSize, ...]:
@@ -134,11 +133,12 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _one_of(word: str, choices: type[Choice], what: str) -> Choice:
-    for choice in choices:
-        if choice.value.lower() == word.lower():
-            return choice
-    raise ConfigError(f"no {what} '{quoted(word)}'; there are {', '.join(choice.value for choice in choices)}")
+def _one_of(word: str, choices: Iterable[str], what: str) -> str:
+    names = [str(choice) for choice in choices]
+    for name in names:
+        if name.lower() == word.lower():
+            return name
+    raise ConfigError(f"no {what} '{quoted(word)}'; there are {', '.join(names)}")
 
 
 def _vswitch_cores(word: str) -> int:

@@ -22,8 +22,6 @@ from resources.libraries.python.planning.plan import threads_per_nf
 _MEDIUM_TAGS = {Medium.MEMIF: "MEMIF", Medium.VHOST_USER: "VHOST", Medium.VETH: "VETH"}
 _VIRTUAL = r"(\w+-)?(virtual|virtio|e1000|82540em|82574l|vmxnet3)"
 """Models of NICs that are emulated, with or without the name of a maker."""
-_SIMPLE = frozenset({NfKind.LINUX_ROUTER, NfKind.TESTPMD, NfKind.QEMU, NfKind.VPP, NfKind.QEMU_VPP, NfKind.SIM})
-"""NFs that forward and do nothing else."""
 _DRIVERS = {
     Attachment.BIFURCATED: "mlx5_core",
     Attachment.RDMA: "rdma-core",
@@ -125,7 +123,7 @@ def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
     yield "VM" if vms else "DOCKER"
     yield from dict.fromkeys(_link(vswitch_of(topology.dut), kind, vm=vms or kind.is_vm) for kind in kinds)
     yield from dict.fromkeys(f"NF_{word.upper()}" for word in names.applications_of(kinds))
-    plain = not cell.taps and not cell.shared_nodes and _SIMPLE.issuperset(kinds)
+    plain = not cell.taps and not cell.shared_nodes and all(kind.driver.simple for kind in kinds)
     yield "BASE" if plain else "FEATURE"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.model.driver import Driver, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
@@ -68,7 +69,7 @@ def _system_under_test(place: str, node: DutNode, facts: Facts, world: World) ->
 
 
 def _is_optional(driver: Driver, node: DutNode) -> bool:
-    return isinstance(driver, FunctionDriver) and driver.on_request and driver.kind is not node.containers[0]
+    return isinstance(driver, FunctionDriver) and driver.on_request and driver.kind != node.containers[0]
 
 
 def _installed(place: str, what: str, program: ProgramFacts, where: str, fix: str) -> CheckFinding:
@@ -102,7 +103,7 @@ def _kvm(place: str, node: DutNode, facts: Facts) -> CheckFinding:
     kvm = facts.programs.kvm
     missing = "" if kvm.usable else kvm.problem or "it is of no use" if kvm.there else "/dev/kvm is not there"
     fix = "switch virtualization on in the firmware, then: modprobe kvm_intel (or kvm_amd)"
-    if missing and node.vm.accelerator == "kvm":
+    if missing and node.settings(Vm).accelerator == "kvm":
         return problem(f"{place}.vm.accelerator", "KVM", missing, f"{fix}, or say accelerator: auto")
     if missing:
         return warning(place, "KVM", f"{missing}: virtual machines are emulated, 20 times slower", fix)
