@@ -14,10 +14,11 @@ import pytest
 from csit_utils.bench.veth import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generators.xdp import bpf
 from resources.libraries.python.drivers.generators.xdp.interface import takes_redirected
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
@@ -127,6 +128,26 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
     with pytest.raises(CsitError, match="does not tell what XDP can do on none"):
         takes_redirected("none")
     assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
+
+
+def test_objects_that_do_not_load_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    returned, register_9 = (
+        bytes.fromhex("b400000002000000"),
+        bytes.fromhex("bf90000000000000"),
+    )  # r0 = XDP_PASS, r0 = r9
+    built = bpf.OBJECT.read_bytes()
+    assert built.count(returned) == 1
+    for content, reason in (
+        (
+            built.replace(returned, register_9),
+            r"the kernel does not load the XDP program: Permission denied \(R9 !read_ok\)",
+        ),
+        (built[:1000], r"libbpf.so.1 does not open damaged.o: .+"),
+    ):
+        (tmp_path / "damaged.o").write_bytes(content)
+        monkeypatch.setattr(bpf, "OBJECT", tmp_path / "damaged.o")
+        with pytest.raises(Unsupported, match=f"^{reason}$"):
+            bpf.XdpProgram("csit_pass")
 
 
 @realtime(LOSS)

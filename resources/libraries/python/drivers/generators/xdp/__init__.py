@@ -1,5 +1,5 @@
-"""Sending by XDP live frames: the kernel runs a small program for each frame, which paces, counts and addresses it.
+"""XDP live frames: the kernel runs a small program for each frame, which paces, counts and addresses it.
 
-`assembler` writes instructions, `program` and `making` are the program, `memory` is what it shares with us, `bpf` the
-system calls, `sender` runs a trial, `machine` finds out whether this machine can do it. See docs/adr/0010.
+`live_frames.bpf.c` has the programs, `bpf` loads them, `memory` is what they share with the worker, `sender` runs a
+trial, `support` tries whether this machine can do it. See docs/adr/0010 and 0037.
 """

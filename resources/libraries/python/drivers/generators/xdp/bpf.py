@@ -1,134 +1,154 @@
-"""The `bpf` system call: a map that we see as memory, a program, and running it. No library is needed for that."""
+"""XDP programs of `live_frames.bpf.c`, loaded by libbpf from the compiled object beside it."""
 
 import ctypes
 import errno
 import mmap
 import os
-import platform
-import struct
-from ctypes import addressof, create_string_buffer
+from contextlib import ExitStack
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from functools import cache
+from pathlib import Path
 
 from resources.libraries.python.errors import CsitError, Unsupported
 
-_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361, "s390x": 351}
-_MAP_CREATE, _PROG_LOAD, _PROG_TEST_RUN, _LINK_CREATE = 0, 5, 10, 28
-_ARRAY, _MMAPABLE = 2, 1 << 10
-_PROG_TYPE_XDP, _ATTACH_XDP = 6, 37
+OBJECT = Path(__file__).with_name("live_frames.bpf.o")
+_LIBRARY = "libbpf.so.1"
+_SHARED_MAP = b".bss"
+_MMAPABLE = 1 << 10
+_ATTACH_XDP = 37
 _LIVE_FRAMES = 1 << 1
 _LOG_BYTES = 1 << 16
-FOREVER = 0xFFFFFFFF
-"""At half a microsecond for a run that sends nothing, more than half an hour."""
-
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
-_syscall.restype = ctypes.c_long
+FOREVER = -1
+"""2^32 - 1 runs: at half a microsecond for a run that sends nothing, more than half an hour."""
 
 
-def _bpf(command: int, attributes: bytes) -> int:
-    number = _NUMBERS.get(platform.machine())
-    if number is None:
-        raise Unsupported(f"the number of the bpf system call on {platform.machine()} is not known here")
-    buffer = create_string_buffer(attributes, len(attributes))
-    status = _syscall(ctypes.c_long(number), ctypes.c_long(command), buffer, ctypes.c_long(len(attributes)))
-    if status < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return int(status)
+class _TestRun(Structure):
+    """`struct bpf_test_run_opts` of bpf/bpf.h."""
+
+    _fields_ = (
+        ("sz", c_size_t),
+        ("data_in", c_char_p),
+        ("data_out", c_void_p),
+        ("data_size_in", c_uint32),
+        ("data_size_out", c_uint32),
+        ("ctx_in", c_void_p),
+        ("ctx_out", c_void_p),
+        ("ctx_size_in", c_uint32),
+        ("ctx_size_out", c_uint32),
+        ("retval", c_uint32),
+        ("repeat", c_int),
+        ("duration", c_uint32),
+        ("flags", c_uint32),
+        ("cpu", c_uint32),
+        ("batch_size", c_uint32),
+    )
 
 
-class SharedMemory:
-    """An array map of one value, mapped into this process. What the program writes is seen at once, and vice versa."""
+@cache
+def _libbpf() -> ctypes.CDLL:
+    """Return libbpf with the types of the functions used here.
 
-    def __init__(self, size: int) -> None:
-        """Make it.
-
-        Args:
-            size: in bytes; rounded up to whole pages.
-
-        Raises:
-            Unsupported: the kernel refused.
-        """
-        size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        try:
-            self.descriptor = _bpf(_MAP_CREATE, struct.pack("=5I", _ARRAY, 4, size, 1, _MMAPABLE))
-        except OSError as error:
-            raise Unsupported(f"the kernel makes no BPF map: {error.strerror}") from error
-        self.memory = mmap.mmap(self.descriptor, size)
-
-    def close(self) -> None:
-        self.memory.close()
-        os.close(self.descriptor)
+    Raises:
+        Unsupported: It is not installed.
+    """
+    try:
+        library = ctypes.CDLL(_LIBRARY, use_errno=True)
+    except OSError as error:
+        raise Unsupported(f"{_LIBRARY} is not installed (Debian and Ubuntu: package libbpf1)") from error
+    for result, name, *arguments in (
+        (c_void_p, "libbpf_set_print", c_void_p),
+        (c_void_p, "bpf_object__open", c_char_p),
+        (c_int, "bpf_object__load", c_void_p),
+        (None, "bpf_object__close", c_void_p),
+        (c_void_p, "bpf_object__find_map_by_name", c_void_p, c_char_p),
+        (c_int, "bpf_map__set_map_flags", c_void_p, c_uint32),
+        (c_uint32, "bpf_map__value_size", c_void_p),
+        (c_int, "bpf_map__fd", c_void_p),
+        (c_void_p, "bpf_object__find_program_by_name", c_void_p, c_char_p),
+        (c_int, "bpf_program__set_log_buf", c_void_p, c_char_p, c_size_t),
+        (c_int, "bpf_program__fd", c_void_p),
+        (c_int, "bpf_prog_test_run_opts", c_int, POINTER(_TestRun)),
+        (c_int, "bpf_link_create", c_int, c_int, c_int, c_void_p),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    library.libbpf_set_print(None)  # errors are raised here instead
+    return library
 
 
 class XdpProgram:
-    """A loaded XDP program."""
+    """A loaded XDP program, and the variable that it shares with this process."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, name: str) -> None:
         """Load it.
 
         Args:
-            code: instructions.
+            name: Of the program's function.
 
         Raises:
-            Unsupported: the kernel refused; the last line of its verifier's log is in the text.
+            Unsupported: There is no libbpf, or the kernel refused; then the verifier's last line is in the message.
         """
-        instructions = create_string_buffer(code, len(code))
-        license_name = create_string_buffer(b"")
-        log = create_string_buffer(_LOG_BYTES)
-        head = (_PROG_TYPE_XDP, len(code) // 8, addressof(instructions), addressof(license_name))
-
-        def attributes(level: int) -> bytes:
-            logging = (level, _LOG_BYTES, addressof(log)) if level else (0, 0, 0)
-            return struct.pack("=IIQQIIQII16sII", *head, *logging, 0, 0, b"csit_generator", 0, _ATTACH_XDP)
-
-        try:
-            self.descriptor = _bpf(_PROG_LOAD, attributes(0))
-        except OSError as error:
-            lines = []
-            if error.errno not in (errno.EPERM, errno.ENOSYS):
-                try:
-                    os.close(_bpf(_PROG_LOAD, attributes(1)))
-                except OSError:
-                    lines = log.value.decode(errors="replace").strip().splitlines()
-            words = [line for line in lines if not line.startswith("processed ")]
-            reason = f"{error.strerror}{f' ({words[-1]})' if words else ''}"
-            raise Unsupported(f"the kernel does not load the XDP program: {reason}") from error
+        library = _libbpf()
+        with ExitStack() as stack:
+            opened = library.bpf_object__open(bytes(OBJECT))
+            if not opened:
+                raise Unsupported(f"{_LIBRARY} does not open {OBJECT.name}: {os.strerror(ctypes.get_errno())}")
+            stack.callback(library.bpf_object__close, opened)
+            shared = library.bpf_object__find_map_by_name(opened, _SHARED_MAP)
+            library.bpf_map__set_map_flags(shared, _MMAPABLE)
+            program = library.bpf_object__find_program_by_name(opened, name.encode())
+            log = ctypes.create_string_buffer(_LOG_BYTES)
+            library.bpf_program__set_log_buf(program, log, len(log))
+            status = library.bpf_object__load(opened)
+            if status:
+                lines = log.value.decode(errors="replace").strip().splitlines()
+                words = [line for line in lines if not line.startswith("processed ")]
+                reason = f"{os.strerror(-status)}{f' ({words[-1]})' if words else ''}"
+                raise Unsupported(f"the kernel does not load the XDP program: {reason}")
+            self._descriptor = library.bpf_program__fd(program)
+            self.memory = mmap.mmap(library.bpf_map__fd(shared), library.bpf_map__value_size(shared))
+            """The variable `shared`. What the program writes is visible at once, and vice versa."""
+            stack.callback(self.memory.close)
+            self._stack = stack.pop_all()
 
     def run_live(self, frame: bytes, batch: int, times: int = FOREVER) -> None:
-        """Run the program for frames of its own; each frame goes where the program says. A signal ends it.
+        """Run the program for frames of the kernel; each frame goes where the program says. A signal ends it.
 
         Blocks without the interpreter's lock. The kernel needs 20 ms to take down what it has set up for it.
 
         Args:
-            frame: what every frame is before the program changes it; its length is the longest there is.
-            batch: frames between two flushes, in [1, 256].
-            times: how often.
+            frame: Contents of every frame before the program changes it; its length is the maximum.
+            batch: Frames between two flushes, in [1, 256].
+            times: Number of runs.
 
         Raises:
-            Unsupported: the kernel cannot do it.
-            CsitError: it broke off.
+            Unsupported: The kernel cannot do it.
+            CsitError: It broke off.
         """
-        data = create_string_buffer(frame, len(frame))
-        attributes = struct.pack(
-            "=IIIIQQIIIIQQIII",
-            *(self.descriptor, 0, len(frame), 0, addressof(data), 0, times, 0),
-            *(0, 0, 0, 0, _LIVE_FRAMES, 0, batch),
+        options = _TestRun(
+            sz=ctypes.sizeof(_TestRun),
+            data_in=frame,
+            data_size_in=len(frame),
+            repeat=times,
+            flags=_LIVE_FRAMES,
+            batch_size=batch,
         )
-        try:
-            _bpf(_PROG_TEST_RUN, attributes)
-        except InterruptedError:
-            return
-        except OSError as error:
-            if error.errno == errno.EINVAL:
-                raise Unsupported(f"the kernel runs no XDP live frames of {len(frame)} bytes") from error
-            raise CsitError(f"the kernel broke XDP live frames off: {error.strerror}") from error
+        status = _libbpf().bpf_prog_test_run_opts(self._descriptor, byref(options))
+        if status == -errno.EINVAL:
+            raise Unsupported(f"the kernel runs no XDP live frames of {len(frame)} bytes")
+        if status not in (0, -errno.EINTR):
+            raise CsitError(f"the kernel broke XDP live frames off: {os.strerror(-status)}")
 
     def attach(self, interface_index: int) -> int:
         """Attach it to an interface for as long as the returned descriptor is open.
 
         Raises:
-            OSError: the kernel refused.
+            OSError: The kernel refused.
         """
-        return _bpf(_LINK_CREATE, struct.pack("=4I", self.descriptor, interface_index, _ATTACH_XDP, 0))
+        link: int = _libbpf().bpf_link_create(self._descriptor, interface_index, _ATTACH_XDP, None)
+        if link < 0:
+            raise OSError(-link, os.strerror(-link))
+        return link
 
     def close(self) -> None:
-        os.close(self.descriptor)
+        self._stack.close()

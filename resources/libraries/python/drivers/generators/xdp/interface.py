@@ -3,10 +3,9 @@
 import os
 import socket
 import struct
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.xdp.assembler import R0, Assembler
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.errors import Unsupported
 
@@ -15,7 +14,6 @@ _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _GET_DEVICE, _DEVICE_INDEX, _DEVICE_FEATURES = 1, 1, 3
 _TAKES_REDIRECTED = 1 << 2
 """NETDEV_XDP_ACT_NDO_XMIT."""
-_PASS = 2
 
 
 class Opened:
@@ -30,35 +28,27 @@ class Opened:
         Raises:
             Unsupported: it does not.
         """
-        self._descriptors: list[int] = []
         if Path(f"/proc/self/net/vlan/{interface}").exists():
             raise Unsupported(f"{interface} takes no XDP frames: it is a VLAN device")
+        self._stack = ExitStack()
         if takes_redirected(interface):
             return
         if not Path(f"/sys/class/net/{interface}/device").exists():
             raise Unsupported(f"{interface} takes no XDP frames: its peer does not receive by NAPI (GRO is off)")
-        try:
-            program = XdpProgram(_pass_program())
-            self._descriptors = [program.attach(socket.if_nametoindex(interface)), program.descriptor]
-        except OSError as error:
-            self.close()
-            raise Unsupported(f"the driver of {interface} takes no XDP program: {error.strerror}") from error
-        if not takes_redirected(interface):
-            self.close()
-            raise Unsupported(f"the driver of {interface} has no XDP transmit")
+        with ExitStack() as stack:
+            program = XdpProgram("csit_pass")
+            stack.callback(program.close)
+            try:
+                stack.callback(os.close, program.attach(socket.if_nametoindex(interface)))
+            except OSError as error:
+                raise Unsupported(f"the driver of {interface} takes no XDP program: {error.strerror}") from error
+            if not takes_redirected(interface):
+                raise Unsupported(f"the driver of {interface} has no XDP transmit")
+            self._stack = stack.pop_all()
 
     def close(self) -> None:
         """Detach what was attached."""
-        while self._descriptors:
-            with suppress(OSError):
-                os.close(self._descriptors.pop())
-
-
-def _pass_program() -> bytes:
-    code = Assembler()
-    code.alu(R0, "=", _PASS)
-    code.exit()
-    return code.assemble()
+        self._stack.close()
 
 
 def takes_redirected(interface: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the XDP program and we share: its orders, its state and its counts, as records in one piece of memory.
+"""Memory shared with the XDP program: the structures of `live_frames.bpf.c`, and what a trial writes into them.
 
 Times are nanoseconds since the program first ran; those of the schedule have 20 more bits of fraction.
 """
@@ -6,7 +6,6 @@ Times are nanoseconds since the program first ran; those of the schedule have 20
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 
-Layout: TypeAlias = "np.dtype[np.void]"
 FRACTION_BITS = 20
 MOST_FLOWS = 512
 """254 instances, two directions."""
@@ -78,21 +76,6 @@ SIZE = np.dtype([("length", "=u4"), ("total_length", "=u2"), ("udp_length", "=u2
 """Bytes of a frame without FCS; the two lengths as in the frame."""
 SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MOST_FLOWS,)), ("sizes", SIZE, (MOST_SIZES,))])
 """All of it."""
-
-
-def place(record: Layout, *names: str) -> tuple[int, int]:
-    """Where a field is in a record, and its size, in bytes.
-
-    Args:
-        record: the record's layout.
-        names: the field, and fields within it.
-    """
-    offset, inner = 0, record
-    for name in names:
-        assert inner.fields is not None  # noqa: S101 - all records here have some
-        inner, at = inner.fields[name][:2]
-        offset += at
-    return offset, inner.itemsize
 
 
 def gap(rate_pps: float | None) -> int:

@@ -14,9 +14,8 @@ from resources.libraries.python.drivers.generators.builtin.schedule import GRACE
 from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.xdp import live_frames, memory
-from resources.libraries.python.drivers.generators.xdp.bpf import SharedMemory, XdpProgram
+from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.drivers.generators.xdp.interface import Opened
-from resources.libraries.python.drivers.generators.xdp.program import live_program
 from resources.libraries.python.errors import CsitError, Unsupported
 
 _SHORTEST = 60
@@ -56,11 +55,9 @@ class XdpSender:
         with ExitStack() as stack:
             for interface in dict.fromkeys(flow.tx_interface for flow in flows):
                 stack.callback(Opened(interface).close)
-            shared = SharedMemory(memory.SHARED.itemsize)
-            stack.callback(shared.close)
-            self._program = XdpProgram(live_program(shared.descriptor))
+            self._program = XdpProgram("csit_generator")
             stack.callback(self._program.close)
-            self._shared: NDArray[np.void] | None = np.frombuffer(shared.memory, memory.SHARED, count=1)
+            self._shared: NDArray[np.void] | None = np.frombuffer(self._program.memory, memory.SHARED, count=1)
             stack.callback(self._forget)
             memory.fill_flows(self._shared["flows"][0], flows)
             self._try(_SHORTEST)

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * XDP programs of the built-in generator. resources/tools/bpf.sh compiles them to live_frames.bpf.o.
+ *
+ * The kernel runs `csit_generator` for one frame of its own after the other, as fast as it can (BPF_PROG_TEST_RUN with
+ * live frames). A run waits until the next frame is due, writes its headers, counts it, and redirects it to the
+ * interface of its flow. A run that finds nothing due polls the clock for about a microsecond and then returns the
+ * frame, so that other tasks of this CPU wait for no longer than that and one batch of frames.
+ *
+ * What depends on the trial is in `shared`, which the worker maps into its memory and fills: memory.py declares the
+ * same structures and constants. Times are nanoseconds since the first run; those of the schedule have FRACTION_BITS
+ * more bits. `barrier_var` keeps an address in a register instead of computing it again: 3 of 50 ns per frame.
+ */
+#include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define FRACTION_BITS 20
+#define MOST_FLOWS 512
+#define MOST_SIZES 512
+#define CLOCK_READS 48 /* before a frame is returned, about 1 us */
+
+#define ETHERNET_BYTES 14
+#define SHORTEST 60 /* bytes of a frame without FCS */
+#define UDP_LOAD_PORT 49191
+#define FIRST_PORT 0x8000
+#define PORTS 0x8000
+#define PORT_FACTOR 40503
+
+struct state {
+	__u64 start_ns; /* on CLOCK_MONOTONIC; 0 before the first run */
+	__u64 end_ns; /* nothing is sent from here on */
+	__u64 done; /* nothing more will be sent; the worker sets it too */
+	__u64 left; /* load frames to send */
+	__u64 due; /* when the next one is due, with fraction */
+	__u64 gap; /* between two load frames, with fraction */
+	__u64 slack_ns; /* a lag that is caught up at once */
+	__u64 least_gap_ns; /* on average, when further behind */
+	__u64 not_before_ns; /* when the next load frame may leave */
+	__u64 flow; /* of the next load frame */
+	__u64 probes_left;
+	__u64 probe_due;
+	__u64 probe_gap;
+	__u64 probe_flow;
+	__u64 flows;
+	__u64 sizes;
+	__u64 largest; /* bytes of a frame before it is cut */
+	__u64 first_ns; /* when the first load frame was sent */
+	__u64 last_ns;
+	__u64 worst_lag_ns;
+	__u64 failed; /* frames that could not be made */
+};
+
+enum { NO_UDP, UDP_LOAD, UDP_PROBE };
+
+enum { LOAD, PROBE, KINDS };
+
+/* Frames of one kind of one flow. */
+struct kind {
+	__u64 sent;
+	__u64 sum; /* of the fixed words of the IPv4 header, not folded */
+	__u32 source; /* index of the next source address */
+	__u32 size; /* index of the next frame size */
+	__u32 ttl_protocol; /* in network order */
+	__u32 udp; /* NO_UDP, UDP_LOAD or UDP_PROBE */
+};
+
+struct flow {
+	__u64 ethernet_1; /* the first 16 bytes of a frame: Ethernet, IPv4 version, header length and DSCP */
+	__u64 ethernet_2;
+	__u32 fragment; /* IPv4 identification, flags and offset, in network order like the next three */
+	__u32 destination;
+	__u32 udp_ports;
+	__u32 mark;
+	__u32 first_source; /* in host order */
+	__u32 sources;
+	__u32 interface; /* index */
+	__u32 pad[5];
+	struct kind kinds[KINDS];
+};
+
+struct size {
+	__u32 length; /* bytes of a frame without FCS */
+	__u16 total_length; /* in network order */
+	__u16 udp_length;
+};
+
+struct shared {
+	struct state state;
+	struct flow flows[MOST_FLOWS];
+	struct size sizes[MOST_SIZES];
+};
+
+/* What follows the UDP header of a probe. */
+struct probe {
+	__be32 mark;
+	__be32 number;
+	__be64 sent_tai_ns;
+};
+
+struct shared shared;
+
+static __always_inline __u64 later(__u64 one, __u64 other)
+{
+	return one > other ? one : other;
+}
+
+static __always_inline __u64 next(__u64 index, __u64 count)
+{
+	return index + 1 < count ? index + 1 : 0;
+}
+
+/* When the next load frame, the next probe or the end is due. */
+static __always_inline __u64 next_event(const struct state *state)
+{
+	__u64 event = state->end_ns;
+
+	if (state->left) {
+		__u64 load = later(state->due >> FRACTION_BITS, state->not_before_ns);
+
+		if (load < event)
+			event = load;
+	}
+	if (state->probes_left) {
+		__u64 probe = state->probe_due >> FRACTION_BITS;
+
+		if (probe < event)
+			event = probe;
+	}
+	return event;
+}
+
+/* Note times of a load frame, and bound a burst after a lag: a token bucket of `slack_ns`. */
+static __always_inline void note_load(struct state *state, __u64 now)
+{
+	__u64 lag = now - (state->due >> FRACTION_BITS);
+
+	if (!state->last_ns)
+		state->first_ns = now;
+	state->last_ns = now;
+	state->not_before_ns = later(state->not_before_ns, later(now, state->slack_ns) - state->slack_ns);
+	state->not_before_ns += state->least_gap_ns;
+	if (lag > state->worst_lag_ns)
+		state->worst_lag_ns = lag;
+}
+
+static __always_inline __u16 ipv4_checksum(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return bpf_htons(sum ^ 0xffff);
+}
+
+/* All fields each time: the kernel hands out used frames, as the last router left them. */
+static __always_inline void write_headers(void *frame, const struct flow *flow, struct kind *kind,
+					  const struct size *size)
+{
+	struct iphdr *ip = frame + ETHERNET_BYTES;
+	__u32 source = flow->first_source + kind->source;
+
+	((__u64 *)frame)[0] = flow->ethernet_1;
+	((__u64 *)frame)[1] = flow->ethernet_2;
+	ip->tot_len = size->total_length;
+	*(__u32 *)&ip->id = flow->fragment;
+	*(__u16 *)&ip->ttl = kind->ttl_protocol;
+	ip->check = ipv4_checksum(kind->sum + size->length + (source >> 16) + (source & 0xffff));
+	ip->saddr = bpf_htonl(source);
+	ip->daddr = flow->destination;
+	kind->source = next(kind->source, flow->sources);
+}
+
+/* UDP header without checksum, and mark, number and time stamp of a probe. */
+static __always_inline void write_udp(void *frame, const struct flow *flow, const struct kind *kind,
+				      const struct size *size)
+{
+	struct iphdr *ip = frame + ETHERNET_BYTES;
+	struct udphdr *udp = (void *)(ip + 1);
+
+	udp->len = size->udp_length;
+	udp->check = 0;
+	if (kind->udp == UDP_PROBE) {
+		struct probe *probe = (void *)(udp + 1);
+
+		*(__u32 *)&udp->source = flow->udp_ports;
+		probe->mark = flow->mark;
+		probe->number = bpf_htonl(kind->sent);
+		probe->sent_tai_ns = bpf_cpu_to_be64(bpf_ktime_get_tai_ns());
+	} else {
+		__u32 address = bpf_ntohl(ip->saddr) & 0xffff;
+
+		udp->source = bpf_htons(FIRST_PORT + address * PORT_FACTOR % PORTS);
+		udp->dest = bpf_htons(UDP_LOAD_PORT);
+	}
+}
+
+/* Write and send a frame: LOAD or PROBE of a flow. */
+static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 index, __u64 which)
+{
+	struct flow *flow;
+	struct kind *kind;
+	struct size *size;
+	void *frame;
+
+	if (index >= MOST_FLOWS)
+		goto failed;
+	flow = &shared.flows[index];
+	barrier_var(flow);
+	kind = &flow->kinds[which];
+	barrier_var(kind);
+	if (kind->size >= MOST_SIZES)
+		goto failed;
+	size = &shared.sizes[kind->size];
+	barrier_var(size);
+	kind->size = next(kind->size, state->sizes);
+	if (size->length != state->largest && bpf_xdp_adjust_tail(ctx, size->length - state->largest))
+		goto failed;
+	frame = (void *)(long)ctx->data;
+	if (frame + SHORTEST > (void *)(long)ctx->data_end)
+		goto failed;
+	write_headers(frame, flow, kind, size);
+	if (kind->udp != NO_UDP)
+		write_udp(frame, flow, kind, size);
+	kind->sent++;
+	return bpf_redirect(flow->interface, 0);
+failed:
+	state->failed++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int csit_generator(struct xdp_md *ctx)
+{
+	struct state *state = &shared.state;
+	__u64 now, event, index, which;
+	int reads = 0;
+
+	barrier_var(state);
+	if (state->done)
+		return XDP_DROP;
+	now = bpf_ktime_get_ns();
+	if (!state->start_ns)
+		state->start_ns = now - 1;
+	now -= state->start_ns;
+	if (!state->left && !state->probes_left)
+		goto done;
+	event = next_event(state);
+	while (now < event) {
+		if (reads++ == CLOCK_READS)
+			return XDP_DROP;
+		now = bpf_ktime_get_ns() - state->start_ns;
+	}
+	if (now >= state->end_ns)
+		goto done;
+	if (state->probes_left && now >= state->probe_due >> FRACTION_BITS) {
+		which = PROBE;
+		index = state->probe_flow;
+		state->probes_left--;
+		state->probe_due += state->probe_gap;
+		state->probe_flow = next(index, state->flows);
+	} else {
+		which = LOAD;
+		index = state->flow;
+		state->left--;
+		note_load(state, now);
+		state->due += state->gap;
+		state->flow = next(index, state->flows);
+	}
+	return send(ctx, state, index, which);
+done:
+	state->done = 1;
+	return XDP_DROP;
+}
+
+/* Attached to physical ports: the drivers of most NICs send XDP frames only while they have a program. */
+SEC("xdp")
+int csit_pass(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
+char _license[] SEC("license") = "Apache-2.0";
+
+/* Digest of this file and the compiler, for the unit test that compares the object with its source. */
+char _origin[] SEC("origin") = SOURCE_SHA256 " " __VERSION__;

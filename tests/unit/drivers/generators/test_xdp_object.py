@@ -1,0 +1,116 @@
+"""The compiled XDP programs: their source, their layout of the shared memory, and loading them."""
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.xdp import bpf, memory
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.testbed.connection.project import sources
+
+SOURCE = bpf.OBJECT.with_suffix(".c")
+BUILD = PROJECT / "resources" / "tools" / "bpf.sh"
+BYTES = {"__u64": 8, "__u32": 4, "__u16": 2}
+EM_BPF = 247
+
+
+def _origin(built: bytes) -> tuple[str, str]:
+    """Digest of the source, and the compiler."""
+    found = re.search(rb"([0-9a-f]{64}) (.+?)\0", built)
+    assert found
+    return found[1].decode(), found[2].decode()
+
+
+def _defined() -> dict[str, int]:
+    return {name: int(value, 0) for name, value in re.findall(r"^#define (\w+) (\w+)", SOURCE.read_text(), re.M)}
+
+
+def _layout(name: str) -> Iterator[tuple[str, int]]:
+    """Names and sizes of a structure's numbers in their order; C adds no padding, as offsets are checked below."""
+    body = re.search(rf"^struct {name} {{\n(.*?)^}};", SOURCE.read_text(), re.M | re.S)
+    assert body
+    counts = {**_defined(), "KINDS": 2}
+    for kind, field, count in re.findall(r"^\t([\w ]+) (\w+)(?:\[(\w+)\])?;", body[1], re.M):
+        for _ in range(int(counts.get(count, count) or 1)):
+            yield from _layout(kind.removeprefix("struct ")) if kind not in BYTES else ((field, BYTES[kind]),)
+
+
+def _fields(record: "np.dtype[np.void]", start: int = 0) -> Iterator[tuple[str, int, int]]:
+    """Names, offsets and sizes of a record's numbers."""
+    for name, (inner, offset, *_) in (record.fields or {}).items():
+        base, shape = inner.subdtype or (inner, ())
+        for index in range(int(np.prod(shape, dtype=int))):
+            place = start + offset + index * base.itemsize
+            yield from _fields(base, place) if base.fields else ((name, place, base.itemsize),)
+
+
+def test_the_object_belongs_to_its_source() -> None:
+    digest, _ = _origin(bpf.OBJECT.read_bytes())
+    assert digest == hashlib.sha256(SOURCE.read_bytes()).hexdigest(), f"run {BUILD.relative_to(PROJECT)}"
+
+
+def test_the_same_compiler_builds_the_same_object(tmp_path: Path) -> None:
+    if not shutil.which("clang") or not Path("/usr/include/bpf/bpf_helpers.h").exists():
+        pytest.skip("no clang or no libbpf-dev")
+    subprocess.run((BUILD, tmp_path / "built.o"), check=True)
+    built, committed = (tmp_path / "built.o").read_bytes(), bpf.OBJECT.read_bytes()
+    (_, here), (_, there) = _origin(built), _origin(committed)
+    if here != there:
+        pytest.skip(f"the committed object is by {there}, here is {here}")
+    assert built == committed
+
+
+def test_the_object_is_small_and_without_debug_information() -> None:
+    built = bpf.OBJECT.read_bytes()
+    assert built[:6] == b"\x7fELF\x02\x01" and int.from_bytes(built[18:20], "little") == EM_BPF
+    assert b".BTF" not in built and b".debug" not in built and len(built) < 8192
+
+
+def test_nodes_of_a_lab_receive_the_object() -> None:
+    assert sources()[bpf.OBJECT.relative_to(PROJECT).as_posix()] == bpf.OBJECT.read_bytes()
+
+
+def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
+    theirs = list(_layout("shared"))
+    ours = list(_fields(memory.SHARED))
+    assert theirs == [(name, size) for name, _, size in ours]
+    assert len(theirs) == 21 + memory.MOST_FLOWS * 26 + memory.MOST_SIZES * 3
+    for name, offset, size in ours:
+        assert offset % size == 0, name  # so that C adds no padding
+    for record in (memory.KIND, memory.FLOW, memory.SIZE):
+        assert record.itemsize % max(size for _, _, size in _fields(record)) == 0
+    assert sum(size for _, size in theirs) == memory.SHARED.itemsize
+
+
+def test_both_sides_have_the_same_constants() -> None:
+    defined = _defined()
+    for module, names in (
+        (memory, ("FRACTION_BITS", "MOST_FLOWS", "MOST_SIZES")),
+        (frames, ("ETHERNET_BYTES", "UDP_LOAD_PORT", "FIRST_PORT", "PORTS", "PORT_FACTOR")),
+    ):
+        for name in names:
+            assert defined[name] == getattr(module, name), name
+    enum = "enum { NO_UDP, UDP_LOAD, UDP_PROBE };"
+    assert enum in SOURCE.read_text() and (memory.NO_UDP, memory.UDP_LOAD, memory.UDP_PROBE) == (0, 1, 2)
+    assert frames.UDP_OFFSET == frames.ETHERNET_BYTES + frames.IPV4_BYTES
+    probe = frames.UDP_OFFSET + frames.UDP_BYTES
+    assert (probe, probe + 4, probe + 8) == (frames.MARK_OFFSET, frames.NUMBER_OFFSET, frames.STAMP_OFFSET)
+
+
+def test_a_machine_without_libbpf_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise OSError("libbpf.so.1: cannot open shared object file")
+
+    bpf._libbpf.cache_clear()
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    with pytest.raises(Unsupported, match=r"^libbpf\.so\.1 is not installed \(Debian and Ubuntu: package libbpf1\)$"):
+        bpf.XdpProgram("csit_generator")
