@@ -7,6 +7,7 @@ Run by `./csit test -e mutation [-- FILE-OR-FOLDER ...]`; settings are in pyproj
 
 import argparse
 import ast
+import gc
 import json
 import os
 import random
@@ -22,6 +23,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import TypeVar
 
@@ -293,7 +295,14 @@ def _changed(folder: Path, module: str, argv: Sequence[str], limit_s: float, sam
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """As a plugin of pytest: quick tests of quick files first, by their time without a mutant; one failure ends it."""
+    """As a plugin of pytest: quick tests of quick files first, by their time without a mutant; one failure ends it.
+
+    mutmut tests mutants in forks of the process that has run all tests without one: what `functools.cache` kept there
+    would be taken for the answers of the mutant.
+    """
+    for kept in gc.get_objects():
+        if isinstance(kept, _lru_cache_wrapper):
+            kept.cache_clear()
     stats = Path(STATISTICS)
     if stats.exists():
         took = json.loads(stats.read_text(encoding="utf-8"))["duration_by_test"]

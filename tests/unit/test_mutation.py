@@ -2,11 +2,23 @@
 
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.mutation import ROOT, Sampling, Score, chosen, configured, mutants, read_settings, scores, total
+from tests.mutation import (
+    ROOT,
+    Sampling,
+    Score,
+    chosen,
+    configured,
+    mutants,
+    pytest_collection_modifyitems,
+    read_settings,
+    scores,
+    total,
+)
 
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ROOMS = read_settings(TEXT).tests
@@ -130,3 +142,16 @@ def test_the_total_counts_each_tested_mutant_once() -> None:
     every = total([Score("a.py", 10, {"x": "survived"}, 10), Score("b.py", 30, {}, 90), Score("c.py", 0, {}, 0)])
     assert (every.mutants, every.of, every.percent) == (40, 100, 97.5)
     assert every.interval[0] < 97.5 < every.interval[1]
+
+
+def test_no_test_of_a_mutant_takes_what_was_kept_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["of the original", "of the mutant"])
+
+    @cache
+    def planned() -> str:
+        return next(answers)
+
+    monkeypatch.chdir(tmp_path)
+    assert planned() == planned() == "of the original"
+    pytest_collection_modifyitems([])
+    assert planned() == "of the mutant"
