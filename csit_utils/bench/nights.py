@@ -21,22 +21,21 @@ from robot.result import Result, TestSuite
 
 from resources.libraries.python.errors import ConfigError, NoTraffic
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import nf_name
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
-from resources.libraries.python.studies.density.planning.rows import Refused, Row, make_rows
+from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
@@ -215,10 +214,11 @@ class Night:
         """Start time, the same for all testbeds."""
         return FIRST_NIGHT + timedelta(days=self.number)
 
-    def refused(self, service_type: ServiceType) -> tuple[Refused, ...]:
+    def refused(self, service_type: ServiceType) -> tuple[RefusedCell, ...]:
         """Return cells that do not fit."""
         chosen = self.selection.model_copy(update={"service_types": (service_type,)})
-        return make_rows(self.topology, self.topology.dut.layout, chosen, TestType.MRR).refused
+        made = make_rows(self.topology, self.topology.dut.layout, chosen, TestType.MRR)
+        return tuple(row.refused for row in made.refused)
 
     def tests(self) -> Iterator[MeasuredTest]:
         """Run all tests in virtual time."""
@@ -233,13 +233,13 @@ class Night:
                     clock = datetime.fromisoformat(done.result.finished_at) if done.result else clock
 
     def _test(self, suite: str, row: Row, test_type: TestType, clock: datetime, quarantined: set[str]) -> MeasuredTest:
-        cell = _cell(row)
+        cell = row.cell
         key = f"{cell.service_type} {cell.locator} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
         if key in quarantined:
             return MeasuredTest(suite, row, clock, None, "SKIP", f"quarantined: {key}: {_BREAKS}")
         condition = self.story.condition(self.testbed, self.number, cell)
         experiment = self._experiment(
-            Asked(test_type=test_type, cell=cell, frame=frame(row.arguments[3]), profile=self.profile), condition
+            Asked(test_type=test_type, cell=cell, frame=row.frame, profile=self.profile), condition
         )
         experiment.draft.started_at = clock.isoformat(timespec="milliseconds")
         message = _quarantine(experiment) if condition.breaks else _measure(experiment)
@@ -300,43 +300,29 @@ def _quarantine(experiment: DensityTest) -> str:
     return f"quarantined after {MOST_ATTEMPTS} attempts: {_BREAKS}"
 
 
-def _cell(row: Row) -> Cell:
-    service_type, chains, nodes, _, sizes, vswitch, *_ = row.arguments
-    return Cell(
-        service_type=ServiceType(service_type),
-        nf_chains=int(chains),
-        nf_nodes=int(nodes),
-        nf_sizes=tuple(NfSize(size) for size in sizes.split("+")),
-        vs_dtc=int(vswitch),
-    )
-
-
 _TEMPLATES = {"Ndrpdr": "Ndr And Pdr Should Be Found", "Mrr": "Mrr Should Be Measured"}
 
 
 def write_night(night: Night, path: Path) -> int:
     """Run the tests of a night and write its output.xml; return their number."""
     top = TestSuite(name="Density")
-    suites = {
-        f"{kind.title()}": {
-            f"Does not fit: {refused.cell}": refused.reason for refused in night.refused(kind)
-        }
-        for kind in night.selection.service_types
-    }  # fmt: skip
+    suites = {f"{kind.title()}": night.refused(kind) for kind in night.selection.service_types}
     count = _add_tests(top, night.tests(), suites)
     path.parent.mkdir(parents=True, exist_ok=True)
     Result(suite=top, rpa=False, generator="csit nights").save(path)
     return count
 
 
-def _add_tests(top: TestSuite, tests: Iterable[MeasuredTest], refused: dict[str, dict[str, str]]) -> int:
-    """Add tests to sub-suites, whose metadata lists cells that do not fit; return the number of tests."""
+def _add_tests(top: TestSuite, tests: Iterable[MeasuredTest], refused: dict[str, tuple[RefusedCell, ...]]) -> int:
+    """Put tests into a suite of suites, each with the cells that do not fit in its setup."""
     suites: dict[str, TestSuite] = {}
     count = 0
     for done in tests:
         if done.suite not in suites:
-            kind = done.suite.split("-")[0]
-            suites[done.suite] = top.suites.create(name=done.suite, metadata=refused[kind])
+            suites[done.suite] = suite = top.suites.create(name=done.suite)
+            suite.setup.config(name="Open Testbed", owner="DensityLibrary", status="PASS", start_time=done.started_at)
+            cells = REFUSED_CELLS.dump_json(refused[done.suite.split("-")[0]]).decode()
+            suite.setup.body.create_message(f"{REFUSED_MARKER}{cells}", "INFO", timestamp=done.started_at)
         _add_test(suites[done.suite], done)
         count += 1
     return count

@@ -12,7 +12,7 @@ from csit_utils.dataset.flatten import (
     rows_of_tests,
     thread_rows,
 )
-from csit_utils.dataset.items import Characterized, Dataset, Problem, Recorded, RefusedCell
+from csit_utils.dataset.items import Characterized, Dataset, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed import digest_of
@@ -31,7 +31,7 @@ class Contents(Protocol):
         """One row per test."""
 
     @property
-    def refused(self) -> Sequence[RefusedCell]:
+    def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
 
     @property
@@ -82,7 +82,7 @@ class InMemory:
         return rows_of_tests(self._dataset)
 
     @property
-    def refused(self) -> Sequence[RefusedCell]:
+    def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
         return self._dataset.refused
 
@@ -153,7 +153,7 @@ class Joined:
         return sorted(rows, key=lambda row: not row.recorded)
 
     @cached_property
-    def refused(self) -> Sequence[RefusedCell]:
+    def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
         return [cell for each in self._several for cell in each.refused]
 

@@ -18,7 +18,7 @@ from csit_utils.dataset.items import (
     Problem,
     ReadError,
     Recorded,
-    RefusedCell,
+    Refusal,
     Status,
     Unrecorded,
 )
@@ -165,7 +165,7 @@ def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
         yield Problem(source, str(error))
 
 
-def _item_row(item: Recorded | Unrecorded | Foreign | RefusedCell | Problem, digest: str) -> Entry:
+def _item_row(item: Recorded | Unrecorded | Foreign | Refusal | Problem, digest: str) -> Entry:
     match item:
         case Recorded():
             row, detail = _recorded(*_packed(item.result), item.status, item.message)

@@ -12,6 +12,7 @@ from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 
 class ReadError(CsitError):
@@ -126,16 +127,12 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class RefusedCell:
-    """A cell that a suite left out because it does not fit on the testbed, and why."""
+class Refusal:
+    """A cell that does not fit on the testbed of a run."""
 
     source: str
-    service_type: str
-    nf_chains: int
-    nf_nodes: int
-    nf_size: str
-    vs_dtc: int
-    reason: str
+    """File of the run."""
+    refused: RefusedCell
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ class Problem:
     text: str
 
 
-Item = Recorded | Characterized | Unrecorded | Foreign | RefusedCell | Problem
+Item = Recorded | Characterized | Unrecorded | Foreign | Refusal | Problem
 
 
 @dataclass
@@ -158,7 +155,7 @@ class Dataset:
     unrecorded: list[Unrecorded] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    refused: list[RefusedCell] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
 
     def add(self, item: Item) -> None:
         """Put an item where it belongs."""
@@ -173,5 +170,5 @@ class Dataset:
                 self.foreign.append(item)
             case Problem():
                 self.problems.append(item)
-            case RefusedCell():
+            case Refusal():
                 self.refused.append(item)

@@ -50,17 +50,6 @@ class Part(msgspec.Struct, frozen=True):
     tests: int
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """As `items.RefusedCell`, without its source."""
-
-    service_type: str
-    nf_chains: int
-    nf_nodes: int
-    nf_size: str
-    vs_dtc: int
-    reason: str
-
-
 class Import(msgspec.Struct, frozen=True):
     """What came from one file."""
 
@@ -68,7 +57,8 @@ class Import(msgspec.Struct, frozen=True):
     source: str
     label: str | None
     parts: tuple[Part, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[msgspec.Raw, ...]
+    """JSON of cells that do not fit, see `refused`."""
     problems: tuple[str, ...]
     environments: dict[str, msgspec.Raw]
     """JSON of the model's Environment, by digest."""

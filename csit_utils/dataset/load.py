@@ -14,7 +14,7 @@ from csit_utils.dataset.items import (
     Problem,
     ReadError,
     Recorded,
-    RefusedCell,
+    Refusal,
     item_of,
 )
 from csit_utils.dataset.output_xml import items
@@ -31,13 +31,13 @@ def load(paths: Iterable[Path]) -> Dataset:
     """
     dataset = Dataset()
     seen: set[str] = set()
-    refused: set[RefusedCell] = set()  # every suite of a service type tells of the same ones
+    refused: set[Refusal] = set()  # every suite of a service type tells of the same ones
     for item in (item for path in paths for item in _read(path)):
         if isinstance(item, Recorded | Characterized | Foreign):
             if item.digest in seen:
                 continue
             seen.add(item.digest)
-        if isinstance(item, RefusedCell):
+        if isinstance(item, Refusal):
             if item in refused:
                 continue
             refused.add(item)

@@ -13,10 +13,10 @@ from typing import BinaryIO
 import msgspec
 
 from csit_utils.dataset.blocks import BLOCK_BYTES, Blocks
-from csit_utils.dataset.items import Problem, ReadError, RefusedCell, Status
-from csit_utils.dataset.refused import refused_cells
+from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
+from csit_utils.dataset.refused import logged_cells, metadata_cells
 from csit_utils.dataset.xmltext import ATTRIBUTES, NotXml, TestElement, attributes_of, name_of, text_of
-from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
 LARGEST_TEST_BYTES = 256 * 1024 * 1024
 """A test is held in memory as a whole; a larger one is taken for an attack on it."""
@@ -28,6 +28,7 @@ _ENDED = re.compile(rb'\s+status="([A-Z ]+)"')
 _NAMED = re.compile(rb'\s+name="([^"\n\t\r]*)"')
 _BETWEEN = re.compile(
     rb"<suite(\s" + ATTRIBUTES + rb"|)>|(</suite\s*>)|<meta(\s" + ATTRIBUTES + rb")>([^<]*)</meta>|(</robot\s*>)"
+    rb"|<msg(?:\s" + ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>"
 )
 _SHORTEST_BETWEEN = len("<suite>")
 _ENDINGS = {"PASS": Status.PASS, "FAIL": Status.FAIL}
@@ -50,7 +51,7 @@ class ScannedTest(msgspec.Struct, frozen=True, gc=False):
     """By the clock of Robot's machine, whose zone is not told. A record tells it in UTC: it need not be there then."""
 
 
-Scanned = ScannedTest | RefusedCell | Problem
+Scanned = ScannedTest | Refusal | Problem
 _Steps = Generator[Scanned, None, int]
 """Ends with a place in the buffer."""
 
@@ -132,7 +133,7 @@ class _Scanner:
     def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
         """Suites open and close, and tell of cells that do not fit."""
         for found in _BETWEEN.finditer(buffer, at, end):
-            suite, suite_end, meta, value, robot_end = found.groups()
+            suite, suite_end, meta, value, robot_end, refused = found.groups()
             try:
                 if suite is not None:
                     if not suite.endswith(b"/"):
@@ -142,15 +143,24 @@ class _Scanner:
                         self._suites.pop()
                 elif robot_end:
                     self._closed = True
+                elif refused is not None:
+                    yield from self._logged(refused)
                 elif b"Does not fit" in meta:
                     usual = _NAMED.fullmatch(meta)
                     name = text_of(usual[1]) if usual else attributes_of(meta).get("name", "")
-                    yield from refused_cells(self._source, name, text_of(value).strip())
+                    yield from metadata_cells(self._source, name, text_of(value).strip())
             except NotXml as error:
                 self._blocks.once("a suite", f"a suite's name or metadata: {error}")
                 if suite is not None:
                     self._suites.append("?")
         self._prefix = "".join(f"{name}." for name in self._suites)
+
+    def _logged(self, message: bytes) -> Iterator[Refusal]:
+        """Cells in a message of a suite."""
+        try:
+            yield from logged_cells(self._source, text_of(message))
+        except ValueError:
+            self._blocks.once("a suite", "its cells that do not fit")
 
     def _usual(self, buffer: bytes, tag: re.Match[bytes]) -> tuple[ScannedTest | None, int]:
         """A test with a record, from its start tag on, and where it ends.
@@ -240,12 +250,12 @@ def _find_test(buffer: bytes, at: int) -> int:
 
 
 def _safe_end(buffer: bytes, at: int) -> int:
-    """Where a buffer may be cut between tests: no tag, and no metadata, is in two parts then."""
+    """Where a buffer may be cut between tests: no tag, metadata or message is in two parts then."""
     last = buffer.rfind(b"<", at)
     before = buffer.rfind(b"<", at, max(at, last))
     if last < 0:
         return len(buffer)
-    return before if before >= 0 and buffer[before : before + 5] == b"<meta" else last
+    return before if before >= 0 and buffer.startswith((b"<meta", b"<msg"), before) else last
 
 
 def _status(text: str) -> Status:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset import characterized, columns
-from csit_utils.dataset.items import Characterized, Problem, RefusedCell
+from csit_utils.dataset.items import Characterized, Problem, Refusal
 from csit_utils.dataset.layout import (
     CHARACTERIZATIONS,
     DETAILS,
@@ -18,11 +18,11 @@ from csit_utils.dataset.layout import (
     Import,
     Layout,
     Part,
-    Refused,
     partition,
     run_of,
 )
 from csit_utils.dataset.record_buffer import WaitingDetails
+from csit_utils.dataset.refused import to_dataset
 from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
 _MOST_BYTES = 8 * 1024 * 1024
@@ -45,7 +45,7 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
 
 
 Row = tuple[dict[str, Any], Detail | None]
-Entry = Row | Characterized | RefusedCell | Problem
+Entry = Row | Characterized | Refusal | Problem
 """What a file has for a dataset."""
 
 
@@ -69,7 +69,7 @@ def stage(
         files: Digests of record files.
     """
     made = _Staging(layout, digest, source, label)
-    refused: dict[Refused, None] = {}
+    refused: list[Refusal] = []
     problems: list[str] = []
     others: list[Characterized] = []
     for item in rows:
@@ -80,7 +80,7 @@ def stage(
         elif isinstance(item, Characterized):
             others.append(item)
         else:
-            refused[_refused(item)] = None  # every suite of a service type tells of the same ones
+            refused.append(item)
     parts = made.close()
     if others:
         characterized.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
@@ -93,16 +93,12 @@ def stage(
         source,
         label,
         parts,
-        tuple(refused),
+        to_dataset(refused),
         tuple(problems),
         environments,
         files,
         characterizations=len(others),
     )
-
-
-def _refused(cell: RefusedCell) -> Refused:
-    return Refused(cell.service_type, cell.nf_chains, cell.nf_nodes, cell.nf_size, cell.vs_dtc, cell.reason)
 
 
 class _Staging:

@@ -20,12 +20,13 @@ from csit_utils.dataset.items import (
     Problem,
     ReadError,
     Recorded,
-    RefusedCell,
+    Refusal,
     Status,
     Unrecorded,
 )
 from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from csit_utils.dataset.records import parse_density
+from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
@@ -87,13 +88,9 @@ class Stored:
         return self._found[0]
 
     @cached_property
-    def refused(self) -> Sequence[RefusedCell]:
+    def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
-        return [
-            RefusedCell(each.source, one.service_type, one.nf_chains, one.nf_nodes, one.nf_size, one.vs_dtc, one.reason)
-            for each in self._imports
-            for one in each.refused
-        ]
+        return [one for each in self._imports for one in from_dataset(each.source, each.refused)]
 
     @cached_property
     def problems(self) -> Sequence[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Metric, Series, System, all_series, system_of
-from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure, density_figure
@@ -86,7 +86,7 @@ class SystemView:
 
 def system_views(
     rows: Sequence[TestRow],
-    refused: Sequence[RefusedCell] = (),
+    refused: Sequence[Refusal] = (),
     seen: Evidence | None = None,
     limits: Callable[[Sequence[TestRow], str], SpeedupLimits] | None = None,
 ) -> list[SystemView]:

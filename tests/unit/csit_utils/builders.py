@@ -6,6 +6,7 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
+from csit_utils.dataset.items import Refusal
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
@@ -24,6 +25,7 @@ from resources.libraries.python.model.result import (
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)
@@ -284,3 +286,9 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord
         deployment=None,
         verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
     )
+
+
+def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "output.xml", **parts: Any) -> Refusal:
+    """A CSC with one vSwitch core that does not fit, unless `parts` of the cell say otherwise."""
+    usual = {"service_type": ServiceType.CSC, "nf_chains": nf_chains, "nf_nodes": nf_nodes}
+    return Refusal(source, RefusedCell(cell=Cell.model_validate(usual | parts), reason=reason))

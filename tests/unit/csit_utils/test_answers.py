@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from csit_utils.analysis.grouping import Metric
 from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset, RefusedCell
+from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
-from tests.unit.csit_utils.builders import PDR, goal_result, result, trial
+from tests.unit.csit_utils.builders import PDR, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.test_analysis import dataset_of
 
@@ -97,7 +97,7 @@ def ladder() -> Evidence:
         *latency(tests[1], (0, [5, 5]), (450, [12, 20]), (810, [50, 70])),
         *latency(tests[2], (0, [5] * 4), (400, [30] * 4), (720, [90] * 4)),
     ]
-    return evidence(tests, instances, latencies, [RefusedCell("output.xml", "CSC", 8, 1, "1c", 1, "needs 33 cores")])
+    return evidence(tests, instances, latencies, [refused_cell(8, 1, "needs 33 cores")])
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def measured(draw: st.DrawFn) -> Evidence:
         if draw(st.booleans()):
             instances += flows(test, [(draw(_rates), draw(_rates)) for _ in range(services)])
         latencies += latency(test, *((load, [p99] * services) for load, p99 in draw(_points)))
-    refused = [RefusedCell("output.xml", "CSC", 8, 1, "1c", 1, "no")] if draw(st.booleans()) else []
+    refused = [refused_cell(8, 1, "no")] if draw(st.booleans()) else []
     return evidence(tests, instances, latencies, refused)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset, Problem, RefusedCell, Status, Unrecorded
+from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.dataset.rows import InstanceRow
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
@@ -26,7 +26,7 @@ from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located,
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, result
+from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.test_analysis import dataset_of, plain
 
 CSC = ServiceType.CSC
@@ -85,7 +85,7 @@ def latency_maps_of(dataset: Dataset) -> CellMaps:
 def test_a_latency_map_shows_the_worst_and_says_why_cells_are_empty() -> None:
     failed = Unrecorded("S.t", "t", ("CSC", "4R1C", "64B", "LATENCY"), "output.xml", Status.FAIL, "nf-1-1 is down")
     made = dataset_of(timed(1, 1, 10_000), timed(2, 1, 20_000), plain(1, 2, 2e5), unrecorded=(failed,))
-    made.add(RefusedCell("output.xml", "CSC", 8, 2, "1c", 1, "needs 33 cores"))
+    made.add(refused_cell(8, 2, "needs 33 cores"))
     maps = latency_maps_of(made)
     assert (maps.maps[0].lines, maps.maps[0].columns) == (("1", "2", "4", "8"), ("1", "2"))
     worst = square(maps, 1, 0, "p99", "PDR50", BOTH)

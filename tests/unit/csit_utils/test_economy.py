@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
-from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.load import load
-from csit_utils.dataset.refused import refused_cells
+from csit_utils.dataset.refused import from_dataset, metadata_cells, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
+from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
+from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
 from tests.unit.csit_utils.test_report import Page
 
@@ -74,7 +78,8 @@ def test_the_page_shows_all_of_it() -> None:
     assert "VSC 1 of 2 NFs" in page.text
 
 
-REFUSED = RefusedCell("output.xml", "CSC", 10, 2, "1c", 1, "needs 33 cores on NUMA 0, 28 there")
+_REASON = "needs 33 cores on NUMA 0, 28 there"
+REFUSED = refused_cell(10, 2, _REASON)
 
 
 @pytest.mark.parametrize(
@@ -82,19 +87,19 @@ REFUSED = RefusedCell("output.xml", "CSC", 10, 2, "1c", 1, "needs 33 cores on NU
     [
         ({}, CellState.DOES_NOT_FIT),
         ({"source": "other.xml"}, None),
-        ({"nf_size": "2c"}, None),
+        ({"nf_sizes": (NfSize("2c"),)}, None),
         ({"vs_dtc": 4}, None),
-        ({"service_type": "CSP"}, None),
+        ({"service_type": ServiceType.CSP}, None),
     ],
 )
-def test_a_refused_cell_is_shown_in_its_own_matrix(changes: dict[str, object], state: CellState | None) -> None:
+def test_a_refused_cell_is_shown_in_its_own_matrix(changes: dict[str, Any], state: CellState | None) -> None:
     rows = rows_of_tests(dataset_of(plain(1, 1, 1e5)))
-    refused = RefusedCell(**{**REFUSED.__dict__, **changes})
+    refused = refused_cell(10, 2, _REASON, **changes)
     (ndr, _) = matrices(rows, all_series(rows)[0], [refused])
     found = ndr.cells.get((10, 2))
     assert (found.state if found else None) == state
     if found:
-        assert found.reason == REFUSED.reason
+        assert found.reason == _REASON
         assert ndr.cells[1, 2].state is CellState.NOT_RUN
 
 
@@ -103,26 +108,34 @@ def test_a_figure_is_never_hidden_by_a_refusal() -> None:
     assert matrices(rows, all_series(rows)[0], [REFUSED])[0].cells[10, 2].value_pps == 5e4
 
 
-def read(name: str) -> Iterator[RefusedCell]:
-    return refused_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 there")
+def read(name: str) -> Iterator[Refusal]:
+    return metadata_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 there")
 
 
 def test_metadata_of_a_suite() -> None:
     assert list(read("Does not fit: CSC 10R2C NF-1c vSwitch-1c")) == [REFUSED]
     (mixed,) = read("Does not fit: CSP 1R2C NF-1c+0.5c vSwitch-4c")
-    assert (mixed.nf_size, mixed.vs_dtc) == ("1c+0.5c", 4)
+    assert (mixed.refused.cell.size_name, mixed.refused.cell.vs_dtc) == ("1c+0.5c", 4)
     assert not list(read("Version"))
     assert not list(read("Does not fit: all of it"))
+    assert not list(read("Does not fit: CSC 0R2C NF-1c vSwitch-9c"))
+
+
+def test_a_dataset_keeps_each_cell_once_and_reads_what_earlier_versions_stored() -> None:
+    (stored,) = to_dataset([REFUSED, REFUSED])
+    assert list(from_dataset("output.xml", [stored])) == [REFUSED]
+    flat = {"service_type": "CSC", "nf_chains": 10, "nf_nodes": 2, "nf_size": "1c", "vs_dtc": 1, "reason": _REASON}
+    assert list(from_dataset("output.xml", [msgspec.Raw(msgspec.json.encode(flat))])) == [REFUSED]
 
 
 def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
     suite = Suite("Density")
     for name in ("Csc-Ndrpdr", "Csc-Mrr"):
         inner = suite.suites.create(name)
-        inner.metadata["Does not fit: CSC 10R2C NF-1c vSwitch-1c"] = REFUSED.reason
         inner.metadata["Version"] = "1"
+        inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((REFUSED.refused,)).decode()}"])
         inner.tests.create("t").body.create_keyword("No Operation")
     path = tmp_path / "output.xml"
     suite.run(output=str(path), console="none", log=None, report=None)
     (found,) = load([path]).refused
-    assert found == RefusedCell(**{**REFUSED.__dict__, "source": str(path)})
+    assert found == Refusal(str(path), REFUSED.refused)

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csit_utils.dataset.items import Problem, RefusedCell, Status
+from csit_utils.dataset.items import Problem, Refusal, Status
 from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
+from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
+from tests.unit.csit_utils.builders import refused_cell
 from tests.unit.csit_utils.tree_reader import read
 
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=12)
@@ -17,6 +19,7 @@ NAMES = st.one_of(WORDS, st.sampled_from(["<test name='x'>", "a \"b\" 'c'", "a &
 RECORDS = st.one_of(
     st.none(), st.sampled_from(['{"packed":"eJw=","n":"a<b>&amp;\\"ü"}', "{}", "{"]), WORDS.map(lambda text: "{" + text)
 )
+REFUSED = REFUSED_CELLS.dump_json((refused_cell(8, 8, "needs <33>").refused,)).decode()
 STATUSES = st.sampled_from(["PASS", "FAIL", "SKIP", "NOT RUN"])
 
 
@@ -70,7 +73,9 @@ def suites(draw: st.DrawFn, depth: int = 2) -> str:
             ["", '<meta name="Does not fit: CSC 8R8C NF-1c vSwitch-1c">needs &lt;33></meta>', '<meta name="x">y</meta>']
         )
     )
-    setup = draw(st.sampled_from(["", f"<kw name='Setup' type='SETUP'>{_status('FAIL', 'x')}</kw>"]))
+    refused = f"<msg level='INFO'>{escape(REFUSED_MARKER + REFUSED)}</msg>"
+    logged = draw(st.sampled_from(["", refused, "<msg>x</msg>"]))
+    setup = draw(st.sampled_from(["", f"<kw name='Setup' type='SETUP'>{logged}{_status('FAIL', 'x')}</kw>"]))
     return (
         f'<suite id="s1" name={quoteattr(draw(NAMES))} source="/x">\n{setup}\n{"".join(inner)}{"".join(own)}{meta}\n'
         f"{_status('PASS', '')}\n</suite>\n"
@@ -102,13 +107,13 @@ class Slowly(io.BytesIO):
         return super().read(min(self._step, size) if size is not None and size >= 0 else self._step)
 
 
-def _scanned(content: bytes, step: int = 1 << 20) -> tuple[list[ScannedTest | RefusedCell], list[Problem]]:
+def _scanned(content: bytes, step: int = 1 << 20) -> tuple[list[ScannedTest | Refusal], list[Problem]]:
     found = list(scan(Slowly(content, step), "x"))
     plain = [_plain(each) for each in found if not isinstance(each, Problem)]
     return plain, [each for each in found if isinstance(each, Problem)]
 
 
-def _plain(item: ScannedTest | RefusedCell) -> ScannedTest | RefusedCell:
+def _plain(item: ScannedTest | Refusal) -> ScannedTest | Refusal:
     """Records as text; tags and start of tests with a record are in the record."""
     if not isinstance(item, ScannedTest):
         return item
@@ -141,7 +146,7 @@ def test_a_file_cut_anywhere_gives_what_a_parser_gets_before_the_cut_and_one_pro
     assert "broken off or damaged" in problems[0].text
 
 
-def _uncut(item: ScannedTest | RefusedCell) -> object:
+def _uncut(item: ScannedTest | Refusal) -> object:
     """The scanner says of a cut test what a parser cannot."""
     cut = isinstance(item, ScannedTest) and item.status is None and item.record is None
     return (item.long_name, item.tags) if isinstance(item, ScannedTest) and cut else item

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from defusedxml.ElementTree import ParseError, iterparse
 
-from csit_utils.dataset.items import RefusedCell, Status
-from csit_utils.dataset.refused import refused_cells
+from csit_utils.dataset.items import Refusal, Status
+from csit_utils.dataset.refused import logged_cells, metadata_cells
 from csit_utils.dataset.scan import ScannedTest
-from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -31,11 +31,11 @@ class _Test:
         return ScannedTest(self.long_name, self.name, tags, self.status, self.message, self.record, self.started_at)
 
 
-def read(content: bytes) -> tuple[list[ScannedTest | RefusedCell], bool]:
+def read(content: bytes) -> tuple[list[ScannedTest | Refusal], bool]:
     """Tests, the one that was cut included, and whether the file is whole."""
     stack: list[Element] = []
     suites: list[str] = []
-    found: list[ScannedTest | RefusedCell] = []
+    found: list[ScannedTest | Refusal] = []
     test: _Test | None = None
     try:
         for event, element in iterparse(BytesIO(content), events=("start", "end"), forbid_dtd=True):
@@ -51,7 +51,9 @@ def read(content: bytes) -> tuple[list[ScannedTest | RefusedCell], bool]:
             if element.tag == "suite":
                 suites.pop()
             elif element.tag == "meta":
-                found.extend(refused_cells("x", element.get("name", ""), (element.text or "").strip()))
+                found.extend(metadata_cells("x", element.get("name", ""), (element.text or "").strip()))
+            elif element.tag == "msg" and test is None and (element.text or "").startswith(REFUSED_MARKER):
+                found.extend(logged_cells("x", (element.text or "").removeprefix(REFUSED_MARKER)))
             elif test is not None:
                 _take(test, element, [each.tag for each in stack])
                 if element.tag == "test":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset import output_xml
-from csit_utils.dataset.items import Characterized, Recorded, RefusedCell
+from csit_utils.dataset.items import Characterized, Recorded, Refusal
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import RECORDS, read_record
 
@@ -53,5 +53,5 @@ def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> Non
 def test_cells_that_a_suite_refused_are_read() -> None:
     text = gzip.decompress((FOLDER / "density-output.xml.gz").read_bytes())
     items = output_xml.items(io.BytesIO(text), "output.xml")
-    cells = {(cell.nf_chains, cell.nf_nodes, cell.nf_size) for cell in items if isinstance(cell, RefusedCell)}
-    assert cells == {(9, 9, "0.5c"), (9, 9, "1c")}
+    cells = {(item.refused.cell.locator, item.refused.cell.size_name) for item in items if isinstance(item, Refusal)}
+    assert cells == {("9R9C", "0.5c"), ("9R9C", "1c")}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from csit_utils.analysis.grouping import Metric, Series, all_series, belongs, bounds, systems_by_source
-from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.density import refusals
 
@@ -114,14 +114,14 @@ class Evidence:
     instances: dict[str, list[InstanceRow]]
     """By anchor of the test."""
     latencies: dict[str, list[LatencyRow]]
-    refused: Sequence[RefusedCell]
+    refused: Sequence[Refusal]
 
 
 def evidence(
     rows: Sequence[TestRow],
     instances: Iterable[InstanceRow],
     latencies: Iterable[LatencyRow],
-    refused: Sequence[RefusedCell] = (),
+    refused: Sequence[Refusal] = (),
 ) -> Evidence:
     """Sort what was measured by test."""
     by_instance: dict[str, list[InstanceRow]] = {}

@@ -17,8 +17,9 @@ from csit_utils.analysis.grouping import (
     systems_by_source,
 )
 from csit_utils.analysis.measures import Measure
-from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.rows import TestRow
+from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 QUARANTINED = "quarantined"
 """How the messages of tests begin that failed or were left out because of that."""
@@ -76,20 +77,20 @@ class Matrix:
         return [cell.value_pps for cell in self.cells.values() if cell.value_pps is not None]
 
 
-def refusals(
-    rows: Iterable[TestRow], series: Series, refused: Iterable[RefusedCell]
-) -> dict[tuple[int, int], RefusedCell]:
+def refusals(rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]) -> dict[tuple[int, int], RefusedCell]:
     """Cells that do not fit on the testbed of a series, as the files say that its tests come from."""
     sources = {row.source for row in rows if series_of(row) == series}
+    mine = (series.service_type, series.nf_size, series.vs_dtc)
     return {
-        (cell.nf_chains, cell.nf_nodes): cell
-        for cell in refused
-        if cell.source in sources
-        and (cell.service_type, cell.nf_size, cell.vs_dtc) == (series.service_type, series.nf_size, series.vs_dtc)
+        (cell.nf_chains, cell.nf_nodes): one.refused
+        for one in refused
+        if one.source in sources
+        and (cell := one.refused.cell)
+        and (cell.service_type.value, cell.size_name, cell.vs_dtc) == mine
     }
 
 
-def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[RefusedCell] = ()) -> list[Matrix]:
+def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[Refusal] = ()) -> list[Matrix]:
     """A matrix per metric for which the series has any figure. All have the same rows and columns.
 
     Args:

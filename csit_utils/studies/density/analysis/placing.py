@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series, belongs, series_of, systems_by_source
-from csit_utils.dataset.items import RefusedCell
+from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import CellState, empty_cell, refusals
+from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 Place = tuple[int, int]
 """Service instances, NFs per instance."""
@@ -44,7 +45,7 @@ class SeriesLayout:
 def layouts(
     rows: Sequence[TestRow],
     has: Callable[[TestRow], bool],
-    refused: Iterable[RefusedCell] = (),
+    refused: Iterable[Refusal] = (),
     missing: str = "",
     test_type: str = "",
 ) -> list[SeriesLayout]:
@@ -80,7 +81,7 @@ def _layout(  # noqa: PLR0917 - as `layouts`
     series: Series,
     rows: Sequence[TestRow],
     has: Callable[[TestRow], bool],
-    refused: list[RefusedCell],
+    refused: list[Refusal],
     missing: str,
     test_type: str,
 ) -> SeriesLayout:

@@ -2,6 +2,8 @@
 
 RESULT_MARKER = "CSIT-RESULT "
 """A log message that starts with this carries one result record as JSON, so that `output.xml` alone makes a report."""
+REFUSED_MARKER = "CSIT-REFUSED "
+"""A log message of a suite that starts with this carries the cells that do not fit on the testbed as JSON."""
 NOTHING_FITS = "No Cell Can Run"
 """Name of the test, without a record, that takes the place of all rows of a suite where none can run."""
 NOTHING_SELECTED = "No Row Is Selected"

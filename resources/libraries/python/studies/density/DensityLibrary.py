@@ -12,8 +12,10 @@ from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import DensityTest
@@ -49,6 +51,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._began_s = 0.0
         self._containers = ""
         self._priors: PriorBook | None = None
+        self._refused: tuple[RefusedCell, ...] = ()
 
     # -- listener -----------------------------------------------------------------------------------------------------
 
@@ -60,16 +63,19 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         except CsitError as error:
             data.setup.config(name="Fail", args=[str(error)])
             return
+        self._refused = ()
         if made is None:
             return
         if has_placeholders(data):
             options = variable("OPTIONS")
             put_rows(data, made, options.include, options.exclude)
-        for refused in made.refused:
-            result.metadata[f"Does not fit: {refused.cell}"] = refused.reason
+        self._refused = tuple(dict.fromkeys(row.refused for row in made.refused))
+        if self._refused:
+            lines = [f"- {cell_label(each.cell)}: {each.reason}" for each in self._refused]
+            result.metadata["Cells that do not fit"] = "\n".join(lines)
         done = self._keeper.done_before(lookup)
         self._tests, self._number = len(data.tests), 0
-        self._carried = sum(key in done for key in keys_of(data, lookup))
+        self._carried = sum(key in done for key in keys_of(data, made, str(lookup("TEST_TYPE"))))
         each_s = estimate_s(
             chosen_profile(lookup),
             TestType(str(lookup("TEST_TYPE"))),
@@ -78,6 +84,10 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         )
         carried = [f"{self._carried} of {self._tests} tests are carried over"] if self._carried else []
         self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
+
+    def _announce(self) -> None:
+        if self._refused:
+            logger.info(f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json(self._refused).decode()}")
 
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test

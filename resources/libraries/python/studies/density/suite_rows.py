@@ -23,7 +23,13 @@ from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SE
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.planning.estimate import estimate_s
-from resources.libraries.python.studies.density.planning.rows import Refused, Rows, journal_name, make_rows
+from resources.libraries.python.studies.density.planning.rows import (
+    RefusedRow,
+    Rows,
+    cell_label,
+    journal_name,
+    make_rows,
+)
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
     chosen_profile,
@@ -33,7 +39,6 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.testbed.worlds.factory import layout_of, located, memory_of
 
-_ARGUMENTS = 6
 PLACEHOLDER = "Place Of The Rows"
 """What the names of placeholders begin with."""
 
@@ -62,14 +67,11 @@ def rows_for(lookup: Lookup) -> Rows | None:
     return made
 
 
-def keys_of(suite: TestSuite, lookup: Lookup) -> list[str]:
+def keys_of(suite: TestSuite, made: Rows, test_type: str) -> list[str]:
     """Names in the journal of the tests of a suite whose rows have been made."""
-    rows = [test.body[0].args for test in suite.tests if test.body and len(test.body[0].args) >= _ARGUMENTS]
-    cells = [
-        (cell_of(ServiceType(service_type), int(chains), int(nodes), sizes, int(vswitch), *kinds), frame)
-        for service_type, chains, nodes, frame, sizes, vswitch, *kinds in rows
-    ]
-    return [journal_name(cell, frame, str(lookup("TEST_TYPE"))) for cell, frame in cells]
+    rows = {row.name: row for row in made.rows}
+    chosen = [rows[test.name] for test in suite.tests if test.name in rows]
+    return [journal_name(row.cell, row.frame.name, test_type) for row in chosen]
 
 
 def cell_of(  # noqa: PLR0917 - as a row has them
@@ -151,9 +153,10 @@ def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:
     return f"the run selects no test: none of the {rows} rows of the last suite passes {given}, and none before it"
 
 
-def _refusals(refused: Sequence[Refused]) -> str:
+def _refusals(refused: Sequence[RefusedRow]) -> str:
     others = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-    return f"{refused[0].cell}: {refused[0].reason}{others}"
+    first = refused[0].refused
+    return f"{cell_label(first.cell)}: {first.reason}{others}"
 
 
 class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy

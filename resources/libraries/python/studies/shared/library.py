@@ -52,6 +52,7 @@ class StudyLibrary(ABC, Generic[_Test]):
 
         | Suite Setup | Open Testbed |
         """
+        self._announce()
         if not self._testbed.enter():
             return
         self._choices = resumed(variable)
@@ -68,6 +69,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         | Suite Teardown | Close Testbed |
         """
         self._testbed.leave(self._keeper.close)
+
+    def _announce(self) -> None:
+        """Log what is known of the suite before its first test, whether the testbed opens or not."""
 
     def _chosen(self) -> Topology:
         """Read the choices of the suite; return the testbed.

@@ -9,6 +9,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import threads_per_nf
+from resources.libraries.python.studies.density.model.refused import RefusedCell
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from resources.libraries.python.studies.density.planning.tags import row_tags
@@ -20,17 +21,23 @@ class Row:
 
     name: str
     tags: tuple[str, ...]
-    arguments: tuple[str, ...]
-    """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
+    cell: Cell
+    frame: Frame
+
+    @property
+    def arguments(self) -> tuple[str | int, ...]:
+        """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
+        cell = self.cell
+        kinds = ["+".join(cell.nf_kinds)] if cell.nf_kinds else []
+        size = (cell.service_type.value, cell.nf_chains, cell.nf_nodes)
+        return (*size, self.frame.name, cell.size_name, cell.vs_dtc, *kinds)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A cell that does not fit."""
+class RefusedRow:
+    """A test that is left out because its cell does not fit."""
 
-    cell: str
-    """For a person: `CSC 10R2C NF-1c vSwitch-1c`."""
-    reason: str
+    refused: RefusedCell
     tags: tuple[str, ...]
     """That its test would have."""
 
@@ -40,7 +47,7 @@ class Rows:
     """Tests of a selection, and the cells that cannot be run."""
 
     rows: tuple[Row, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedRow, ...]
 
 
 def make_rows(
@@ -97,11 +104,10 @@ def journal_name(cell: Cell, frame: str, test_type: str) -> str:
 
 def _refused(
     topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
-) -> Refused:
+) -> RefusedRow:
     cell = candidate.cell
-    return Refused(
-        cell=cell_label(cell),
-        reason=candidate.reason or "",
+    return RefusedRow(
+        refused=RefusedCell(cell=cell, reason=candidate.reason or ""),
         tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
     )
 
@@ -112,13 +118,6 @@ def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_t
     return Row(
         name=names.test_name(suite, cell, frame, test_type),
         tags=row_tags(topology, cell, suite, layout, frame, test_type, soak=soak),
-        arguments=(
-            cell.service_type.value,
-            str(cell.nf_chains),
-            str(cell.nf_nodes),
-            frame.name,
-            cell.size_name,
-            str(cell.vs_dtc),
-            *(["+".join(cell.nf_kinds)] if cell.nf_kinds else []),
-        ),
+        cell=cell,
+        frame=frame,
     )
