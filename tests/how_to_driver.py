@@ -1,34 +1,39 @@
-"""The driver of docs/how-to/add-a-driver.md, written as the page says into a folder of its own."""
+"""Drivers of docs/how-to/add-a-driver.md, written as the page says into a folder of their own."""
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers import vswitches
+from resources.libraries.python.drivers import functions, vswitches
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "add-a-driver.md"
-_FOLDER = "resources/libraries/python/drivers/vswitches/"
+_DRIVERS = "resources/libraries/python/drivers/"
 _FILES = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ROLES = (vswitches, functions)
 
 
 @contextmanager
-def added_driver(folder: Path) -> Iterator[Path]:
-    """Add the package to those that are searched for vSwitches; yield its topology."""
-    files = dict(_FILES.findall(PAGE.read_text(encoding="utf-8")))
-    for name, text in files.items():
-        target = folder / name.removeprefix(_FOLDER)
+def added_drivers(folder: Path) -> Iterator[Mapping[str, Path]]:
+    """Add the packages to those that are searched for drivers; yield the topologies of the page by name."""
+    texts = dict(_FILES.findall(PAGE.read_text(encoding="utf-8")))
+    files = {name: folder / name.removeprefix(_DRIVERS) for name in texts}
+    for name, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    vswitches.__path__.append(str(folder))
+        target.write_text(texts[name], encoding="utf-8")
+    added = [target.parent.name for target in files.values() if target.name == "__init__.py"]
+    for role in _ROLES:
+        role.__path__.append(str(folder / role.__name__.rpartition(".")[2]))
     driver_registry.forget()
     try:
-        yield folder / next(name for name in files if name.endswith(".yaml"))
+        yield {target.stem: target for target in files.values() if target.suffix == ".yaml"}
     finally:
-        vswitches.__path__.remove(str(folder))
-        for name in [name for name in sys.modules if name.startswith(f"{vswitches.__name__}.learning_bridge")]:
-            del sys.modules[name]
-        vars(vswitches).pop("learning_bridge", None)
+        for role in _ROLES:
+            role.__path__.pop()
+            for package in added:
+                for name in [name for name in sys.modules if name.startswith(f"{role.__name__}.{package}")]:
+                    del sys.modules[name]
+                vars(role).pop(package, None)
         driver_registry.forget()

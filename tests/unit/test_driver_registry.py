@@ -16,10 +16,12 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.driver import Driver
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.testbed.worlds import makers
-from tests.how_to_driver import PAGE, added_driver
+from tests.how_to_driver import PAGE, added_drivers
 
 ROOT = Path(__file__).parents[2]
 DRIVERS: list[Driver] = [
@@ -31,8 +33,8 @@ DRIVERS: list[Driver] = [
 
 @pytest.fixture
 def topology(tmp_path: Path) -> Iterator[Path]:
-    with added_driver(tmp_path) as file:
-        yield file
+    with added_drivers(tmp_path) as topologies:
+        yield topologies["local-learning-bridge"]
 
 
 def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
@@ -44,6 +46,24 @@ def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     factory = driver_registry.vswitches()["learning_bridge"].factory
     assert factory is not None
     assert driver_registry.load(factory).__name__ == "make"
+
+
+def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
+    with added_drivers(tmp_path) as topologies:
+        testbed = load_topology(topologies["local-table-router"])
+        (asked,) = parse_kinds("table_router")
+        cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(asked,))
+        plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
+        assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-tablerouter"
+        assert Plan.model_validate_json(plan.model_dump_json()) == plan
+        assert [function.kind.is_namespace for function in plan.functions] == [True, True]
+        assert not list(makers.missing(testbed.dut))
+        assert driver_registry.load(asked.driver.factory or "").__name__ == "make"
+        simulated = load_topology(ROOT / "topologies/sim.yaml").dut.model_copy(update={"containers": (asked,)})
+        assert simulated.kind_of(ServiceType.CSC, None) == "table_router"
+    assert "table_router" not in driver_registry.functions()
+    with pytest.raises(ConfigError, match="no NF kind 'table_router'"):
+        parse_kinds("table_router")
 
 
 @pytest.mark.parametrize(
@@ -135,4 +155,4 @@ def test_looking_drivers_up_imports_none() -> None:
 
 
 def test_the_page_names_all_of_its_files() -> None:
-    assert PAGE.read_text(encoding="utf-8").count("```python") == 3
+    assert PAGE.read_text(encoding="utf-8").count("```python") == 6
