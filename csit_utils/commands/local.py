@@ -38,7 +38,7 @@ def local(
     ] = CELLS,
     nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF.")] = "1c",
     nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+testpmd; empty: the testbed's.")
+        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; empty: the testbed's.")
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes.")] = "64B",

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ COMPOSITION = (
 """Where offline tools and the live system meet on purpose: these may import anything."""
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
+DRIVERS = "resources.libraries.python.drivers"
 EVERY_DRIVER = [
     *driver_registry.vswitches().values(),
     *driver_registry.generators().values(),
@@ -66,24 +68,38 @@ def any_of(words: Iterable[str]) -> re.Pattern[str]:
 PRODUCTS, PROGRAMS = any_of(PRODUCT_WORDS), any_of(PRODUCT_WORDS - NAMES)
 MAY_NAME_PRODUCTS = {
     "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
-    "model/attachment.py": "ways of driving a port that only one product has",
-    "model/cell.py": "an NF that is a program of the user's own",
     "model/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
-    "model/kinds.py": "names of NFs in topologies and test rows",
-    "model/nodes.py": "keys of topologies, and their names in earlier versions",
-    "model/settings.py": "keys of topologies",
-    "planning/port_attachment.py": "ways of driving a port that only one product has",
     "studies/chains/": "the key `generator` of workloads",
     "testbed/node/checks/programs.py": "TRex, which is a folder, and container engines",
     "testbed/node/fact_collection.py": "where TRex is",
     "testbed/node/sent/": "sent to nodes, with nothing of this project",
     "csit_utils/bench/": "what is compared",
     "csit_utils/commands/export.py": "defaults of CSIT's database, whose systems under test are called so",
-    "csit_utils/commands/local.py": "examples in a help text",
     "csit_utils/dataset/reference.py": "published results",
-    "csit_utils/studies/density/commands/plan.py": "examples in a help text",
 }
 """Paths below the libraries or of csit_utils, with the reason."""
+MAY_NAME_OTHERS = {
+    "drivers/host/links/rate_limits.py": "a limit of the network is a rule of nftables, whatever the NF is",
+    "drivers/services/requirements.py": "programs that the scripts of two services start",
+    "drivers/sim/": "figures of simulated NFs by kind, fitted together",
+    "drivers/vswitches/ovs/registration.py": "the kind of NF that it shares memory with",
+}
+"""Paths of drivers that name products of other packages, with the reason."""
+
+
+@cache
+def packages_of_products() -> dict[str, set[str]]:
+    """Names of the packages that declare a product, by its words."""
+    found: dict[str, set[str]] = {}
+    for role in ("vswitches", "generators", "functions"):
+        for folder in (ROOT / LIBRARIES / "drivers" / role).iterdir():
+            if (folder / "registration.py").exists():
+                declared = import_module(f"{DRIVERS}.{role}.{folder.name}.registration").DRIVERS
+                for word in {word.lower() for each in declared for word in each.product_words}:
+                    found.setdefault(word, set()).add(folder.name)
+    return found
+
+
 BROAD = {"Exception", "BaseException"}
 BOUNDARY = "boundary"
 """In a comment on the line of a broad `except`: a step or thread boundary, where any error is carried on as a value."""
@@ -177,6 +193,20 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
                 yield from ((node.lineno, f"says {found[0]}") for found in PRODUCTS.finditer(node.value))
 
 
+def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """A product's words are in its own package, or in one of its name that several packages share."""
+    inside = path.removeprefix(LIBRARIES)
+    if path.startswith(f"{LIBRARIES}drivers/") and not inside.startswith(tuple(MAY_NAME_OTHERS)):
+        parts = set(inside.split("/"))
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            said = node.value if isinstance(node, ast.Constant) and id(node) not in prose else None
+            if isinstance(said, str) and not said.startswith(f"{DRIVERS}."):
+                for found in PRODUCTS.finditer(said):
+                    if not parts & packages_of_products()[found[0].lower()]:
+                        yield node.lineno, f"says {found[0]}"
+
+
 def nothing_dangerous(_: str, tree: ast.AST) -> Iterator[Finding]:
     """Argument vectors instead of shell strings; only safe YAML."""
     for node in ast.walk(tree):
@@ -204,9 +234,20 @@ RULES: tuple[Rule, ...] = (
     data_goes_one_way,
     offline_tools_touch_no_machine,
     products_live_in_drivers,
+    drivers_name_no_other_product,
     nothing_dangerous,
     broad_excepts_are_boundaries,
 )
+
+
+@pytest.mark.parametrize("exception", [*MAY_NAME_PRODUCTS, *MAY_NAME_OTHERS])
+def test_no_exception_outlives_its_reason(exception: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(MAY_NAME_PRODUCTS, exception, raising=False)
+    monkeypatch.delitem(MAY_NAME_OTHERS, exception, raising=False)
+    paths = (str(file.relative_to(ROOT)) for file in sources(".py"))
+    own = [path for path in paths if path.removeprefix(LIBRARIES).startswith(exception)]
+    rules = (products_live_in_drivers, drivers_name_no_other_product)
+    assert any(any(rule(path, tree_of(path))) for path in own for rule in rules), "names no product: remove it"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -313,9 +354,6 @@ def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> 
     assert shared_class_names(trees) == ({"Thing": list(paths)} if offends else {})
 
 
-DRIVERS = "resources.libraries.python.drivers"
-
-
 @pytest.mark.parametrize(
     ("rule", "path", "code"),
     [
@@ -333,6 +371,8 @@ DRIVERS = "resources.libraries.python.drivers"
             f"import {DRIVERS}.vswitches.sim",
         ),
         (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
+        (drivers_name_no_other_product, f"{LIBRARIES}drivers/host/x.py", "program = 'vppctl'"),
+        (drivers_name_no_other_product, f"{LIBRARIES}drivers/vswitches/ovs/x.py", "program = 'nginx'"),
         (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "import subprocess as s\ns.run('ls', shell=True)"),
         (nothing_dangerous, "csit_utils/x.py", "import yaml\nyaml.load('a: 1')"),
     ],
@@ -351,6 +391,8 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
         (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generators import ring"),
         (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/roles/x.py", '"""Unlike vppctl."""'),
+        (drivers_name_no_other_product, f"{LIBRARIES}drivers/vpp/x.py", "program = 'vppctl'"),
+        (drivers_name_no_other_product, f"{LIBRARIES}drivers/functions/nginx/x.py", "program = 'nginx'"),
         (nothing_dangerous, f"{LIBRARIES}drivers/x.py", "run(argv, shell=False)\nyaml.safe_load('a: 1')"),
     ],
 )

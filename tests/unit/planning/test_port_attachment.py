@@ -17,7 +17,7 @@ DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.
     [
         ({}, "DPDK (vfio-pci)"),
         ({"uio_driver": "igb_uio"}, "DPDK (igb_uio)"),
-        ({"vpp": {"ports": "native"}}, "VPP's own driver (vfio-pci)"),
+        ({"vpp": {"ports": "native"}}, "the vSwitch's own driver (vfio-pci)"),
         ({"vpp": {"ports": "af_xdp"}}, "AF_XDP sockets"),
         ({"vpp": {"ports": "af_packet"}}, "the kernel (AF_PACKET sockets)"),
         (

@@ -47,7 +47,7 @@ def plan(
         str, typer.Option(help="Data cores of an NF, 0.5c, 1c, 2c, 3c …; 1c+0.5c for a service of two.")
     ] = "1c,0.5c",
     nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+testpmd; empty: the testbed's.")
+        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; empty: the testbed's.")
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",

@@ -1,4 +1,4 @@
-"""How a physical port is driven: by DPDK, by a driver of VPP's own, or by the kernel. Decided from the topology alone.
+"""How a physical port is driven: by DPDK, the vSwitch's own driver, or the kernel. Decided from the topology alone.
 
 DPDK is the default wherever the program that uses a port has DPDK and the NIC is one that DPDK knows. Sockets of the
 kernel carry a fraction of what such a NIC does, so they are used on a physical NIC only where the topology asks for
@@ -118,7 +118,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
     if user is None or asked in _OF_KERNEL or (driver in _VIRTUAL_DRIVERS and asked != "af_xdp"):
         return Attachment.KERNEL
     if asked == "rdma" and (driver is None or not driver.startswith(_MELLANOX)):
-        raise Misfit(place, f"VPP's rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
+        raise Misfit(place, f"{user}'s rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
     if asked in _BESIDE_KERNEL:
         return _BESIDE_KERNEL[asked]
     known = driver in _KNOWN_DRIVERS or uio_driver(interface, node) is not None
@@ -141,14 +141,19 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
 def _of_function(interface: Interface, user: str | None, asked: str, place: tuple[str, ...]) -> Attachment:
     """How the virtual function of a port is driven: by DPDK or VPP's own driver, never by the kernel."""
     if user is None or asked not in ("auto", "dpdk", "native"):
-        raise Misfit(
-            place, "nic_vfs is for VPP, Open vSwitch and TRex on DPDK, and for VPP's own driver (ports: native)"
-        )
+        raise Misfit(place, f"nic_vfs is for {_users_of_ports()} on DPDK, and for an own driver (ports: native)")
     if interface.pci_address is None:
         raise Misfit(place, "nic_vfs needs the pci_address of the port")
     if kernel_driver(interface) in _BIFURCATED:
         raise Misfit(place, "nic_vfs is not for ports that the kernel's driver keeps (mlx4, mlx5, mana)")
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK
+
+
+def _users_of_ports() -> str:
+    vswitches = [each.label for each in driver_registry.vswitches().values() if each.ports is not None]
+    generators = [each.label for each in driver_registry.generators().values() if each.ports is not None]
+    *first, last = (*vswitches, *generators)
+    return f"{', '.join(first)} and {last}"
 
 
 def port_option(node: TgNode | DutNode) -> "tuple[str, PortOption] | None":

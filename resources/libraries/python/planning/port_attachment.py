@@ -8,8 +8,8 @@ from resources.libraries.python.model.topology import Topology, World
 _WORDS = {
     Attachment.DPDK: "DPDK",
     Attachment.BIFURCATED: "DPDK beside the kernel's driver",
-    Attachment.NATIVE: "VPP's own driver",
-    Attachment.RDMA: "VPP's rdma driver beside the kernel's",
+    Attachment.NATIVE: "the vSwitch's own driver",
+    Attachment.RDMA: "the vSwitch's rdma driver beside the kernel's",
     Attachment.AF_XDP: "AF_XDP sockets",
     Attachment.KERNEL: "the kernel",
 }

@@ -28,6 +28,8 @@ class Suricata(Frozen):
 
 READER = RequiredProgram("perl", "perl")
 """Reads the counters of packet sockets and asks control sockets, for which the busybox of a guest has no means."""
+OWN_USER = "tcpdump"
+"""User for which the program of this name gives up the rights of root."""
 SURICATA = "suricata"
 _SURICATA_LEAST_MB = 64
 """What Suricata adds to the least memory of a guest. Measured: with 1000 rules one of 128 + 64 MB starts and counts,

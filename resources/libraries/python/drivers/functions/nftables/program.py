@@ -35,8 +35,20 @@ def counters() -> dict[str, int]:
         CommandFailed: The table is gone, or cannot be read.
         NotReady: It does not end.
     """
-    rows = json.loads(_run("-j", "list", "counters", "table", "ip", TABLE))["nftables"]
-    return {row["counter"]["name"]: row["counter"]["packets"] for row in rows if "counter" in row}
+    return read_counters(_run("-j", "list", "counters", "table", "ip", TABLE))
+
+
+def read_counters(listed: str) -> dict[str, int]:
+    """Packets by the name of the counter, from what the program lists as JSON.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    try:
+        rows = json.loads(listed)["nftables"]
+        return {row["counter"]["name"]: int(row["counter"]["packets"]) for row in rows if "counter" in row}
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no list of counters: {error!r}") from error
 
 
 def version() -> str:

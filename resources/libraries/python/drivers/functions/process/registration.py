@@ -6,7 +6,7 @@ from resources.libraries.python.model.kinds import Form
 DRIVERS = (
     FunctionDriver(
         name="process",
-        label="program of the user",
+        label="user program",
         word="process",
         form=Form.PROGRAM_BESIDE,
         passive=True,

@@ -1,12 +1,12 @@
 """Applications as what runs inside of guests: rules of nftables, or programs that look at packets."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm.image import Image
@@ -153,9 +153,8 @@ class Applications(Router):
         counter = self._applications[name].counter
         answer = self._questions[name].ask("counters")
         try:
-            rows = json.loads(answer)["nftables"]
-            found = {row["counter"]["name"]: int(row["counter"]["packets"]) for row in rows if "counter" in row}
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            found = read_counters(answer)
+        except ValueError as error:
             raise _unreadable(name, answer) from error
         if counter not in found:
             raise CsitError(f"the guest of {name} has no counter {counter}")

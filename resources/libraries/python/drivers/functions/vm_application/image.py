@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.monitor import suricata
-from resources.libraries.python.drivers.functions.monitor.registration import READER
+from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
@@ -24,8 +24,7 @@ RULES, PROGRAM, UP, THEN, FILES = (f"opt/csit/{word}" for word in ("rules", "pro
 """What QEMU calls the files with rules and with the program's command line, the shell's test whether it is up, what is
 done then, and the folder of files that the program reads."""
 _COUNTS, _CONTROL = Path("/csit/packet-counts.pl"), Path("/csit/control.pl")
-_USERS = "root:x:0:0::/:\ntcpdump:x:100:100::/:\n"
-"""tcpdump gives up the rights of root for those of a user of its own."""
+_USERS = f"root:x:0:0::/:\n{OWN_USER}:x:100:100::/:\n"
 _GROUPS = "root:x:0:\n"
 
 
@@ -70,7 +69,7 @@ def render_init(modules: Sequence[str], programs: Mapping[str, Path], needed: Se
         "ready": READY,
         "probe": PROBE,
         "libraries": list(dict.fromkeys(str(path.parent) for path in needed)),
-        "nft": programs.get(RULES_PROGRAM.name, RULES_PROGRAM.name),
+        "rules_program": programs.get(RULES_PROGRAM.name, RULES_PROGRAM.name),
         "perl": programs.get(READER.name, READER.name),
         "counts": _COUNTS,
         "control": _CONTROL,

@@ -5,7 +5,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.plan import Link, Medium
 
-_FOLDER = "vpp"
+_FOLDER = "shared_memory"
 _ENDINGS = {Medium.MEMIF: "memif", Medium.VHOST_USER: "vhost"}
 
 
