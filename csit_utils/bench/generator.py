@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -141,11 +142,11 @@ def worker_beside(sending: Sending) -> Iterator[Callable[[TrialSpec], TrialRepor
     """Start another worker on the existing veth pair; yield a function that runs a trial."""
     process = WorkerProcess()
     try:
-        process.tell(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending))
+        process.tell(asdict(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending)))
         process.answer("worker", 10.0)
 
         def ask(spec: TrialSpec) -> TrialReport:
-            process.tell({"prepare": {name: getattr(spec, name) for name in TrialSpec.__slots__}})
+            process.tell({"prepare": asdict(spec)})
             process.answer("worker's frames", 10.0)
             process.tell({"do": "go"})
             return trial_report(process.answer("worker's report", spec.duration_s + 10.0))

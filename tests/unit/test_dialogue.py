@@ -1,4 +1,6 @@
 import errno
+import os
+import time
 from itertools import pairwise
 
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import errors
-from resources.libraries.python.dialogue import Lines, error_of, line_of, plain
+from resources.libraries.python.dialogue import JsonLines, JsonPipe, error_of, line_of, plain, shown
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 LEAVES = [
@@ -20,7 +22,7 @@ LEAVES = [
 def test_records_come_out_whole_however_the_pipe_cuts_them(records: list[dict[str, str]], cuts: list[int]) -> None:
     stream = b"".join(map(line_of, records))
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    lines = Lines()
+    lines = JsonLines()
     heard = [record for begin, end in pairwise(edges) for record in lines.feed(stream[begin:end])]
     assert heard == records
 
@@ -28,12 +30,82 @@ def test_records_come_out_whole_however_the_pipe_cuts_them(records: list[dict[st
 @pytest.mark.parametrize("said", [b"Welcome to node 7!\n", b"[1, 2]\n", b"{\n"])
 def test_what_is_no_dialogue_is_shown(said: bytes) -> None:
     with pytest.raises(CsitError, match="no JSON") as found:
-        list(Lines().feed(said))
+        list(JsonLines().feed(said))
     assert said.decode().strip() in str(found.value)
 
 
+@pytest.mark.parametrize(
+    "said", [b"[" * 100_000, b'{"a":' * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe", b'"a"', b"null", b""]
+)
+def test_no_line_is_quoted_at_length(said: bytes) -> None:
+    with pytest.raises(CsitError, match="no JSON") as found:
+        list(JsonLines().feed(said + b"\n"))
+    assert len(str(found.value)) < 300
+
+
+def test_control_characters_of_a_line_are_escaped() -> None:
+    assert shown(b"\x1b[2Jhello") == "\\x1b[2Jhello"
+
+
+def test_a_line_without_end_takes_time_in_proportion_to_its_length() -> None:
+    lines = JsonLines()
+    begin = time.process_time()
+    for _ in range(300_000):
+        list(lines.feed(b"x" * 10))  # 450 GB would be copied if each piece copied those before it
+    assert time.process_time() - begin < 20
+    with pytest.raises(CsitError, match="no JSON: xxx"):
+        list(lines.feed(b"\n"))
+
+
+def test_a_line_may_have_so_many_bytes_and_no_more() -> None:
+    lines = JsonLines(most_bytes=12)
+    assert list(lines.feed(b'{"a":"1234"}\n')) == [{"a": "1234"}]
+    assert not list(lines.feed(b'{"a":"12'))
+    with pytest.raises(CsitError, match=r"a line of more than 12 bytes, which begins with {\"a\":\"12"):
+        list(lines.feed(b'345"}'))
+
+
+def test_a_process_hears_records_one_by_one_until_the_end() -> None:
+    (near, far), (back, sink) = os.pipe(), os.pipe()
+    pipe = JsonPipe(near, sink)
+    assert not pipe.has_input()
+    os.write(far, b'{"a":1}\n{"b":2}\n')
+    assert pipe.hear() == {"a": 1}
+    assert pipe.has_input()
+    assert pipe.hear() == {"b": 2}
+    os.close(far)
+    assert pipe.hear() is None
+    pipe.fail(NotReady("carrier", 1.0, "down"))
+    (record,) = JsonLines().feed(os.read(back, 1000))
+    assert str(error_of(record["error"])) == "carrier not ready after 1.0 s; last seen: down"
+    for descriptor in (near, back, sink):
+        os.close(descriptor)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+CLASSES = st.sampled_from([*(kind.__name__ for kind in LEAVES), "CommandFailed", "NotReady", "OSError", "Sequence"])
+KEYS = ("class", "text", "argv", "status", "stderr", "what", "after_s", "last_seen", "number", "file", "defect")
+
+
+@given(VALUES | st.dictionaries(st.sampled_from(KEYS), VALUES), CLASSES | VALUES)
+def test_any_record_of_an_error_is_an_error(record: object, kind: object) -> None:
+    if isinstance(record, dict):
+        record = {"class": kind, **record}
+    error = error_of(record, "DUT1")
+    assert str(error).startswith("DUT1") or isinstance(error, OSError)
+
+
+def test_a_record_that_is_no_error_is_quoted() -> None:
+    assert str(error_of(["x" * 1000], "DUT1")).startswith("DUT1: an error of unknown form: ['xxx")
+    assert len(str(error_of(["x" * 1000], "DUT1"))) < 300
+
+
 def carried(error: BaseException, where: str = "DUT1") -> Exception:
-    (record,) = Lines().feed(line_of(plain(error)))
+    (record,) = JsonLines().feed(line_of(plain(error)))
     return error_of(record, where)
 
 

@@ -1,53 +1,113 @@
-"""What two processes of this project say to each other: one JSON object a line, and errors that stay what they are."""
+"""Messages between two processes of this project: one JSON object per line, and errors that keep their class."""
 
 import json
+import os
+import select
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.libraries.python import errors
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
-_LEAVES = {kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type)}
+_LEAVES = {
+    kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, CsitError)
+}
 MOST_LINE_BYTES = 64_000_000
-"""Far more than any record; what is longer is no dialogue."""
+"""Far more than any record; a longer line is not a message of this project."""
+_PIECE_BYTES = 1 << 20
 
 
 def line_of(record: Mapping[str, object]) -> bytes:
-    """A record as one line; newlines in texts are escaped by JSON."""
+    """Return a record as one line; newlines in texts are escaped by JSON."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-class Lines:
-    """Puts the pieces that come out of a pipe together to records."""
+class JsonLines:
+    """Assembles records from the pieces that are read from a pipe. Time and memory grow with the bytes read."""
 
-    def __init__(self) -> None:
-        self._rest = b""
+    def __init__(self, most_bytes: int = MOST_LINE_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._rest = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """Records that have become whole.
+        """Return the records that a piece completes.
 
         Raises:
-            CsitError: Somebody else wrote into the pipe.
+            CsitError: A line is no JSON object, or too long; the text quotes its beginning.
         """
-        *whole, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > MOST_LINE_BYTES:
-            raise CsitError(f"a line of more than {MOST_LINE_BYTES} bytes, which begins with {_shown(self._rest)}")
+        *whole, rest = piece.split(b"\n")
         for line in whole:
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                raise CsitError(f"no JSON: {_shown(line)}") from error
-            if not isinstance(record, dict):
-                raise CsitError(f"no JSON object: {_shown(line)}")
-            yield record
+            self._append(line)
+            complete, self._rest = self._rest, bytearray()
+            yield _record(complete)
+        self._append(rest)
+
+    def _append(self, part: bytes) -> None:
+        self._rest += part
+        if len(self._rest) > self._most_bytes:
+            raise CsitError(f"a line of more than {self._most_bytes} bytes, which begins with {shown(self._rest)}")
 
 
-def _shown(line: bytes) -> str:
-    return line[:200].decode(errors="replace").strip() or "nothing"
+class JsonPipe:
+    """The end of a process that serves one other over its standard input and output."""
+
+    def __init__(self, source: int = 0, sink: int = 1) -> None:
+        self.source = source
+        """Descriptor to read from."""
+        self._sink = sink
+        self._lines = JsonLines()
+        self._heard: deque[dict[str, Any]] = deque()
+
+    def say(self, record: Mapping[str, object]) -> None:
+        """Write a record."""
+        left = memoryview(line_of(record))
+        while left:
+            left = left[os.write(self._sink, left) :]
+
+    def fail(self, error: BaseException) -> None:
+        """Answer with an error."""
+        self.say({"error": plain(error)})
+
+    def hear(self) -> dict[str, Any] | None:
+        """Return the next record; None when the other process has closed its end."""
+        while not self._heard:
+            piece = os.read(self.source, _PIECE_BYTES)
+            if not piece:
+                return None
+            self._heard.extend(self._lines.feed(piece))
+        return self._heard.popleft()
+
+    def has_input(self) -> bool:
+        """Whether `hear` would return at once."""
+        return bool(self._heard or select.select([self.source], [], [], 0)[0])
+
+
+def _record(line: bytes | bytearray) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:  # brackets can be nested too deep
+        raise CsitError(f"no JSON: {shown(line)}") from error
+    if not isinstance(record, dict):
+        raise CsitError(f"no JSON object: {shown(line)}")
+    return record
+
+
+def shown(line: object) -> str:
+    """Return a line, or a record, as an error message quotes it."""
+    # Workers of the generator import this module, and would take a third longer to start.
+    from resources.libraries.python.model.bounds import LONGEST_QUOTE, quoted  # noqa: PLC0415
+
+    if isinstance(line, bytes | bytearray):
+        text = bytes(line[: 4 * LONGEST_QUOTE + 4]).decode(errors="replace").strip()  # a character has 4 bytes at most
+    else:
+        text = repr(line)
+    escaped = quoted(text[: LONGEST_QUOTE + 1], LONGEST_QUOTE + 1)
+    return (escaped if len(escaped) <= LONGEST_QUOTE else f"{escaped[:LONGEST_QUOTE]}…") or "nothing"
 
 
 def plain(error: BaseException) -> dict[str, Any]:
-    """An error as a record: its class and what it was made of."""
+    """Return an error as a record: its class and its arguments."""
     name = type(error).__name__
     match error:
         case CommandFailed():
@@ -63,25 +123,30 @@ def plain(error: BaseException) -> dict[str, Any]:
             return {"class": name, "text": str(error), "defect": True}
 
 
-def error_of(record: Mapping[str, Any], where: str = "") -> Exception:
-    """The error that a record tells of, with the place where it happened in front of its text.
+def error_of(record: object, where: str = "") -> Exception:
+    """Return the error of a record, with the place where it happened in front of its text.
 
-    An error that this project did not raise on purpose comes back as RuntimeError: a defect there is one here.
+    An error that this project did not raise on purpose is a RuntimeError: a defect there is one here. So is a record
+    that `plain` has not made.
     """
     at = f"{where}: " if where else ""
     error: Exception
     match record:
-        case {"class": "CommandFailed", "argv": argv, "status": status, "stderr": stderr}:
-            error = CommandFailed(argv, status, stderr)
+        case {"class": "CommandFailed", "argv": [*argv], "status": int() | None as status, "stderr": str(stderr)}:
+            error = CommandFailed(tuple(map(str, argv)), status, stderr)
             error.args = (f"{at}{error}",)
-        case {"class": "NotReady", "what": what, "after_s": after_s, "last_seen": last_seen}:
-            error = NotReady(f"{at}{what}", after_s, last_seen)
-        case {"class": "OSError", "number": number, "text": text, "file": file}:
+        case {"class": "NotReady", "what": str(what), "after_s": int() | float() as after_s, "last_seen": str(seen)}:
+            error = NotReady(f"{at}{what}", float(min(after_s, 1e9)), seen)
+        case {"class": "OSError", "number": int() | None as number, "text": str(text), "file": str() | None as file}:
             error = OSError(number, f"{at}{text}", *([file] if file else []))
-        case {"class": name, "text": text, **rest} if "defect" not in rest and issubclass(
-            _LEAVES.get(name, Exception), CsitError
-        ):
+        case {"class": str(name), "text": str(text), **rest} if "defect" not in rest and _has_text_only(name):
             error = _LEAVES[name](f"{at}{text}")
+        case {"class": str(name), "text": str(text)}:
+            error = RuntimeError(f"{at}{name}: {text}")
         case _:
-            error = RuntimeError(f"{at}{record.get('class')}: {record.get('text')}")
+            error = RuntimeError(f"{at}an error of unknown form: {shown(record)}")
     return error
+
+
+def _has_text_only(name: str) -> bool:
+    return name in _LEAVES and _LEAVES[name] not in (CommandFailed, NotReady)

@@ -115,10 +115,26 @@ def test_a_signal_ends_an_agent_in_order(tmp_path: Path, number: signal.Signals)
         assert agent.end() == f"switch.start was interrupted | signal {number.name}"
 
 
-def test_whoever_does_not_speak_json_is_told_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"id": [1], "call": "switch.start"}', "neither call nor cancellation: {'id': [1]"),
+        (b'{"cancel": {}}', "neither call nor cancellation: {'cancel': {}}"),
+        (b"[" * 100_000, "no JSON: [[["),
+    ],
+)
+def test_an_agent_ends_in_order_on_any_line_that_is_no_request(tmp_path: Path, line: bytes, why: str) -> None:
+    with running(tmp_path) as agent:
+        agent.channel.send(START)
+        agent.wait_for("work")
+        agent.channel.send(line + b"\n")
+        assert agent.end().startswith(f"switch.start was interrupted | invalid input from the controller: {why}")
+
+
+def test_input_that_is_no_json_ends_an_agent_in_order(tmp_path: Path) -> None:
     with running(tmp_path) as agent:
         agent.channel.send(b"GET / HTTP/1.0\n")
-        assert "does not speak as it should: no JSON: GET / HTTP/1.0" in agent.end()
+        assert "invalid input from the controller: no JSON: GET / HTTP/1.0" in agent.end()
 
 
 @pytest.mark.parametrize(("silence_s", "beat_s"), [(5.0, 1.25), (20.0, 2.0), (300.0, 2.0)])

@@ -2,11 +2,13 @@
 
 import base64
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from resources.libraries.python.dialogue import line_of
 from resources.libraries.python.drivers.generators.builtin import latency, wire
 from resources.libraries.python.drivers.generators.builtin.counters import Lateness, interface_numbers, settle
 from resources.libraries.python.drivers.generators.builtin.results import trial_result
@@ -107,7 +109,7 @@ def test_a_report_survives_the_wire() -> None:
     values = latency.report(np.array([5], dtype=np.int64))
     whole = wire.TrialReport(1, 1.0, 1.0, 0.0, True, (wire.FlowReport(1, 1, 0, 1, 1, values, 0),))
     for before in (whole, report(5, 5)):
-        assert wire.trial_report(json.loads(wire.encode(before))) == before
+        assert wire.trial_report(json.loads(line_of(asdict(before)))) == before
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The reservation's rules: nobody ever has a node while another one may believe to have it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,3 +216,29 @@ def test_the_machine_of_rules_sees_a_lease_that_is_given_twice(monkeypatch: pyte
     machine.answer_arrives(False, 0)
     with pytest.raises(AssertionError, match="a"):
         machine.at_most_one_believes_to_have_it()
+
+
+@pytest.mark.parametrize("where", ["holder", "before"])
+def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where: str) -> None:
+    whole = decide(held_by_ann(), claim("bob"), at(2000))[0]
+    asked = claim("eve", directory=str(tmp_path))
+    for key in whole[where]:
+        state = {**whole, where: {name: value for name, value in whole[where].items() if name != key}}
+        for damaged in (state, {**whole, where: {**whole[where], key: []}}, {**whole, where: [key]}):
+            (tmp_path / "reservation.json").write_text(json.dumps(damaged), encoding="utf-8")
+            for do in ("acquire", "renew", "release", "status"):
+                failed = leases.answer({**asked, "do": do})["failed"]
+                assert f"reservation.json is damaged ({where}: " in failed
+                assert "break the reservation" in failed
+            broken = leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
+            assert broken["broken"] is None and "is damaged" in broken["damaged"]
+            assert leases.answer(asked)["won"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "[]", '{"holder": 1e999}', "", "\x00"])
+def test_a_file_that_is_no_record_can_be_broken(tmp_path: Path, text: str) -> None:
+    (tmp_path / "reservation.json").write_text(text, encoding="utf-8")
+    asked = claim("eve", directory=str(tmp_path))
+    assert "break the reservation" in leases.answer(asked)["failed"]
+    assert "damaged" in leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
+    assert leases.answer(asked)["won"]

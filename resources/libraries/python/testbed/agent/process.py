@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from resources.libraries.python.dialogue import Lines, line_of, plain
+from resources.libraries.python.dialogue import JsonLines, line_of, plain, shown
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.agent.calls import beat_s
 
@@ -110,7 +110,7 @@ class Conversation:
             time.sleep(beat_s(self._silence_s))
 
     def _read(self) -> None:
-        lines = Lines()
+        lines = JsonLines()
         heard = time.monotonic()
         while not self._gone:
             left_s = heard + self._silence_s - time.monotonic()
@@ -125,15 +125,22 @@ class Conversation:
                     for record in lines.feed(piece):
                         self._heard(record)
                 except CsitError as error:
-                    self._end(f"the controller does not speak as it should: {error}")
+                    self._end(f"invalid input from the controller: {error}")
+                except Exception as error:  # thread boundary: an agent that does not listen must not stay
+                    self._end(f"reading from the controller failed: {error!r}")
 
     def _heard(self, record: dict[str, Any]) -> None:
-        if "call" in record:
-            self._requests.put(record)
-        elif "cancel" in record:
-            self._cancelled.add(record["cancel"])
-            if self._present == record["cancel"]:
-                signal.pthread_kill(self._main, signal.SIGUSR1)
+        match record:
+            case {"id": int(), "call": str()}:
+                self._requests.put(record)
+            case {"cancel": int(number)}:
+                self._cancelled.add(number)
+                if self._present == number:
+                    signal.pthread_kill(self._main, signal.SIGUSR1)
+            case {"beat": _}:
+                pass
+            case _:
+                raise CsitError(f"neither call nor cancellation: {shown(record)}")
 
     def _end(self, why: str) -> None:
         """Let the main thread come to its end."""

@@ -10,6 +10,8 @@ from resources.libraries.python.testbed.connection.streams import Streams
 
 TAIL_BYTES = 65536
 _BLOCK_BYTES = 262144
+_ANNOUNCEMENT_BYTES = 4096
+"""The line that announces the start is shorter."""
 _SEND_S = 60.0
 """How long a program may take no byte of what it is sent."""
 _ENDING_S = 2.0
@@ -80,28 +82,39 @@ class RemoteProgram:
             raise CommandFailed(self.argv, status, self.stderr_tail() or "there is no such program")
 
     def _read_errors(self) -> None:
-        begin = bytearray()
-        while block := self._streams.read_errors():
-            if self._told.is_set():
-                self._keep_errors(block)
-                continue
-            # The announcement is a line of its own; a login script or sudo may have written before it.
-            begin += block
-            lines = begin.split(b"\n")
-            for position, line in enumerate(lines[:-1]):
-                if line.startswith(self._token):
-                    self._group = command.started(line.decode(), self._token.decode())
-                    self._keep_errors(b"\n".join(lines[:position] + lines[position + 1 :]))
-                    begin.clear()
-                    self._told.set()
-                    break
-        self._keep_errors(bytes(begin))
-        self._told.set()
+        rest = b""
+        try:
+            while block := self._streams.read_errors():
+                rest = self._before_the_start(rest + block) if not self._told.is_set() else self._keep_errors(block)
+        finally:
+            self._keep_errors(rest)
+            self._told.set()
 
-    def _keep_errors(self, block: bytes) -> None:
+    def _before_the_start(self, text: bytes) -> bytes:
+        """Look for the announcement, a line of its own, which a login script or sudo may precede; return the rest."""
+        *lines, rest = text.split(b"\n")
+        for position, line in enumerate(lines):
+            if self._is_announcement(line):
+                self._keep_errors(b"\n".join([*lines[position + 1 :], rest]))
+                self._told.set()
+                return b""
+            self._keep_errors(line + b"\n")
+        return rest if len(rest) < _ANNOUNCEMENT_BYTES else self._keep_errors(rest)
+
+    def _is_announcement(self, line: bytes) -> bool:
+        if not line.startswith(self._token):
+            return False
+        try:
+            self._group = command.started(line.decode(), self._token.decode())
+        except ValueError:  # something else that begins so
+            return False
+        return True
+
+    def _keep_errors(self, block: bytes) -> bytes:
         self._errors += block
         if self._keep is not None and len(self._errors) > 2 * self._keep:
             del self._errors[: -self._keep]
+        return b""
 
     # -- talking ------------------------------------------------------------------------------------------------------
 

@@ -189,10 +189,14 @@ def release(nodes: Mapping[str, ReservableNode], token: str) -> tuple[str, ...]:
 
 
 def break_open(nodes: Mapping[str, ReservableNode]) -> dict[str, Holder | None]:
-    """Take nodes away from whoever has them; says from whom."""
-    owner = f"{user()}@{platform.node()}"
-    broken = {name: node.ask("break", owner=owner)["broken"] for name, node in sorted(nodes.items())}
-    return {name: Holder.model_validate(holder) if holder else None for name, holder in broken.items()}
+    """Take nodes away from their holders; return these by node, None where there is none or its record is damaged."""
+    owner, holders = f"{user()}@{platform.node()}", dict[str, Holder | None]()
+    for name, node in sorted(nodes.items()):
+        answer = node.ask("break", owner=owner)
+        holders[name] = Holder.model_validate(answer["broken"]) if answer["broken"] else None
+        if "damaged" in answer:
+            _log.warning("%s: the record of the reservation was removed: %s", name, answer["damaged"])
+    return holders
 
 
 def holder_of(node: ReservableNode, token: str | None = None) -> tuple[Holder | None, bool]:

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Generic, TypeVar
 
-from resources.libraries.python.dialogue import Lines, error_of, line_of
+from resources.libraries.python.dialogue import JsonLines, error_of, line_of, shown
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
 from resources.libraries.python.testbed.roles.connection import Channel
@@ -35,7 +35,7 @@ class Pending(Generic[R]):
         Raises:
             ConnectionFailed: The agent or the way to it is gone.
             NotReady: It does not answer.
-            CsitError: What the agent's driver raised, with the node's name in front.
+            CsitError: What the agent's driver raised, with the node's name in front; or the answer is invalid.
         """
         try:
             in_time = self._answered.wait(self._within_s)
@@ -49,7 +49,11 @@ class Pending(Generic[R]):
             raise ConnectionFailed(self._link.lost or f"{self._link.name}: the agent is gone")
         if "error" in self._reply:
             raise error_of(self._reply["error"], self._link.name)
-        return self._call.gives.validate_python(self._reply.get("value"))
+        value = self._reply.get("value")
+        try:
+            return self._call.gives.validate_python(value)
+        except (ValueError, RecursionError) as error:
+            raise CsitError(f"{self._link.name}: invalid answer to '{self._call.name}': {shown(value)}") from error
 
     def settle(self, reply: dict[str, Any] | None) -> None:
         """The answer is there; None: it will never come."""
@@ -146,9 +150,12 @@ class AgentLink:
                 self._channel.send(line)
         except (CsitError, OSError) as error:
             self._lose(str(error))
+        except Exception as error:  # thread boundary: callers would wait in vain
+            _log.debug("writing to %s failed", self.name, exc_info=True)
+            self._lose(f"writing to the agent failed: {error!r}")
 
     def _read(self) -> None:
-        lines = Lines()
+        lines = JsonLines()
         try:
             while not self.lost:
                 try:
@@ -161,11 +168,23 @@ class AgentLink:
                     return self._lose(self._ended())
                 self._heard = time.monotonic()
                 for record in lines.feed(piece):
-                    pending = self._waiting.pop(record.get("id", 0), None)
-                    if pending is not None:
-                        pending.settle(record)
+                    self._hear(record)
         except (CsitError, OSError) as error:
             self._lose(str(error))
+        except Exception as error:  # thread boundary: callers would wait in vain
+            _log.debug("reading from %s failed", self.name, exc_info=True)
+            self._lose(f"reading from the agent failed: {error!r}")
+
+    def _hear(self, record: dict[str, Any]) -> None:
+        match record:
+            case {"id": int(number), "value": _} | {"id": int(number), "error": _}:
+                pending = self._waiting.pop(number, None)
+                if pending is not None:
+                    pending.settle(record)
+            case {"beat": _}:
+                pass
+            case _:
+                raise CsitError(f"neither answer nor heartbeat from the agent: {shown(record)}")
 
     def _ended(self) -> str:
         if self._closing:

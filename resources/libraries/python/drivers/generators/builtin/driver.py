@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
@@ -84,7 +85,7 @@ class BuiltInGenerator:
                 self._stack.callback(worker.close)
                 self._workers.append(worker)
                 specs = tuple(_spec(flow) for flow in flows)
-                worker.tell(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending))
+                worker.tell(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending)))
             said = [worker.answer("generator worker", _START_S) for worker in self._workers]
         except CsitError:
             self.stop()
@@ -156,7 +157,7 @@ class BuiltInGenerator:
         for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
             share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
             spec = TrialSpec(share_pps, duration_s, pattern, probe_pps, most_lost, udp=self._by_udp(trial))
-            worker.tell({"prepare": _plain(spec)})
+            worker.tell({"prepare": asdict(spec)})
         for worker in self._workers:
             worker.answer("generator's frames", _PREPARE_S)
         for worker in self._workers:
@@ -199,10 +200,6 @@ def _offered_pps(reports: Sequence[TrialReport]) -> float:
 
 def _forwarded_pps(reports: Sequence[TrialReport]) -> float:
     return sum(sum(flow.received for flow in report.flows) / report.offered_s for report in reports if report.offered_s)
-
-
-def _plain(spec: TrialSpec) -> dict[str, object]:
-    return {name: getattr(spec, name) for name in TrialSpec.__slots__}
 
 
 def _spec(flow: Flow) -> FlowSpec:

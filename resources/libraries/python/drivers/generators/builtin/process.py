@@ -1,6 +1,5 @@
 """The driver's end of a worker: start it, talk to it with a deadline, end it."""
 
-import json
 import logging
 import os
 import select
@@ -9,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.generators.builtin import wire
+from resources.libraries.python.dialogue import JsonLines, error_of, line_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.paths import PROJECT
 
@@ -36,7 +36,7 @@ class WorkerProcess:
         """Start it.
 
         Args:
-            module: What it runs, such as the generator's worker: whatever speaks lines of JSON.
+            module: What it runs, such as the generator's worker: any module that speaks `dialogue`.
         """
         self._argv = (sys.executable, "-m", module)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
@@ -53,7 +53,8 @@ class WorkerProcess:
             # session of its own: the kernel shares a CPU among sessions first
             start_new_session=True,
         )
-        self._pending = b""
+        self._lines = JsonLines()
+        self._heard: deque[dict[str, Any]] = deque()
         _LOG.debug("worker %d started: %s", self._process.pid, module)
 
     @property
@@ -79,32 +80,32 @@ class WorkerProcess:
 
     @property
     def has_spoken(self) -> bool:
-        """Whether a whole line of it waits here."""
-        return b"\n" in self._pending
+        """Whether a record of it is waiting here."""
+        return bool(self._heard)
 
-    def tell(self, record: object) -> None:
-        """Send one line.
+    def tell(self, record: Mapping[str, object]) -> None:
+        """Send a record.
 
         Raises:
             CommandFailed: the worker has ended.
         """
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         try:
-            self._process.stdin.write(wire.encode(record))
+            self._process.stdin.write(line_of(record))
         except BrokenPipeError as error:
             raise self._ended() from error
 
     def answer(self, what: str, within_s: float) -> dict[str, Any]:
-        """The next line.
+        """Return the next record.
 
         Args:
-            what: what is waited for, in words.
-            within_s: how long to wait.
+            what: What is waited for, in words.
+            within_s: How long to wait.
 
         Raises:
-            CommandFailed: the worker has ended.
-            NotReady: no answer came in time, the worker is stopped, or it waited for something in vain.
-            CsitError: the worker says what is wrong.
+            CommandFailed: The worker has exited.
+            NotReady: No answer came in time, the worker is stopped, or it waited for something in vain.
+            CsitError: The worker reports an error, or its answer is no record.
         """
         deadline = time.monotonic() + within_s
         while not self.has_spoken:
@@ -112,14 +113,14 @@ class WorkerProcess:
             part = os.read(self.output, 1 << 20)
             if not part:
                 raise self._ended()
-            self._pending += part
-        line, _, self._pending = self._pending.partition(b"\n")
-        plain: dict[str, Any] = json.loads(line)
-        if "not_ready" in plain:
-            raise NotReady(**plain["not_ready"])
-        if "error" in plain:
-            raise CsitError(plain["error"])
-        return plain
+            try:
+                self._heard.extend(self._lines.feed(part))
+            except CsitError as error:
+                raise CsitError(f"invalid answer of worker {self.pid} to {what}: {error}") from error
+        record = self._heard.popleft()
+        if "error" in record:
+            raise error_of(record["error"])
+        return record
 
     def last_words(self) -> str:
         """The end of what it has written to its standard error."""

@@ -1,7 +1,6 @@
-"""What driver and worker say to each other: one JSON object per line, each a record of this file."""
+"""Records that driver and worker of the generator exchange, one JSON object per line (`dialogue`)."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Sending = Literal["auto", "xdp", "ring"]
@@ -105,12 +104,6 @@ class TrialReport:
     """Why it was not sent in the preferred way."""
     aborted: bool = False
     """Whether sending ended early for loss."""
-
-
-def encode(record: object) -> bytes:
-    """A record (or a plain dict) as one line."""
-    plain = record if isinstance(record, dict) else asdict(record)  # type: ignore[call-overload]
-    return json.dumps(plain, separators=(",", ":")).encode() + b"\n"
 
 
 def worker_spec(plain: dict[str, Any]) -> WorkerSpec:

@@ -7,55 +7,32 @@ end of the input ends the worker.
 """
 
 import gc
-import json
 import os
-import select
-import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
 
+from resources.libraries.python.dialogue import JsonPipe
 from resources.libraries.python.drivers.generators.builtin import kernel, wire
 from resources.libraries.python.drivers.generators.builtin.ports import FlowPorts
 from resources.libraries.python.drivers.generators.xdp import live_frames
-from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.errors import CsitError
 
 _HIGHEST = -20
 
 
-class Exchange:
-    """Lines in, lines out."""
-
-    def __init__(self, source: TextIO, sink: TextIO) -> None:
-        self._source = source
-        self._sink = sink
-
-    def say(self, record: object) -> None:
-        """Answer."""
-        self._sink.write(wire.encode(record).decode())
-        self._sink.flush()
-
-    def fail(self, error: CsitError) -> None:
-        """Answer with an error."""
-        if isinstance(error, NotReady):
-            self.say({"not_ready": {"what": error.what, "after_s": error.after_s, "last_seen": error.last_seen}})
-        else:
-            self.say({"error": str(error)})
-
-    def hear(self) -> dict[str, Any] | None:
-        """The next request; None when the driver is gone."""
-        line = self._source.readline()
-        return json.loads(line) if line.endswith("\n") else None
+class Exchange(JsonPipe):
+    """The worker's end of the conversation with its driver."""
 
     def stop_asked(self) -> bool:
-        """Whether the driver has said something while a trial runs, which can only be that it is to end."""
-        if not select.select([self._source], [], [], 0)[0]:
+        """Return whether the driver has sent something while a trial runs: only `stop` can that be."""
+        if not self.has_input():
             return False
         self.hear()
         return True
 
     def ready(self) -> None:
-        """Say so and wait for the word to go; without it there is no driver any more, and this process ends."""
+        """Report ready and wait for `go`; without it the driver has exited, and so does this process."""
         self.say({"ready": True})
         if self.hear() != {"do": "go"}:
             raise SystemExit("no word to go: the driver is gone")
@@ -97,7 +74,7 @@ def main() -> None:
     kernel.die_with_parent()
     kernel.sharpen_timers()
     live_frames.listen()
-    exchange = Exchange(sys.stdin, sys.stdout)
+    exchange = Exchange()
     ports = _open(exchange)
     if ports is None:
         return
@@ -108,7 +85,7 @@ def main() -> None:
         if "prepare" not in request:  # the word to stop, when the trial had just ended
             continue
         try:
-            exchange.say(ports.trial(wire.trial_spec(request["prepare"]), exchange.ready))
+            exchange.say(asdict(ports.trial(wire.trial_spec(request["prepare"]), exchange.ready)))
         except CsitError as error:
             exchange.fail(error)
         gc.collect()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from resources.libraries.python.dialogue import Lines, line_of
+from resources.libraries.python.dialogue import JsonLines, line_of
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.wire import Record, read
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -42,7 +42,7 @@ class Client:
         self._log = log
         self._machine = machine
         self._why = why
-        self._lines = Lines()
+        self._lines = JsonLines()
         self._said: list[dict[str, Any]] = []
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.host.cpu.observer_affinity import took, where
@@ -99,7 +100,7 @@ class KernelTracer:
         self._machine.claim_process(worker.pid)
         held.callback(self._machine.release_process, worker.pid)
         spec = Specification(self._name, self._events, self._followed, self._window_s, self._period_s, self._cpu)
-        worker.tell(spec.plain())
+        worker.tell(asdict(spec))
         worker.answer("the reader of kernel events", _READY_S)
         self._began_s = time.monotonic()
         worker.tell({"do": "begin"})

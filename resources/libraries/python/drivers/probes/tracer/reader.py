@@ -4,19 +4,18 @@
 goes `ready`; in comes any line, recording begins, out goes `begun`; in comes another, it ends, and out go the graphs.
 """
 
-import json
 import os
 import resource
 import select
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from resources.libraries.python.dialogue import JsonPipe
 from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
@@ -42,13 +41,9 @@ class Specification:
     cpu: int | None = None
     """Where all of it happens, if that is possible."""
 
-    def plain(self) -> dict[str, Any]:
-        """For a line of JSON."""
-        return asdict(self)
-
 
 def specification(plain: dict[str, Any]) -> Specification:
-    """From such a line."""
+    """Return a specification from its record."""
     followed = tuple(Followed(**{**row, "threads": tuple(row["threads"])}) for row in plain["followed"])
     return Specification(**{**plain, "events": tuple(plain["events"]), "followed": followed})
 
@@ -123,31 +118,33 @@ def main() -> None:
     """Serve one driver."""
     die_with_parent()
     keep_freed_memory()
+    driver = JsonPipe()
     try:
-        spec = specification(json.loads(sys.stdin.readline()))
+        if (request := driver.hear()) is None:
+            return
         with tracefs.opened() as root:
-            _serve(spec, root)
+            _serve(specification(request), root, driver)
     except (CsitError, OSError) as error:
-        _say({"error": f"what the kernel recorded cannot be read: {error}"})
+        driver.fail(CsitError(f"events of the kernel cannot be read: {error}"))
 
 
-def _serve(spec: Specification, root: Path) -> None:
+def _serve(spec: Specification, root: Path, driver: JsonPipe) -> None:
     instance = tracefs.TraceInstance(root, spec.instance)
     stream = EventStream(tracefs.formats(root, spec.events), spec.followed)
     buffers = Buffers(instance.buffers(), instance.page_bytes())
     reading = TraceReading(stream, buffers)
-    _say({"ready": True})
-    if not sys.stdin.readline():
+    driver.say({"ready": True})
+    if driver.hear() is None:
         return
     # Idle priority is not enough: where data threads in real time leave nothing, the kernel gives all ordinary threads
     # of a CPU together up to 50 ms of each second, and takes them from those.
     stay_on(spec.cpu)
     before_s = _cpu_s()
     windows = Windows(instance, spec.events, spec.window_s, spec.period_s)
-    _say({"begun": True})
+    driver.say({"begun": True})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    while windows.spans in (ready := select.select([windows.spans, sys.stdin], [], [])[0]):
-        if sys.stdin in ready:
+    while windows.spans in (ready := select.select([windows.spans, driver.source], [], [])[0]):
+        if driver.source in ready:
             break
         if not (spans := windows.read()):
             raise CsitError("the trace process exited")
@@ -157,7 +154,7 @@ def _serve(spec: Specification, root: Path) -> None:
         reading.spans(spans)
     _, lost = instance.counts()
     buffers.close()
-    _say(
+    driver.say(
         {
             "traced_s": reading.traced_ns / 1e9,
             "cpu_s": _cpu_s() - before_s,
@@ -172,11 +169,6 @@ def _cpu_s() -> float:
     """Processor time of this process, and of those that it waited for, in seconds."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in both)
-
-
-def _say(record: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

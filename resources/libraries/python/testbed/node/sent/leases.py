@@ -24,6 +24,10 @@ DIRECTORY = "/var/lib/csit-density"
 """Outlives a restart: a reservation for hours must not end with one."""
 _FILE, _LOCK = "reservation.json", "reservation.lock"
 _PUBLIC = ("testbed", "owner", "pid", "reason", "heartbeat", "since", "renewed", "lease_s")
+_TEXTS = ("testbed", "owner", "reason", "since", "renewed", "boot_id")
+_TIMES_S = ("lease_s", "until_since_boot_s", "until_calendar_s")
+_LATEST_S = 1e11
+"""Some thousand years."""
 
 
 class Now(NamedTuple):
@@ -48,7 +52,13 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         if arguments["do"] == "status":
             return decide(_read(directory), arguments, _now())[1]  # a file that is replaced as a whole is never half
         with _alone(directory, arguments.get("within_s", 10.0)):
-            state = _read(directory)
+            try:
+                state = _read(directory)
+            except ValueError as error:
+                if arguments["do"] != "break":
+                    raise
+                _write(directory, {})
+                return {"broken": None, "damaged": str(error)}
             after, said = decide(state, arguments, _now())
             if after != state:
                 _write(directory, after)
@@ -215,11 +225,36 @@ def _read(directory: Path) -> dict[str, Any]:
         state = json.loads((directory / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets can be nested too deep
         state = None
     if not isinstance(state, dict):
-        raise ValueError(f"{_FILE} is no record of this program; look at it and remove it")
+        raise ValueError(f"{_FILE} is no record of this program; look at it, then break the reservation")
+    for name, of in (("holder", _holder_problems), ("before", _past_problems)):
+        record = state.get(name)
+        problems = [] if record is None else of(record) if isinstance(record, dict) else ["no mapping"]
+        if problems:
+            text = f"{_FILE} is damaged ({name}: {', '.join(problems)})"
+            raise ValueError(f"{text}; look at it, then break the reservation")
     return state
+
+
+def _holder_problems(holder: dict[str, Any]) -> list[str]:
+    """Keys of the record of a holder that are missing or of another type."""
+    wrong = [key for key in _TEXTS if not isinstance(holder.get(key), str)]
+    wrong += [key for key in ("heartbeat",) if not isinstance(holder.get(key), bool)]
+    wrong += [key for key in ("pid",) if not isinstance(holder.get(key), int)]
+    wrong += [key for key in ("digest",) if not isinstance(holder.get(key, 0), (str, type(None)))]
+    return wrong + [key for key in _TIMES_S if not _is_time(holder.get(key))]
+
+
+def _past_problems(before: dict[str, Any]) -> list[str]:
+    """Keys of the record of an earlier holder that are missing or of another type."""
+    wrong = [key for key in ("how", "by", "at") if not isinstance(before.get(key), str)]
+    return wrong + [key for key in ("digest",) if not isinstance(before.get(key, 0), (str, type(None)))]
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < _LATEST_S
 
 
 def _write(directory: Path, state: dict[str, Any]) -> None:

@@ -1,0 +1,80 @@
+"""The controller's end of a link, against anything that an agent may write: a caller gets an error at once."""
+
+import json
+import time
+
+import pytest
+
+from resources.libraries.python.errors import ConnectionFailed, CsitError
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.remote.link import AgentLink
+from tests.unit.testbed.scripted_channel import ScriptedChannel
+
+
+def answered(*pieces: bytes | BaseException) -> object:
+    """What a caller gets when the agent writes this, as soon as it is asked."""
+    channel = ScriptedChannel()
+    link = AgentLink("DUT1", channel, silence_s=60.0)
+    try:
+        pending = link.begin(calls.LEFTOVERS, None)
+        for piece in pieces:
+            channel.says(piece)
+        begin = time.monotonic()
+        try:
+            return pending.result()
+        finally:
+            assert time.monotonic() - begin < 30  # and not the 60 s of the call
+    finally:
+        link.close()
+
+
+def line(record: object) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def test_an_answer_arrives_between_heartbeats_and_answers_to_nobody() -> None:
+    assert answered(line({"beat": 1}), line({"id": 99, "value": 1}), line({"id": 1, "value": ["left"]})) == ("left",)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (line({"id": [1]}), "DUT1: neither answer nor heartbeat from the agent: {'id': [1]}"),
+        (line({"id": {}, "value": 1}), "DUT1: neither answer nor heartbeat from the agent: {'id': {}, 'value': 1}"),
+        (line({"id": 1}), "DUT1: neither answer nor heartbeat from the agent: {'id': 1}"),
+        (line({}), "DUT1: neither answer nor heartbeat from the agent: {}"),
+        (line([1, 2]), "DUT1: no JSON object: [1, 2]"),
+        (b"Welcome!\n", "DUT1: no JSON: Welcome!"),
+        (b"\n", "DUT1: no JSON: nothing"),
+        (b"[" * 100_000 + b"\n", "DUT1: no JSON: [[["),
+        (b"x" * 65_000_000, "DUT1: a line of more than 64000000 bytes, which begins with xxx"),
+        (ValueError("boom"), "DUT1: reading from the agent failed: ValueError('boom')"),
+    ],
+)
+def test_a_line_that_is_no_message_loses_the_agent_with_the_line(said: bytes | BaseException, message: str) -> None:
+    with pytest.raises(ConnectionFailed) as found:
+        answered(said)
+    assert str(found.value).startswith(message)
+    assert len(str(found.value)) < 320
+
+
+@pytest.mark.parametrize("value", [None, 7, "left", [1], {"a": 1}, [["x"]], ["x" * 10, 5 * [1]]])
+def test_an_answer_of_the_wrong_type_is_an_error_of_that_call(value: object) -> None:
+    with pytest.raises(CsitError, match="DUT1: invalid answer to 'leftovers': ") as found:
+        answered(line({"id": 1, "value": value}))
+    assert not isinstance(found.value, ConnectionFailed)
+    assert len(str(found.value)) < 300
+
+
+@pytest.mark.parametrize("error", [None, 7, "text", [], {"class": []}, {"class": "CommandFailed", "argv": 1}])
+def test_an_error_of_the_wrong_form_is_an_error_all_the_same(error: object) -> None:
+    with pytest.raises(RuntimeError, match="DUT1: an error of unknown form: "):
+        answered(line({"id": 1, "error": error}))
+
+
+def test_silence_after_bad_pieces_is_noticed() -> None:
+    channel = ScriptedChannel([b"half a "])
+    link = AgentLink("DUT1", channel, silence_s=0.5)
+    with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent"):
+        link.call(calls.LEFTOVERS, None)
+    link.close()
