@@ -2,6 +2,7 @@
 
 import base64
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,13 +17,13 @@ from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
 from csit_utils.dataset.testrows import frame_text
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
-from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
+from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import (
     IMIX,
@@ -117,6 +118,25 @@ def test_mrr_changes_by_more_than_its_noise() -> None:
         rows = rows_of_tests(dataset_of(made(1), made(chains)))
         (change,) = changes(matrices(rows, all_series(rows)[0]))
         assert change.resolved is resolved
+
+
+def test_a_rate_at_overload_is_of_the_tests_of_mrr() -> None:
+    """It is measured where a search begins below the load of MRR; a search does not ask for it."""
+    orr = ReceiveRate(offered_pps=1e6, receive_rates_pps=(4e5,), mean_pps=4e5, stdev_pps=None)
+    rows = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1, orr=orr), plain(2, 1, 1e5)))
+    found = {each.metric: each for each in matrices(rows, all_series(rows)[0])}
+    assert found[Metric.ORR].cells[1, 1].value_pps == pytest.approx(4e5)
+    assert found[Metric.ORR].cells[2, 1].state is CellState.NOT_RUN
+    (failed,) = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1, orr=orr, passed=False, message="the card is gone")))
+    assert asks_for(failed, Metric.ORR), "so its message says why there is none"
+    assert not asks_for(rows[1], Metric.ORR)
+
+
+def test_a_test_without_a_place_is_in_no_cell() -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 2e5), plain(2, 1, 1e5)))
+    for gone in ({"nf_nodes": None}, {"nf_chains": None}):
+        (matrix, *_) = matrices([rows[0], replace(rows[1], **gone)], all_series(rows)[0])
+        assert set(matrix.cells) == {(1, 1)}
 
 
 def test_what_a_failed_test_found_is_not_shown() -> None:

@@ -170,6 +170,14 @@ def test_latency_may_come_from_another_test_of_the_cell() -> None:
     assert ask(seen, 450).services == 2, "its own PDR, found with less evidence, does not count beside a real one"
 
 
+def test_where_no_test_measured_latency_the_rate_is_still_told() -> None:
+    slow, fast = row(2, pdr=900.0), row(2, pdr=990.0, anchor="again")
+    found = ask(evidence([fast, slow], [], []), 400, 50)
+    assert (found.services, found.next.verdict, found.next.point) == (0, Verdict.LATENCY_UNKNOWN, None)
+    assert found.next.run is not None
+    assert found.next.run.row == slow
+
+
 def test_any_measured_load_that_is_high_enough_counts() -> None:
     test = row(1, pdr=900.0)
     seen = evidence([test], [], latency(test, (450, [80]), (810, [20])))

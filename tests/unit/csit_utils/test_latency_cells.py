@@ -46,7 +46,7 @@ def test_a_percentile_is_unknown_when_as_many_probes_are_lost_as_lie_above_it(
     assert (found.value_ns is not None) is known
     if not known:
         assert found.unknown is Unknown.LOST
-        assert found.instance == 2
+        assert (found.instance, found.load_pps, found.samples) == (2, 1e5, 5000 - lost)
         assert found.reason.startswith(f"{lost:,} of 5,000 probes were lost")
 
 
@@ -76,3 +76,4 @@ def test_loads_come_light_ones_first() -> None:
         "PDR50",
         "PDR90",
     ]
+    assert loads_of([row(load=name) for name in ("SOAK100", "SOAK90", "SOAK5")]) == ["SOAK5", "SOAK90", "SOAK100"]

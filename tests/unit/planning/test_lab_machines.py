@@ -166,7 +166,7 @@ def test_a_chain_of_virtual_machines_alone_is_asked_for_as_such() -> None:
             topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
         )
 
-    assert reason(NfKind.QEMU, NfKind.LINUX_ROUTER) is None
-    assert reason(NfKind.QEMU, NfKind.QEMU_NAT) == (
+    assert reason(NfKind("qemu"), NfKind("linux_router")) is None
+    assert reason(NfKind("qemu"), NfKind("qemu_nat")) == (
         "testbed lab has no NFs of kind qemu for a CSC; it has linux_router"
     )

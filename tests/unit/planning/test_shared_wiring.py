@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
@@ -120,7 +120,7 @@ def test_routes_lead_every_flow_through_its_own_branch_to_the_other_end(cell: Ce
 
 
 def test_each_node_translates_to_a_network_of_its_own_for_each_instance() -> None:
-    nat = (NfKind.LINUX_NAT, NfKind.LINUX_ROUTER, NfKind.LINUX_NAT)
+    nat = (NfKind("linux_nat"), NfKind("linux_router"), NfKind("linux_nat"))
     cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, nf_kinds=nat)
     assert {function.name: function.translates_to for function in planned(cell).functions} == {
         "nf-1-1": "30.1.0.0/16", "nf-1-2": None, "nf-1-3": "32.1.0.0/16",
@@ -219,3 +219,41 @@ def test_a_record_names_the_kinds_of_its_cell_and_not_all_that_the_testbed_offer
     assert told(LOCAL, "CSP", "linux_router+linux_firewall") == "linux_router, linux_firewall"
     assert told(LOCAL, "CSP", "linux_nat") == "linux_nat"
     assert drivers_of(LOCAL, split_and_merge(), {"functions": "sim"}) == {"functions": "sim"}
+
+
+@pytest.mark.parametrize(("service_type", "nodes"), [("CSC", 1), ("CSP", 0)])
+def test_segments_at_shared_cables_join_all_instances_and_are_numbered_along_the_service(
+    service_type: str, nodes: int
+) -> None:
+    topology = lab(2, discriminator="mac", vswitch="linux_bridge", containers="linux_router")
+    cell = Cell(service_type=ServiceType(service_type), nf_chains=2, nf_nodes=nodes)
+    inner = ["x1i1", "x1i2", "x2i1", "x2i2"] if nodes else ["x0i1", "x0i2", "x0i3", "x0i4"]
+    found = make_plan(topology, cell, {}).segments
+    assert [(each.name, each.instance, each.position, each.members) for each in found] == [
+        ("csb0x1", 0, 1, ("csv0p1", f"csv1{inner[0]}", f"csv2{inner[0]}")),
+        ("csb0x2", 0, 2, (f"csv1{inner[1]}", f"csv2{inner[1]}", "csv0p2")),
+        ("csb0x3", 0, 3, ("csv0p3", f"csv1{inner[2]}", f"csv2{inner[2]}")),
+        ("csb0x4", 0, 4, (f"csv1{inner[3]}", f"csv2{inner[3]}", "csv0p4")),
+    ]  # fmt: skip
+
+
+def test_inner_segments_of_instances_on_shared_cables_are_their_own() -> None:
+    topology = lab(1, discriminator="mac", vswitch="linux_bridge", containers="linux_router")
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=3)
+    inner = [each for each in make_plan(topology, cell, {}).segments if each.instance]
+    assert [(each.name, each.members) for each in inner] == [
+        ("csb1x2", ("csv1x1i2", "csv1x2i1")),
+        ("csb1x3", ("csv1x2i2", "csv1x3i1")),
+        ("csb2x2", ("csv2x1i2", "csv2x2i1")),
+        ("csb2x3", ("csv2x2i2", "csv2x3i1")),
+    ]
+
+
+def test_a_shared_path_without_nfs_is_one_segment_on_each_dut() -> None:
+    topology = lab(2, discriminator="mac", vswitch="linux_bridge", containers=["linux_router", "tcpdump"])
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0, taps=(Tap(position=1, kind=NfKind("tcpdump")),))
+    found = make_plan(topology, cell, {}).segments
+    assert [(each.name, each.instance, each.members, each.copies) for each in found] == [
+        ("csb0x1", 0, ("csv0p1", "csv0p2"), ("csv1t1",)),
+        ("csb0x2", 0, ("csv0p3", "csv0p4"), ("csv1t2",)),
+    ]

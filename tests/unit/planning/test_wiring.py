@@ -14,6 +14,8 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.cores import allocate
+from resources.libraries.python.planning.edges import Edges
+from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import Wiring, wire
 
 MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(512))
@@ -52,6 +54,14 @@ def test_no_two_instances_share_anything(asked: tuple[str, int, int]) -> None:
     members = Counter(member for segment in wiring.segments for member in segment.members)
     vswitch = {port.interface for link in wiring.links for port in (link.a, link.b) if port.owner == "vswitch"}
     assert members == Counter(vswitch)  # every port of the vSwitch is in exactly one segment
+
+
+def test_addresses_of_more_nfs_than_a_byte_counts_are_unique() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=40, nf_nodes=16)
+    layout = ServiceLayout(cell, [NfKind("linux_router")] * 16, Edges())
+    macs = {layout.nf_mac(row, node, side) for row in range(1, 41) for node in range(1, 17) for side in (1, 2)}
+    assert len(macs) == 40 * 16 * 2
+    assert all(len(mac) == 17 for mac in macs)
 
 
 @settings(deadline=None)  # a busy machine is no error

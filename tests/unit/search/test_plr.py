@@ -11,7 +11,10 @@ from search_fakes import LINE_PPS, Bench, capped, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.search.plr_inference import FUNCTIONS, bell, stretch
+from resources.libraries.python.model.goal import LoadEstimate
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.search import plr
+from resources.libraries.python.search.plr_inference import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 
 CAPACITY_PPS = 0.4 * LINE_PPS
@@ -90,3 +93,51 @@ def test_the_functions_are_finite_and_increase_at_any_load(m: float, spread: flo
         assert np.isfinite(rates).all()
         assert (np.diff(rates) > -1e-6).all()
         assert rates[-1] <= np.log(2 * loads[-1])
+
+
+class Told:
+    """An estimate that stays what it is."""
+
+    def __init__(self, *_: object) -> None:
+        self.seen: list[Observation] = []
+
+    def add(self, seen: Observation) -> LoadEstimate:
+        self.seen.append(seen)
+        return LoadEstimate(loss_ratio=_RATIO, mean_pps=1000.0, stdev_pps=1.0, by_function={})
+
+
+def above(load_pps: float, duration_s: float) -> tuple[int, int]:
+    """Loads up to 2000 pps lose nothing, of higher ones 1500 pps come back."""
+    sent = round(load_pps * duration_s)
+    return sent, sent if load_pps <= 2000 else round(1500 * duration_s)
+
+
+def test_loads_are_chosen_as_the_draft_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials without loss draw the load towards the lowest that lost, the more of them there are the closer.
+
+    A load that lost counts four times for each trial without loss before it and once more; each of these uses up three.
+    """
+    monkeypatch.setattr(plr, "Inference", Told)
+    bench = Bench(above)
+    search(bench, 10_000.0, profile=profile(f"plr,loss={_RATIO},time=100"))
+    after_loss = 1000.0
+    assert [trial.load_pps for trial in bench.asked][:13] == pytest.approx(
+        [
+            *(5050, 10_000, 1500 / 0.999, 1500 / 0.999**2),
+            (5050 + 1000 / 2) / 1.5,
+            *(after_loss, (3700 + 1000) / 2),
+            *(after_loss, (2350 + 1000) / 2, (2350 + 1000 / 2) / 1.5, (2350 + 1000 / 4) / 1.25),
+            *(after_loss, (2080 + 1000) / 2),
+        ],
+        rel=1e-3,
+    )
+
+
+def test_a_trial_that_fell_short_is_not_the_first_one() -> None:
+    class Tired(Bench):
+        def measure(self, trial: Trial) -> TrialResult:
+            return super().measure(trial).model_copy(update={"generator_limited": len(self.asked) == 1})
+
+    bench = Tired(above)
+    search(bench, 10_000.0, profile=profile(f"plr,loss={_RATIO},time=30"))
+    assert [trial.load_pps for trial in bench.asked][:3] == [5050, 5050, 10_000]

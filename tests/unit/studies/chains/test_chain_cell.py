@@ -91,6 +91,8 @@ def test_a_fault_of_a_passive_one_is_in_its_copy() -> None:
 
 def test_names_of_the_plan_lead_to_vnfs() -> None:
     assert owners(chain("nat", "dump", "router"), spec()) == {"nf-1-1": "nat", "tap-1-1": "dump", "nf-1-2": "router"}
+    watched = spec(vnfs=(*VNFS, VnfSpec(name="grep", kind=NfKind("ngrep"), mode=Mode.PASSIVE)))
+    assert owners(chain("dump", "nat", "grep"), watched) == {"tap-1-1": "dump", "nf-1-1": "nat", "tap-1-2": "grep"}
 
 
 def test_a_program_goes_to_its_node() -> None:

@@ -61,6 +61,12 @@ def test_a_study_of_interference_does_what_its_preview_counts(
     assert world.deployed == previewed.deployments
     assert len(study.result().meetings) == len(seen) == previewed.runs
     assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.sets
+    assert previewed.counts() == {
+        "companies": previewed.sets,
+        "measurements": previewed.runs,
+        "deployments": previewed.deployments,
+        "seconds": previewed.seconds,
+    }
 
 
 @pytest.mark.parametrize("sessions", [(1,), (1, 8)])
@@ -82,3 +88,9 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
     assert world.deployed == previewed.deployments
     assert len(found.runs) == previewed.runs
     assert len({run.chain for run in found.runs}) == previewed.steps
+    assert previewed.counts() == {
+        "chains": previewed.steps,
+        "deployments": previewed.deployments,
+        "measurements": previewed.runs,
+        "seconds": previewed.seconds,
+    }

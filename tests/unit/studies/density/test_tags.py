@@ -10,6 +10,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
+from resources.libraries.python.studies.density.planning.tags import short_model
 from tests.unit.planning.labs import lab
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
@@ -127,3 +128,8 @@ def test_a_soak_is_one_whatever_its_suite_is() -> None:
     (row, *_) = make_rows(SIM, SIM.dut.layout, asked, TestType.NDRPDR, soak=True).rows
     assert "SOAK" in row.tags
     assert "NDRPDR" not in row.tags
+
+
+@pytest.mark.parametrize(("model", "short"), [("Intel-XXV710", "xxv710"), ("azure-mlx-40g", "mlx-40g"), ("v", "v")])
+def test_a_model_is_written_as_job_specifications_do(model: str, short: str) -> None:
+    assert short_model(model) == short

@@ -77,6 +77,7 @@ def test_an_oversubscribed_machine_has_them_all_and_says_so() -> None:
     [
         (service(3, pinned=False), "edge-1 needs 3 CPUs, 2 are there"),
         (service(1, pinned=False, memory_mb=600), "2 instances need 1200 MB of memory, 1000 MB are there"),
+        (service(1, pinned=False, hosts=2), "servers.count: 2 hosts for the instances, this machine is one"),
         (service(1, pinned=False, hosts=3), "servers.count: 3 hosts for the instances, this machine is one"),
     ],
 )

@@ -44,6 +44,14 @@ def test_a_sampled_curve_comes_back_as_itself(name: str, noise: float) -> None:
     assert fit.standard_error <= 3 * noise * np.abs(values).max() + 1e-6 * np.abs(values).max()
 
 
+def test_a_pole_just_below_the_lowest_rate_is_found() -> None:
+    """Nearly all is lost right above it: the pole is 0.004 of the range below the lowest rate."""
+    lost = BY_NAME["excess"].value({"d": 0.008, "g": 0.19}, RATES)
+    fit = fit_of("excess", RATES.tolist(), lost.tolist())
+    assert fit is not None
+    assert fit.coefficients == pytest.approx({"d": 0.008, "g": 0.19}, rel=1e-3)
+
+
 def test_every_curve_of_the_catalogue_has_a_member_here() -> None:
     assert {curve.name for curve in CURVES} == set(MEMBERS)
 
