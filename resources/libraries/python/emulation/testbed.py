@@ -6,7 +6,6 @@ with its QEMU.
 """
 
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.functions.vm.monitor import Monitor
 from resources.libraries.python.drivers.functions.vm.taps import close_taps
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -143,20 +143,11 @@ class EmulatedTestbed:
             CsitError: It does not run.
         """
         try:
-            with (
-                _opened(self.folder) as folder,
-                socket.socket(socket.AF_UNIX) as monitor,
-                monitor.makefile("rwb") as lines,
-            ):
-                monitor.settimeout(_ANSWERS_WITHIN_S)
-                monitor.connect(f"{folder}/{name}.qmp")
-                lines.readline()
-                for command in ("qmp_capabilities", "system_reset"):
-                    lines.write(json.dumps({"execute": command}).encode() + b"\n")
-                    lines.flush()
-                    while not {"return", "error"} & json.loads(lines.readline()).keys():
-                        pass  # an event
-        except (OSError, ValueError) as error:
+            with _opened(self.folder) as folder, socket.socket(socket.AF_UNIX) as near:
+                near.settimeout(_ANSWERS_WITHIN_S)
+                near.connect(f"{folder}/{name}.qmp")
+                Monitor(name, near).ask("system_reset")
+        except (OSError, ValueError, CsitError) as error:
             raise CsitError(f"{name} of {self.folder}: QEMU does not reset it: {error}") from error
 
     def states(self) -> tuple[State, ...]:

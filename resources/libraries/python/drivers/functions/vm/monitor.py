@@ -47,7 +47,7 @@ class Monitor:
             if "return" in message:
                 return message["return"]
             if "error" in message:
-                raise CommandFailed(("qmp", command), 1, f"{self._name}: {message['error']['desc']}")
+                raise CommandFailed(("qmp", command), None, f"{self._name}: {message['error']['desc']}")
 
     def close(self) -> None:
         """Close this end."""
@@ -60,7 +60,7 @@ class Monitor:
             raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
 
     def _next(self) -> dict[str, Any]:
-        """The next message; what QEMU reports unasked (`event`) is passed over by who asks."""
+        """Return the next message: an answer, or an event."""
         while b"\n" not in self._buffer:
             try:
                 received = self._socket.recv(1 << 16)
