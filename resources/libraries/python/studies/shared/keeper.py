@@ -131,7 +131,8 @@ class StudyKeeper:
 
         Args:
             key: Of the test.
-            failed_again: Whether to run a failed test again, which measures the steps that it lacks.
+            failed_again: Whether to run a failed test again, which measures the steps that it lacks. One that is in
+                quarantine stays there.
             on_carried: Takes the record of a test that has ended before.
 
         Raises:
@@ -142,7 +143,7 @@ class StudyKeeper:
         self._key = key
         standing = self._run.standing(key)
         ended = standing.ended
-        if ended is not None and (ended.status == "PASS" or not failed_again):
+        if ended is not None and (ended.status == "PASS" or not failed_again or isinstance(ended, CellQuarantined)):
             record = self._record_of(ended)
             if record is not None:
                 on_carried(record)
@@ -259,7 +260,7 @@ class StudyKeeper:
             removal = test.remove() or ""
         except RunStopped as error:
             removal, stop, cut_short = str(error), error, True
-        record = test.draft.finish(
+        record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),
             tags=tuple(variable("TEST TAGS")),
@@ -276,7 +277,7 @@ class StudyKeeper:
                     self._run.interrupted(self._present, message, file)
             else:
                 ended: Status = "PASS" if record.passed else "SKIP" if status == "SKIP" else "FAIL"
-                self._run.ended(self._present, ended, file, getattr(record, "quarantined", None))
+                self._run.ended(self._present, ended, file, record.quarantined)
             if stop is not None:
                 raise stop
         if removal:

@@ -89,7 +89,7 @@ class StudyLibrary(ABC, Generic[_Test]):
         journal: type[AnyStepJournal],
         on_carried: Callable[[Any], None] = lambda _: None,
     ) -> AnyStepJournal:
-        """Begin a test with steps; one that had passed before the run was resumed passes at once.
+        """Begin a test with steps; one that had passed, or was quarantined, before the run was resumed ends at once.
 
         Args:
             test: The test.
@@ -103,7 +103,8 @@ class StudyLibrary(ABC, Generic[_Test]):
         """
 
         def carried(record: Any) -> None:  # noqa: ANN401 - a record of any study
-            on_carried(record)
+            if record.passed:
+                on_carried(record)
             self._progress.open()
             self._progress.begin(name, ["carried over"], simulated=True)
 
