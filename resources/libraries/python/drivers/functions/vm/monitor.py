@@ -1,4 +1,4 @@
-"""QEMU's monitor: JSON messages over a socket (QMP, docs/interop/qmp-spec.rst in QEMU's sources)."""
+"""QEMU's monitor: JSON messages over a socket (QMP, docs/interop/qmp-spec.rst in QEMU's sources). See docs/adr/0038."""
 
 import json
 import socket
