@@ -6,9 +6,9 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.chains.explanations import EXPLANATIONS
 from csit_utils.studies.chains.pages import chain_study
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
 def _title(record: ChainsRecord) -> str:
@@ -48,7 +48,7 @@ def _lines(record: ChainsRecord) -> Iterator[str]:
 
 
 def _tables(record: ChainsRecord) -> Mapping[str, str]:
-    return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
+    return csv_files(chain_tables(record))
 
 
 STUDY = Study(

@@ -8,11 +8,11 @@ from csit_utils.report.units import rate
 from csit_utils.studies.interference.explanations import EXPLANATIONS
 from csit_utils.studies.interference.measures import NORMALIZED, measured
 from csit_utils.studies.interference.pages import interference
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
 def _title(record: InterferenceRecord) -> str:
@@ -59,7 +59,7 @@ def _lines(record: InterferenceRecord) -> Iterator[str]:
 
 
 def _tables(record: InterferenceRecord) -> Mapping[str, str]:
-    return {f"{name}.csv": csv_text(rows) for name, rows in interference_tables(record)}
+    return csv_files(interference_tables(record))
 
 
 STUDY = Study(

@@ -7,8 +7,9 @@ from csit_utils.studies.sweep.explanations import EXPLANATIONS
 from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS, measured
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text, tables_of
+from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 
@@ -36,7 +37,7 @@ def _warnings(record: SweepRecord) -> Iterator[str]:
 
 
 def _tables(record: SweepRecord) -> Mapping[str, str]:
-    return {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
+    return csv_files(tables_of(record))
 
 
 def _kind(kind: str, name: str) -> RecordKind:

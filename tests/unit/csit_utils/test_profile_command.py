@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text, statistics
+from resources.libraries.python.studies.sweep.analysis.tables import statistics
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, growing_to, plain_router, printed_sweep, sweep_of
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
@@ -15,7 +16,6 @@ from resources.libraries.python.studies.sweep.analysis.statistics_csv import rea
 from resources.libraries.python.studies.sweep.analysis.tables import (
     all_samples,
     coefficients,
-    csv_text,
     predictions,
     statistics,
     tables_of,

@@ -3,6 +3,7 @@
 from robot.api import logger
 from robot.api.deco import keyword, library
 
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.journal import ChainJournal
@@ -24,7 +25,6 @@ from resources.libraries.python.studies.shared.choices import (
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION")
 
@@ -104,7 +104,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         self._end(status, message)
 
     def _tables(self, record: ChainsRecord) -> dict[str, str]:
-        return {f"{name}.csv": csv_text(rows) for name, rows in chain_tables(record)}
+        return csv_files(chain_tables(record))
 
     def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:

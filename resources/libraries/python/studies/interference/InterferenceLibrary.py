@@ -3,6 +3,7 @@
 from robot.api import logger
 from robot.api.deco import keyword, library
 
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
@@ -14,7 +15,6 @@ from resources.libraries.python.studies.interference.sentences import loads_in_w
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -108,7 +108,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         self._end(status, message)
 
     def _tables(self, record: InterferenceRecord) -> dict[str, str]:
-        return {f"{name}.csv": csv_text(rows) for name, rows in interference_tables(record)}
+        return csv_files(interference_tables(record))
 
     def _result_lines(self, record: InterferenceRecord) -> list[str]:
         found = record.interference

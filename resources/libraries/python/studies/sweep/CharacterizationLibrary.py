@@ -4,6 +4,7 @@ from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import register_run_keyword
 
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.shared.choices import generator_chosen
@@ -15,7 +16,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     errors_in_words,
     profile_in_words,
 )
-from resources.libraries.python.studies.sweep.analysis.tables import csv_text, tables_of
+from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.choices import (
     SweepRow,
     asked_sweep,
@@ -220,7 +221,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
             self._passed[service.digest()] = record.test_id
 
     def _tables(self, record: SweepRecord) -> dict[str, str]:
-        return {f"{name}.csv": csv_text(rows) for name, rows in tables_of(record)}
+        return csv_files(tables_of(record))
 
     def _result_lines(self, record: SweepRecord) -> list[str]:
         if not record.passed or record.sweep is None:

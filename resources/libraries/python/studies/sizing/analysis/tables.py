@@ -1,11 +1,10 @@
 """Tables of a sizing: what an instance used each second, and every load of every size. Files are CSV after RFC 4180."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.sizing.model.spec import Sizing
 
@@ -52,7 +51,7 @@ def sizing_table(sizing: Sizing) -> str:
     which no load could be measured has one row, with an empty load.
     """
     names = sizing.figure_names
-    return csv_text((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), _sizing_rows(sizing, names))
+    return csv_text(((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), *_sizing_rows(sizing, names)))
 
 
 def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:
@@ -74,15 +73,6 @@ def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...
         if not size.offered:
             rows.append((*head, None, None, None, None, *tail, *(None for _ in figures)))
     return rows
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A table as CSV, its columns' names on top."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 class TraceFiles:
@@ -107,10 +97,10 @@ class TraceFiles:
         try:
             if path in self._begun:
                 with path.open("a", encoding="utf-8", newline="") as file:
-                    csv.writer(file, lineterminator="\n").writerows(cells)
+                    file.write(csv_text(cells))
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(csv_text(TRACE_COLUMNS, cells), encoding="utf-8")
+            path.write_text(csv_text((TRACE_COLUMNS, *cells)), encoding="utf-8")
         except OSError as error:
             raise CsitError(f"{path}: cannot be written: {error.strerror}") from error
         self._begun.add(path)

@@ -4,8 +4,6 @@ Percent of CPU as `top` shows it: 100 is one CPU that runs all the time, so the 
 unknown is None, an empty field.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
@@ -123,13 +121,6 @@ def functions_of(profile: Profile) -> Iterator[tuple[Metric, str, Fit]]:
         for region, fit in (("nonsat", row.nonsat), ("sat", row.sat)):
             if fit is not None:
                 yield row.metric, region, fit
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    """A table as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _threads(uses: Sequence[CpuUse]) -> Mapping[str, int]:
